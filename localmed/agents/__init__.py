@@ -1,0 +1,1 @@
+"""The roles: what each does with and without a language model."""

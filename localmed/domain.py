@@ -1,0 +1,318 @@
+"""The values that every part of localmed passes around: frozen, standard library only.
+
+A reader of the code starts here. A *document* belongs to one *collection* and is cut into *passages*; a search
+returns *hits*; the hits an answer uses become *evidence*, each with a marker minted here and nowhere else; an *answer*
+is a list of *statements*, each with *citations* that point into evidence. "Nothing found" and "abstained" are values
+of ``Answer.status``, never ``None`` and never an uncited string.
+
+Dates are ISO strings (``2024-05-01``, or ``2024-05`` and ``2024`` where no more is known), so that they sort and
+compare as text. Text offsets count Unicode characters, ends exclusive. Boxes are PDF points (1/72 inch), origin top
+left, on 1-based pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ID_LENGTH = 32  # hex characters of a sha256 kept as an id: 128 bits, no collision below 2**60 passages
+
+
+def digest(*parts: str) -> str:
+    """Return the id of ``parts``: the first 32 hex characters of the sha256 of the parts, each closed by a NUL."""
+    joined = b"".join(part.encode("utf-8", "surrogatepass") + b"\x00" for part in parts)
+    return hashlib.sha256(joined).hexdigest()[:ID_LENGTH]
+
+
+class Status(StrEnum):
+    """Whether a document may answer. Only ``CURRENT`` documents answer unless the question asks for others."""
+
+    CURRENT = "current"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle on a page, in PDF points."""
+
+    page: int
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters ``start:end`` of a passage stand in ``box`` (one span a printed line)."""
+
+    start: int
+    end: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named set of documents with one licence, one role and one priority (lower is searched first)."""
+
+    name: str
+    title: str
+    priority: int = 100
+    language: str = ""
+    source: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is known of one document, apart from its text.
+
+    ``key`` names it within its collection (file path, and the record inside the file where there are several);
+    ``id`` is ``digest(collection, key)``, so a changed file keeps its id. ``content`` is the sha256 of what was
+    extracted, ``file_sha256`` that of the original under ``files/``. ``relations`` are links to other documents as
+    ``(kind, identifier)``, such as ``("retraction_in", "pmid:123")``.
+    """
+
+    id: str
+    collection: str
+    key: str
+    title: str
+    language: str
+    source: str
+    file_sha256: str
+    content: str
+    media_type: str
+    edition: str = ""
+    status: Status = Status.CURRENT
+    replaced_by: str = ""
+    url: str = ""
+    identifiers: tuple[str, ...] = ()
+    publication_types: tuple[str, ...] = ()
+    mesh: tuple[str, ...] = ()
+    relations: tuple[tuple[str, str], ...] = ()
+    pages: int = 0
+    passages: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of one document that is searched and cited as a whole.
+
+    ``locator`` is ``start-end`` in the document's extracted text; ``id`` is ``digest(collection, content, locator)``,
+    stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
+    page, 0 where the source has none.
+    """
+
+    id: str
+    document_id: str
+    collection: str
+    language: str
+    edition: str
+    title: str
+    headings: tuple[str, ...]
+    text: str
+    locator: str
+    page: int = 0
+    table: bool = False
+    spans: tuple[Span, ...] = ()
+
+    def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
+        """The boxes of the characters ``start:end`` (all of them by default), in reading order."""
+        stop = len(self.text) if end is None else end
+        return tuple(span.box for span in self.spans if span.start < stop and span.end > start)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found)."""
+
+    passage: Passage
+    score: float
+    similarity: float | None = None
+    dense_rank: int = -1
+    lexical_rank: int = -1
+    lexical_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """What a search is limited to; an empty field does not limit. Dates are inclusive ISO prefixes."""
+
+    collections: tuple[str, ...] = ()
+    language: str = ""
+    edition_from: str = ""
+    edition_to: str = ""
+    statuses: tuple[Status, ...] = (Status.CURRENT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document."""
+
+    marker: str
+    passage: Passage
+    document_title: str
+    edition: str
+    status: Status
+    source: str
+    url: str
+    file_sha256: str
+    media_type: str
+    publication_types: tuple[str, ...] = ()
+    replaced_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
+
+    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
+    """
+
+    marker: str
+    passage_id: str
+    document_id: str
+    start: int
+    end: int
+    quote: str
+    page: int = 0
+    boxes: tuple[Box, ...] = ()
+
+
+class Origin(StrEnum):
+    """Who wrote a statement; the three are labelled differently wherever they are shown."""
+
+    EXTRACTIVE = "extractive"
+    GENERATED = "generated"
+    UNVERIFIED = "unverified"
+
+
+class Support(StrEnum):
+    """Whether a statement's citations carry it."""
+
+    VERBATIM = "verbatim"
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of checking one statement: what was found, who judged, and why in one sentence."""
+
+    support: Support
+    judge: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of an answer. ``withheld`` sentences failed their check and are shown as a gap."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    origin: Origin
+    verdict: Verdict | None = None
+    withheld: bool = False
+
+
+class Badge(StrEnum):
+    """Answered with Evidence, badge table. ``NONE`` until a judge has looked."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe"."""
+
+    statements_checked: int = 0
+    statements_withheld: int = 0
+    markers_rejected: int = 0
+    judge: str = ""
+    badge: Badge = Badge.NONE
+    reason: str = ""
+
+
+class AnswerStatus(StrEnum):
+    """How the question ended."""
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version."""
+
+    generation: str
+    profile: str
+    models: tuple[tuple[str, str], ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One step of a flow: what was asked for, what came back (counts and ids, no patient text), and how long it took."""
+
+    name: str
+    detail: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question came to. ``searched`` names the collections looked through, so that an abstention says so."""
+
+    status: AnswerStatus
+    question: str
+    language: str
+    statements: tuple[Statement, ...]
+    evidence: tuple[Evidence, ...]
+    searched: tuple[str, ...]
+    provenance: Provenance
+    verification: Verification = field(default_factory=Verification)
+    notes: tuple[str, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line of the audit log: who did what to which thing, and how it ended. Never holds a question or a record.
+
+    ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before, so that a removed
+    or altered line shows.
+    """
+
+    time: str
+    actor: str
+    action: str
+    subject: str
+    outcome: str
+    generation: str = ""
+    models: tuple[tuple[str, str], ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+    previous: str = ""
+
+    def digest(self) -> str:
+        """The digest that the next entry carries as ``previous``."""
+        pairs = [f"{name}={value}" for name, value in (*self.models, *self.prompts)]
+        return digest(
+            self.time,
+            self.actor,
+            self.action,
+            self.subject,
+            self.outcome,
+            self.generation,
+            *pairs,
+            self.previous,
+        )

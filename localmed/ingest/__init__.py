@@ -1,0 +1,1 @@
+"""From files to passages: readers, chunking and the import pipeline."""

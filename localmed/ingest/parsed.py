@@ -1,0 +1,89 @@
+"""What every reader returns: records of placed lines, and faults. The seam between file formats and the pipeline.
+
+A reader is a function ``read(path, mapping) -> Iterator[Record | Fault]`` in a file of its own under ``readers/``. It
+runs in a child process (``child.py``), yields as it goes, and never raises for one bad record among good ones: that
+is a ``Fault``. For a file that cannot be read at all it raises ``InputError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from localmed.domain import Box
+
+BlockKind = Literal["heading", "paragraph", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A run of text; ``box`` says where it stands on its page, where there are pages."""
+
+    text: str
+    box: Box | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading (``level`` 1 is the highest), a paragraph, or a table row that already carries its header.
+
+    A block's text is its lines joined by ``chunking.join_lines``: a space between words, nothing between Chinese
+    characters, a hyphen at a line's end undone.
+    """
+
+    kind: BlockKind
+    lines: tuple[Line, ...]
+    level: int = 0
+
+    @classmethod
+    def of(cls, kind: BlockKind, text: str, level: int = 0) -> Block:
+        """A block of one unplaced line."""
+        return cls(kind, (Line(text),), level)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One document as read. ``key`` names it inside its file ("" when the file is the document).
+
+    ``edition``, ``language`` and ``title`` may be empty: the pipeline then takes the manifest's or works them out.
+    ``notes`` are things a librarian must know (a page without text, a table cut short).
+    """
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+    edition: str = ""
+    language: str = ""
+    url: str = ""
+    identifiers: tuple[str, ...] = ()
+    publication_types: tuple[str, ...] = ()
+    mesh: tuple[str, ...] = ()
+    relations: tuple[tuple[str, str], ...] = ()
+    status: str = ""
+    replaced_by: str = ""
+    pages: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A part of a file that was refused: ``where`` ("line 7", "page 3", "PMID 123") and why, without its text."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMapping:
+    """Which of a source's own fields mean what, from ``[fields]`` of a corpus manifest.
+
+    Each value is a field name, a dotted path into nested objects, or a list of them whose values are joined in order.
+    """
+
+    fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Reader = Callable[[Path, FieldMapping], Iterator[Record | Fault]]

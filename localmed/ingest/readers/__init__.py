@@ -1,0 +1,1 @@
+"""One reader a format or source; ``choose`` finds the one for a file."""

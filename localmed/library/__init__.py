@@ -1,0 +1,1 @@
+"""What is stored: documents, dense and lexical index, generations, withdrawals."""

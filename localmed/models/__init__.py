@@ -1,0 +1,1 @@
+"""Adapters that implement the ports, one heavy library each."""

@@ -1,0 +1,1 @@
+"""What keeps a site running: audit now; refresh, backup and proofs later."""

@@ -1,0 +1,1 @@
+"""Hybrid search over one open generation; never calls an agent."""

@@ -1,0 +1,1 @@
+"""Checks between an answer and its reader."""

@@ -1,0 +1,1 @@
+"""Pure flows that yield requests, and the driver that answers them."""
