@@ -1,1 +1,111 @@
-"""One reader a format or source; ``choose`` finds the one for a file."""
+"""One reader a format or source; ``choose`` finds the one for a file.
+
+Rules: a reader named by the manifest is taken as named; otherwise the file's extension decides, and for XML and for
+files without a known extension the first bytes. Nothing is guessed beyond that: an unknown XML root or an unknown
+extension is refused with what to do, because text read by the wrong reader would answer questions. Reader modules are
+imported when first needed, so that only a PDF loads the PDF library.
+
+Not covered: formats inside archives other than one gzip layer around XML.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import re
+import zlib
+from pathlib import Path
+from typing import cast
+
+from localmed.config import ReadBounds
+from localmed.errors import InputError
+from localmed.ingest.parsed import FieldMapping, Reader
+
+# A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
+VERSIONS = {"text": 1, "markdown": 1, "json": 1, "pubmed": 1, "medquad": 1, "pdf": 1}
+
+MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {"json": f"{__name__}.json_records"}
+
+_BY_SUFFIX = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".pdf": "pdf",
+}
+_XML_SUFFIXES = (".xml", ".xml.gz")
+SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES)
+
+_BY_ROOT = {"PubmedArticleSet": "pubmed", "PubmedBookArticleSet": "pubmed"}
+_MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
+_MEDQUAD_MARKS = re.compile(rb"<(?:QAPairs|Focus|qaPairs|doctitle-focus)>")
+
+_SNIFFED = 65_536  # bytes; a DTD with an internal subset before the root stays below this
+_GZIP, _PDF = b"\x1f\x8b", b"%PDF-"
+# Everything that may stand before an XML root element: declarations, comments, a DOCTYPE.
+_PROLOGUE = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
+_ELEMENT = re.compile(rb"<([A-Za-z_][\w.-]*)")
+
+
+def choose(path: Path, reader_name: str = "") -> tuple[str, Reader]:
+    """The name and the function of the reader for ``path``; raise ``InputError`` where there is none."""
+    name = name_of(path, reader_name)
+    return name, load(name)
+
+
+def name_of(path: Path, reader_name: str = "") -> str:
+    """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form."""
+    if reader_name:
+        if reader_name not in MODULES:
+            raise InputError(f"there is no reader called {reader_name}", f"The readers are {', '.join(MODULES)}")
+        return reader_name
+    return _BY_SUFFIX.get(path.suffix.lower()) or _by_content(path)
+
+
+def load(name: str) -> Reader:
+    """Import the reader called ``name``."""
+    return cast(Reader, importlib.import_module(MODULES[name]).read)
+
+
+def bounds_of(mapping: FieldMapping) -> ReadBounds:
+    """The bounds a reader works under: the child puts them among the options; a bare call gets the defaults."""
+    given = mapping.options.get("bounds")
+    return given if isinstance(given, ReadBounds) else ReadBounds()
+
+
+def _by_content(path: Path) -> str:
+    head = _head(path)
+    if head.startswith(_PDF):
+        return "pdf"
+    root = _root(head)
+    if root in _BY_ROOT:
+        return _BY_ROOT[root]
+    if root in _MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # the roots alone are anybody's
+        return "medquad"
+    if root:
+        raise InputError(f"{path.name}: no reader knows XML with the root element {root}", "Name a reader for it")
+    kind = path.suffix or "files without an extension"
+    raise InputError(f"{path.name}: no reader for {kind}", f"Importable are {', '.join(SUFFIXES)}")
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of ``path``, unzipped if need be; NULs are dropped so that UTF-16 XML shows its root."""
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            return file.read(_SNIFFED).replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Copy it again") from None
+
+
+def _root(head: bytes) -> str:
+    """The name of the XML root element, "" where ``head`` is not the beginning of XML."""
+    at = 0
+    while skipped := _PROLOGUE.match(head, at):
+        at = skipped.end()
+    found = _ELEMENT.match(head, at)
+    return found[1].decode("ascii", "replace") if found else ""

@@ -1,0 +1,172 @@
+"""From a record's blocks to passages.
+
+Rules: a passage never crosses a heading and never cuts a sentence, unless one sentence alone is longer than the limit
+(then it is cut at its last minor break). Sentences of consecutive paragraphs under the same heading are packed together
+up to the limit; table rows, which already carry their header, are packed with rows only. Every passage knows its
+heading path and, where there are pages, the box of every printed line it came from.
+
+Ids: ``digest(collection, content, locator)`` where ``content`` is the digest of everything extracted and ``locator``
+the characters of it, so the same text in the same place has the same id after any re-import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localmed.config import ChunkSettings
+from localmed.domain import Document, Passage, Span, digest
+from localmed.ingest.parsed import Block, Line, Record
+from localmed.language import HAN, break_point, sentences
+
+_WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
+_HYPHENATED = re.compile(r"[^\W\d_]-$")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence or row: its text, the placed lines in it, and where it starts in the extracted text."""
+
+    text: str
+    spans: tuple[Span, ...]
+    offset: int
+    row: bool
+    paragraph: int
+
+
+def content_of(record: Record) -> str:
+    """The digest of everything that was extracted: title, headings, text, in order."""
+    return digest(record.title, *(f"{block.kind}{block.level}:{text_of(block.lines)[0]}" for block in record.blocks))
+
+
+def passages(record: Record, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
+    """Cut ``record`` into the passages of ``document``."""
+    offset = 0
+    headings: list[tuple[int, str]] = []
+    pending: list[Piece] = []
+    for number, block in enumerate(record.blocks):
+        text, spans = text_of(block.lines)
+        if block.kind == "heading":
+            yield from _pack(pending, headings, document, settings)
+            pending = []
+            headings = [*(each for each in headings if each[0] < block.level), (block.level, text)]
+        else:
+            pending.extend(_pieces(text, spans, offset, block.kind == "row", number, settings.characters))
+        offset += len(text) + 1
+    yield from _pack(pending, headings, document, settings)
+
+
+def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
+    """The lines joined (see ``parsed.Block``) and the span of each placed line in the result."""
+    text = ""
+    spans = []
+    for line in lines:
+        added = " ".join(line.text.split())
+        if not added:
+            continue
+        text = _joined(text, added)
+        start = len(text)
+        text += added
+        if line.box is not None:
+            spans.append(Span(start, len(text), line.box))
+    return text, tuple(Span(each.start, min(each.end, len(text)), each.box) for each in spans)
+
+
+def _joined(text: str, added: str) -> str:
+    """``text`` ready for ``added``: hyphen at the line's end undone, a blank unless Chinese meets Chinese."""
+    if not text:
+        return text
+    if _HYPHENATED.search(text) and added[0].islower():
+        return text[:-1]
+    if _WIDE.match(text[-1]) and _WIDE.match(added[0]):
+        return text
+    return text + " "
+
+
+def _pieces(
+    text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int
+) -> Iterator[Piece]:
+    bounds = [(0, len(text))] if row else sentences(text)
+    for start, end in bounds:
+        for left, right in _cut(text, start, end, limit):
+            inside = tuple(
+                Span(max(span.start, left) - left, min(span.end, right) - left, span.box)
+                for span in spans
+                if span.start < right and span.end > left
+            )
+            yield Piece(text[left:right], inside, offset + left, row, paragraph)
+
+
+def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """``start:end`` in parts of at most ``limit`` characters."""
+    while end - start > limit:
+        stop = break_point(text, start, start + limit)
+        yield start, stop
+        start = stop
+        while start < end and text[start].isspace():
+            start += 1
+    if end > start:
+        yield start, end
+
+
+def _pack(
+    pieces: Sequence[Piece], headings: Sequence[tuple[int, str]], document: Document, settings: ChunkSettings
+) -> Iterator[Passage]:
+    """Pack pieces into passages. A full paragraph's end is preferred as a boundary once half the limit is reached."""
+    group: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        full = size + len(piece.text) + 1 > settings.characters
+        other = bool(group) and group[-1].row != piece.row
+        ended = bool(group) and group[-1].paragraph != piece.paragraph and size >= settings.characters / 2
+        if group and (full or other or (ended and not piece.row)):
+            yield _passage(group, headings, document)
+            group, size = [], 0
+        group.append(piece)
+        size += len(piece.text) + 1
+    if group:
+        yield _passage(group, headings, document)
+
+
+def _passage(group: Sequence[Piece], headings: Sequence[tuple[int, str]], document: Document) -> Passage:
+    text = ""
+    spans: list[Span] = []
+    previous: Piece | None = None
+    for piece in group:
+        text += _separator(previous, piece)
+        spans.extend(Span(len(text) + each.start, len(text) + each.end, each.box) for each in piece.spans)
+        text += piece.text
+        previous = piece
+    locator = f"{group[0].offset}-{group[-1].offset + len(group[-1].text)}"
+    return Passage(
+        id=digest(document.collection, document.content, locator),
+        document_id=document.id,
+        collection=document.collection,
+        language=document.language,
+        edition=document.edition,
+        title=document.title,
+        headings=tuple(text for _, text in headings),
+        text=text,
+        locator=locator,
+        page=spans[0].box.page if spans else 0,
+        table=group[0].row,
+        spans=tuple(spans),
+    )
+
+
+def _separator(previous: Piece | None, piece: Piece) -> str:
+    if previous is None:
+        return ""
+    if piece.row or piece.paragraph != previous.paragraph:
+        return "\n"
+    return "" if _WIDE.match(previous.text[-1]) else " "
+
+
+def encoder_text(passage: Passage) -> str:
+    """What the dense encoder reads of a passage: title, headings, text. The title names what "it" is in the text."""
+    return ". ".join((*_without_repeats((passage.title, *passage.headings)), passage.text))
+
+
+def _without_repeats(parts: Iterable[str]) -> list[str]:
+    return [part.rstrip(".。") for part in dict.fromkeys(parts) if part]

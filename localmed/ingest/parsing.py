@@ -1,0 +1,285 @@
+"""The parent's side of parsing: files go to a child process, records and faults come back as they are read.
+
+``Parser.parse`` yields what the reader found and, where the file as a whole failed, raises ``InputError`` (or
+``LimitExceeded``, naming the bound) at that point, after the records read before it; the caller decides whether to keep
+those. The next call works whatever happened: a child that crashed, hung or was abandoned is replaced. A PDF gets a
+child of its own, because its library keeps memory and may be damaged by one file; the other formats share one, which
+saves its start-up for each of thousands of small files.
+
+Rules: what the child sends is checked before it is believed; the time allowed is the time spent waiting for the
+child, so a slow consumer does not make its file fail; only regular files below ``file_bytes`` are opened at all; more
+than ``records`` records end the file; of more than ``faults`` faults the rest are counted in a last one.
+
+Not covered: a ``Parser`` belongs to the thread that first parses with it (its child dies with that thread) and serves
+one file at a time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, cast, get_args
+
+from localmed.config import ReadBounds
+from localmed.domain import Box
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest import readers
+from localmed.ingest.child import FIELDS
+from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Line, Record
+
+# -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
+COMMAND = (sys.executable, "-P", "-m", "localmed.ingest.child")
+
+OWN_CHILD = frozenset({"pdf"})  # readers that get a fresh process for every file
+
+_READ = 2**20  # bytes taken from the pipe at a time
+_BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
+_GRACE = 5.0  # seconds for a child that closed its pipe to end
+_KINDS = frozenset(get_args(BlockKind))
+_LISTS = ("identifiers", "publication_types", "mesh", "notes")
+
+
+class Parser:
+    """Parses files in child processes; a context manager that leaves no child behind."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._command = tuple(command)
+        self._child: _Child | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child, if there is one."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+
+    def parse(
+        self, path: Path, reader: str = "", mapping: FieldMapping | None = None, bounds: ReadBounds | None = None
+    ) -> Iterator[Record | Fault]:
+        """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails."""
+        bounds = bounds or ReadBounds()
+        _admit(path, bounds)
+        name = readers.name_of(path, reader)
+        if name in OWN_CHILD:
+            self.close()
+        finished = False
+        try:
+            child = self._asked(_request(path, name, mapping or FieldMapping(), bounds))
+            yield from _counted(child.answers(path, bounds), path, bounds)
+            finished = True
+        except _Refused as refusal:
+            # The child is well, it was the file; but one that met a limit (memory) is not trusted with another.
+            finished = not isinstance(refusal.error, LimitExceeded)
+            raise refusal.error from None
+        finally:
+            if not finished or name in OWN_CHILD:
+                self.close()
+
+    def _asked(self, request: bytes) -> _Child:
+        """A living child that has been sent ``request``."""
+        if self._child is not None:
+            try:
+                self._child.send(request)
+                return self._child
+            except OSError:  # it died while idle
+                self.close()
+        self._child = _Child(self._command)
+        self._child.send(request)
+        return self._child
+
+
+class _Refused(Exception):
+    """The child reported an error and goes on."""
+
+    def __init__(self, error: InputError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _Child:
+    """One child process and the bytes it has sent."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [*command, str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+
+    def send(self, request: bytes) -> None:
+        self._input.write(request)
+        self._input.flush()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        try:
+            self._input.close()
+        except OSError:  # a request that was never taken
+            return
+
+    def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Record | Fault]:
+        """What the child makes of ``path``, up to its closing message."""
+        for line in self._lines(path, bounds):
+            try:
+                message = json.loads(line)
+                kind, values = message[0], message[1:]
+                if kind == "done":
+                    return
+                item = _error(values) if kind == "error" else _item(kind, values)
+            except (ValueError, TypeError, LookupError, RecursionError):
+                raise InputError(f"{path.name}: the reader's process sent what is no record") from None
+            if isinstance(item, InputError):
+                raise _Refused(item)
+            yield item
+
+    def _lines(self, path: Path, bounds: ReadBounds) -> Iterator[bytes]:
+        """Whole lines from the pipe; never returns by itself."""
+        left = bounds.file_seconds
+        most = max(_READ, bounds.record_characters * _BYTES_A_CHARACTER)
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            began = time.monotonic()
+            chunk = self._chunk(left, path, bounds)
+            left -= time.monotonic() - began
+            *lines, rest = chunk.split(b"\n")
+            if lines:
+                lines[0] = b"".join((*parts, lines[0]))
+                parts, size = [], 0
+                yield from lines
+            parts.append(rest)
+            size += len(rest)
+            if size > most:
+                raise LimitExceeded(f"{path.name}: one record is larger than {most // 2**20} MiB as it is sent")
+
+    def _chunk(self, seconds: float, path: Path, bounds: ReadBounds) -> bytes:
+        """The next bytes; raise if none come within ``seconds`` or the child has ended."""
+        if seconds <= 0 or not self._poll.poll(seconds * 1000):
+            limit = f"{bounds.file_seconds:g} seconds (read.file_seconds)"
+            raise LimitExceeded(f"{path.name}: took longer than {limit}", "Split the file or raise the bound")
+        chunk = os.read(self._output.fileno(), _READ)
+        if not chunk:
+            raise self._ending(path, bounds)
+        return chunk
+
+    def _ending(self, path: Path, bounds: ReadBounds) -> InputError:
+        """Why the child ended in the middle of ``path``."""
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            return InputError(f"{path.name}: the reader's process stopped answering")
+        if code == -signal.SIGXCPU:
+            limit = f"{bounds.file_cpu_seconds} seconds of processor time (read.file_cpu_seconds)"
+            return LimitExceeded(f"{path.name}: needed more than {limit}", "Split the file or raise the bound")
+        if code == -signal.SIGKILL:
+            return InputError(f"{path.name}: the reader's process was killed, perhaps because memory ran out")
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return InputError(f"{path.name}: the reader's process crashed ({how})", "The file is damaged or hostile")
+
+
+def _admit(path: Path, bounds: ReadBounds) -> None:
+    """Refuse what must not even be opened: a pipe or device would never end, a huge file is no document."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path.name} is not a regular file", "Import files and folders of files")
+    if found.st_size > bounds.file_bytes:
+        limit = f"{bounds.file_bytes} bytes (read.file_bytes)"
+        raise LimitExceeded(f"{path.name} is larger than {limit}", "Split the file or raise the bound")
+
+
+def _request(path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> bytes:
+    request = {
+        "path": str(path.absolute()),
+        "reader": reader,
+        "fields": dict(mapping.fields),
+        "options": dict(mapping.options),
+        "bounds": dataclasses.asdict(bounds),
+    }
+    return json.dumps(request).encode("ascii") + b"\n"
+
+
+def _counted(items: Iterator[Record | Fault], path: Path, bounds: ReadBounds) -> Iterator[Record | Fault]:
+    """``items`` with the bounds on their number kept."""
+    records = faults = 0
+    for item in items:
+        if isinstance(item, Record):
+            records += 1
+        else:
+            faults += 1
+        if records > bounds.records:
+            limit = f"{bounds.records} records (read.records)"
+            raise LimitExceeded(f"{path.name}: holds more than {limit}", "Split the file or raise the bound")
+        if isinstance(item, Record) or faults <= bounds.faults:
+            yield item
+    if faults > bounds.faults:
+        yield Fault("file", f"{faults - bounds.faults} more refused parts are not listed (read.faults)")
+
+
+def _item(kind: str, values: list[Any]) -> Record | Fault:
+    """A record or fault from the child's message; raise ``ValueError`` or ``TypeError`` where it is neither."""
+    if kind == "fault":
+        where, reason = _strings(values)
+        return Fault(where, reason)
+    if kind != "record":
+        raise ValueError
+    given = dict(zip(FIELDS, values, strict=True))
+    blocks = tuple(_block(*block) for block in given.pop("blocks"))
+    relations = tuple(_pair(*pair) for pair in given.pop("relations"))
+    pages = int(given.pop("pages"))
+    lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
+    plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
+    return Record(blocks=blocks, relations=relations, pages=pages, **lists, **plain)
+
+
+def _block(kind: Any, level: Any, lines: Any) -> Block:
+    if kind not in _KINDS:
+        raise ValueError
+    return Block(kind, tuple(_line(line) for line in lines), int(level))
+
+
+def _line(line: Any) -> Line:
+    if isinstance(line, str):
+        return Line(line)
+    text, page, *corners = line
+    x0, y0, x1, y1 = map(float, corners)
+    return Line(_string(text), Box(int(page), x0, y0, x1, y1))
+
+
+def _pair(kind: Any, identifier: Any) -> tuple[str, str]:
+    return _string(kind), _string(identifier)
+
+
+def _strings(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_string, values))
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _error(values: list[Any]) -> InputError:
+    kind, what, remedy = _strings(values)
+    return LimitExceeded(what, remedy) if kind == "LimitExceeded" else InputError(what, remedy)

@@ -1,0 +1,306 @@
+"""JSON and JSON lines: one record an object, its fields named by the manifest.
+
+Shapes: an array of objects; one object; an object of id -> object; JSON lines (``.jsonl``, ``.ndjson``, or ``.json``
+with one object a line), which are read a line at a time and never as a whole. An array is taken apart an object at a
+time, so only its text is in memory.
+
+Rules: ``FieldMapping.fields`` maps our names (``NAMES``) to the source's: a name, a dotted path into nested objects
+and through lists, or a list of these, joined as paragraphs. What is not mapped is looked for under the obvious names
+(``_USUAL``). ``sections`` is a list of objects with a heading and a text, or an object of heading -> text;
+``headings`` is a list that names the items of the text's list one by one. In a text, blank lines end paragraphs and a
+line that begins with ``# `` to ``###### `` is a heading. The option ``id_scheme = "pmid"`` makes the id an identifier.
+An object without text, with a status nobody knows or with an id that came before is a ``Fault``, as is a broken line.
+A record without an id is called by its place (``#7``).
+
+Not covered: JSON (not JSON lines) beyond what fits in the child's memory as text; JSON lines in UTF-16 are read whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.readers import bounds_of, values
+from localmed.ingest.readers.encoding import clean, decode, read_text
+from localmed.ingest.readers.text import paragraphs
+
+_USUAL: dict[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "pmid", "PMID", "docid", "doc_id"),
+    "title": ("title", "name", "标题", "名称"),
+    "text": ("text", "content", "body", "abstract", "contents", "正文", "内容", "摘要"),
+    "edition": ("edition", "date", "published", "year"),
+    "language": ("language", "lang"),
+    "url": ("url", "link"),
+    "status": ("status",),
+    "replaced_by": ("replaced_by",),
+    "identifiers": ("identifiers",),
+    "publication_types": ("publication_types",),
+    "mesh": ("mesh",),
+    "sections": ("sections",),
+    "headings": (),
+}
+NAMES = tuple(_USUAL)
+_BODY = ("text", "sections")  # a mapping that names one of the two means that one alone
+_SECTION_HEADINGS, _SECTION_TEXTS = ("heading", "title", "name", "label"), ("text", "content", "body", "paragraphs")
+
+_LINES = frozenset({".jsonl", ".ndjson"})
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BYTES_A_CHARACTER = 6  # the longest a character gets in JSON: \\u0041
+_HEADING = re.compile(r"(#{1,6}) (.+)")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+Item = tuple[str, str, Any]  # where it stands, its id where its place gives one, and the value or a Fault
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """A record for each object of the file; faults for what is none."""
+    if unknown := sorted(set(mapping.fields) - set(NAMES)):
+        raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(NAMES)}")
+    seen: set[str] = set()
+    for number, (where, name, value) in enumerate(_items(path, mapping), start=1):
+        item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
+        if isinstance(item, Record) and item.key in seen:
+            item = Fault(where, "its id came before in the file; the first was read")
+        elif isinstance(item, Record):
+            seen.add(item.key)
+        yield item
+
+
+def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
+    if path.suffix.lower() in _LINES:
+        yield from _line_items(path, mapping)
+        return
+    text = read_text(path)
+    start = _blank(text, 0)
+    if text.startswith("[", start):
+        yield from _array_items(path, text, start)
+        return
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except ValueError as error:
+        _broken(path, text, error)
+    if _blank(text, end) < len(text):  # something follows the first object
+        del text, value
+        yield from _line_items(path, mapping)
+    elif isinstance(value, dict) and not _is_record(value, mapping):
+        yield from ((f"record {number}", key, item) for number, (key, item) in enumerate(value.items(), start=1))
+    else:
+        yield "record 1", "", value
+
+
+def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
+    """The elements of the array that begins at ``start``."""
+    at = _blank(text, start + 1)
+    number = 0
+    while not text.startswith("]", at):
+        number += 1
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except ValueError as error:
+            _broken(path, text, error)
+        yield f"record {number}", "", value
+        at = _blank(text, at)
+        if text.startswith(",", at):
+            at = _blank(text, at + 1)
+        elif not text.startswith("]", at):
+            _broken(path, text, json.JSONDecodeError("Expecting ',' or ']'", text, at))
+
+
+def _line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
+    """The values of JSON lines; a line that is broken, too long or of no known encoding is a fault."""
+    most = bounds_of(mapping).record_characters * _BYTES_A_CHARACTER
+    with path.open("rb") as file:
+        marked = file.read(2) in _UTF16
+        file.seek(0)
+        lines: Iterable[bytes] = (line.encode() for line in read_text(path).split("\n")) if marked else _cut(file, most)
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield f"line {number}", "", _line_value(line, f"line {number}", most)
+
+
+def _cut(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Lines of ``file``; of one longer than ``most`` bytes only the beginning, the rest is passed over."""
+    while line := file.readline(most + 1):
+        rest = line
+        while len(rest) > most and not rest.endswith(b"\n"):
+            rest = file.readline(most + 1)
+        yield line
+
+
+def _line_value(line: bytes, where: str, most: int) -> Any:
+    if len(line) > most:
+        return Fault(where, f"is longer than {most} bytes")
+    try:
+        return _DECODER.decode(_line_text(line).strip())
+    except InputError as error:
+        return Fault(where, error.what)
+    except json.JSONDecodeError as error:
+        return Fault(where, f"is not valid JSON ({error.msg} at column {error.colno})")
+    except (ValueError, RecursionError) as error:
+        return Fault(where, _unusable(error))
+
+
+def _line_text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return decode(line)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"holds {name}, which is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _broken(path: Path, text: str, error: ValueError) -> NoReturn:
+    if isinstance(error, json.JSONDecodeError):
+        line = text.count("\n", 0, error.pos) + 1
+        raise InputError(f"{path.name}: broken JSON at line {line} ({error.msg})", "Copy the file again") from None
+    raise InputError(f"{path.name}: {_unusable(error)}", "Correct the file") from None
+
+
+def _unusable(error: Exception) -> str:
+    """Why a value cannot be used, without any of it; only our own messages are passed on."""
+    own = str(error)
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
+    return own if own.startswith(("holds ", "its ", "has ")) else "holds a number that is too long"
+
+
+def _blank(text: str, at: int) -> int:
+    """Where the white space that begins at ``at`` ends."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _is_record(value: dict[str, Any], mapping: FieldMapping) -> bool:
+    """Whether an object is a record itself, and not one of id -> record."""
+    return not value or not all(isinstance(item, dict) for item in value.values()) or bool(_blocks(value, mapping))
+
+
+def _checked(value: Any, where: str, name: str, mapping: FieldMapping) -> Record | Fault:
+    if not isinstance(value, dict):
+        return Fault(where, "is not an object")
+    try:
+        return _record(value, name, mapping)
+    except (ValueError, RecursionError) as error:
+        return Fault(where, _unusable(error))
+
+
+def _record(value: dict[str, Any], name: str, mapping: FieldMapping) -> Record:
+    blocks = tuple(_blocks(value, mapping))
+    if not any(block.kind != "heading" for block in blocks):
+        raise ValueError("has no text")
+    plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
+    lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
+    scheme = mapping.options.get("id_scheme", "")
+    numbered = (f"{scheme}:{plain['id']}",) if scheme and plain["id"] else ()
+    key = plain["id"] or name
+    if scheme and not numbered and not name.startswith("#"):
+        numbered = (f"{scheme}:{name}",)
+    return Record(
+        key=key,
+        title=plain["title"],
+        blocks=blocks,
+        edition=values.edition(plain["edition"]),
+        language=values.language(plain["language"]),
+        url=plain["url"],
+        identifiers=(*numbered, *lists["identifiers"]),
+        publication_types=lists["publication_types"],
+        mesh=lists["mesh"],
+        status=values.status(plain["status"]),
+        replaced_by=plain["replaced_by"],
+    )
+
+
+_PLAIN = ("id", "title", "edition", "language", "url", "status", "replaced_by")
+_LISTS = ("identifiers", "publication_types", "mesh")
+
+
+def _blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Block]:
+    headings = tuple(_texts(_field(value, "headings", mapping)))
+    texts = tuple(_texts(_field(value, "text", mapping)))
+    for heading, text in zip_longest(headings[: len(texts)], texts, fillvalue=""):
+        yield from _section(heading, text)
+    sections = _field(value, "sections", mapping)
+    pairs = sections.items() if isinstance(sections, dict) else map(_pair, _flat(sections))
+    for heading, content in pairs:
+        for number, text in enumerate(_texts(content)):
+            yield from _section("" if number else heading, text)
+
+
+def _pair(section: Any) -> tuple[str, Any]:
+    """A section's heading and text; text without an object around it has no heading."""
+    if not isinstance(section, dict):
+        return "", section
+    heading = next((section[name] for name in _SECTION_HEADINGS if isinstance(section.get(name), str)), "")
+    return heading, next((section[name] for name in _SECTION_TEXTS if section.get(name)), None)
+
+
+def _section(heading: str, text: str) -> Iterator[Block]:
+    if title := values.one_line(clean(heading)):
+        yield Block.of("heading", title, 1)
+    for lines in paragraphs(text):
+        start = 0
+        for at, line in enumerate(lines):
+            if marked := _HEADING.fullmatch(line):
+                yield from _paragraph(lines[start:at])
+                yield Block.of("heading", marked[2].strip(), len(marked[1]))
+                start = at + 1
+        yield from _paragraph(lines[start:])
+
+
+def _paragraph(lines: list[str]) -> Iterator[Block]:
+    if lines:
+        yield Block("paragraph", tuple(map(Line, lines)))
+
+
+def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
+    """What the source holds for our field ``name``."""
+    mapped = mapping.fields.get(name)
+    if isinstance(mapped, str):
+        return _look(value, mapped)
+    if mapped is not None:
+        return [_look(value, path) for path in mapped]
+    if name in _BODY and any(body in mapping.fields for body in _BODY):
+        return None
+    return next((value[usual] for usual in _USUAL[name] if value.get(usual) not in (None, "", [])), None)
+
+
+def _look(value: Any, path: str) -> Any:
+    """The value at a dotted ``path``; a list on the way gives the list of what its items hold."""
+    if isinstance(value, list):
+        return [_look(item, path) for item in value]
+    if not isinstance(value, Mapping):
+        return None
+    if path in value:
+        return value[path]
+    first, _, rest = path.partition(".")
+    return _look(value.get(first), rest) if rest else None
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """What a value holds that is no list."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    elif value is not None:
+        yield value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value, cleaned; truth values and objects are none."""
+    for item in _flat(value):
+        if isinstance(item, str) or (isinstance(item, int | float) and not isinstance(item, bool)):
+            text = clean(str(item))
+            if text.strip():
+                yield text

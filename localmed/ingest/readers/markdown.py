@@ -1,0 +1,130 @@
+"""Markdown (CommonMark and pipe tables): headings, paragraphs, list items and table rows.
+
+Rules: each list item is a block of its own; a table row carries its header (``Drug: metformin; Dose: 500 mg``, with
+``：`` and ``；`` in Chinese), so that a row found alone still says what its cells are; a code block is a paragraph.
+Links and images leave their words. Nothing is rendered: HTML tags are dropped, their words stay. Front matter, lines
+``key: value`` between ``---`` at the very top, gives title, edition, language, status, replaced_by, url and
+identifiers; other keys are ignored. The title is the front matter's, else a heading that comes first, else the file's
+name without its extension.
+
+Not covered: YAML beyond ``key: value`` (nested keys and lists are ignored), footnotes, formulas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.readers import values
+from localmed.ingest.readers.encoding import read_text
+from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
+
+_NESTING = 100  # levels of lists and quotations; what lies deeper is dropped by the parser
+_FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_LINE = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_FRONT_OTHER = re.compile(r"\s*|\s*#.*|[ \t]+.*|- .*")  # blank lines, comments, nested values: allowed, not read
+_TAGS = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>]*>", re.DOTALL)
+_EDITION_KEYS = ("edition", "date", "year")
+_LANGUAGE_KEYS = ("language", "lang")
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+    """The file as one record."""
+    text = read_text(path)
+    front, body = front_matter(text.removesuffix("\ufffd"))
+    blocks = tuple(blocks_of(body))
+    if not blocks:
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    try:
+        status = values.status(front.get("status", ""))
+    except ValueError as error:
+        raise InputError(f"{path.name}: {error}", "Correct its front matter") from None
+    first = _text(blocks[0]) if blocks[0].kind == "heading" else ""
+    yield Record(
+        key="",
+        title=front.get("title", "") or first or path.stem,
+        blocks=blocks,
+        edition=values.edition(_first(front, _EDITION_KEYS)),
+        language=values.language(_first(front, _LANGUAGE_KEYS)),
+        url=front.get("url", ""),
+        identifiers=tuple(front.get("identifiers", "").replace(",", " ").split()),
+        status=status,
+        replaced_by=front.get("replaced_by", ""),
+        notes=(CUT_SHORT,) if text.endswith("\ufffd") else (),
+    )
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The ``key: value`` lines at the top of ``text`` and what follows them; none where they are anything else."""
+    found = _FRONT.match(text)
+    lines = found[1].split("\n") if found else []
+    pairs = [_FRONT_LINE.fullmatch(line) for line in lines]
+    strange = any(not pair and not _FRONT_OTHER.fullmatch(line) for pair, line in zip(pairs, lines, strict=True))
+    if not found or strange or not any(pairs):
+        return {}, text
+    known = {pair[1].lower(): (pair[2] or "").strip().strip("\"'") for pair in pairs if pair}
+    return known, text[found.end() :]
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The blocks of Markdown ``text``, which is clean already."""
+    tokens = MarkdownIt("commonmark", {"maxNesting": _NESTING}).enable("table").parse(text)
+    header: list[str] = []
+    cells: list[str] = []
+    for at, token in enumerate(tokens):
+        opened = tokens[at - 1].type if at else ""
+        if token.type == "inline" and opened in ("th_open", "td_open"):
+            cells.append(values.one_line(" ".join(_lines(token))))
+        elif token.type == "inline":
+            yield from _block(_lines(token), int(tokens[at - 1].tag[1]) if opened == "heading_open" else 0)
+        elif token.type == "thead_close":
+            header, cells = cells, []
+        elif token.type == "tr_close" and tokens[at + 1].type != "thead_close":
+            yield from _row(header, cells)
+            cells = []
+        elif token.type in ("fence", "code_block", "html_block"):
+            for lines in paragraphs(_TAGS.sub(" ", token.content) if token.type == "html_block" else token.content):
+                yield from _block(lines, 0)
+
+
+def _block(lines: list[str], level: int) -> Iterator[Block]:
+    kept = [line for line in map(values.one_line, lines) if line]
+    if kept and level:
+        yield Block.of("heading", " ".join(kept), level)
+    elif kept:
+        yield Block("paragraph", tuple(map(Line, kept)))
+
+
+def _row(header: list[str], cells: list[str]) -> Iterator[Block]:
+    """A table row with its header's names before its cells; empty cells are left out."""
+    colon, semicolon = ("：", "；") if has_chinese("".join((*header, *cells))) else (": ", "; ")
+    named = [f"{name}{colon}{cell}" if name else cell for name, cell in zip(header, cells, strict=False) if cell]
+    if named:
+        yield Block.of("row", semicolon.join(named))
+
+
+def _lines(inline: Token) -> list[str]:
+    """The words of an inline token, a line of the source each."""
+    pieces = [""]
+    for child in inline.children or ():
+        if child.type in ("softbreak", "hardbreak"):
+            pieces.append("")
+        elif child.type == "image":
+            pieces[-1] += " ".join(_lines(child))
+        elif child.type in ("text", "code_inline", "text_special"):
+            pieces[-1] += child.content
+    return pieces
+
+
+def _text(block: Block) -> str:
+    return " ".join(line.text for line in block.lines)
+
+
+def _first(front: dict[str, str], keys: Sequence[str]) -> str:
+    return next((front[key] for key in keys if front.get(key)), "")

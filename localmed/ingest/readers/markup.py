@@ -1,0 +1,59 @@
+"""XML read safely: entities and external references refused, errors without the document's text.
+
+Rules: a document type declaration is allowed (PubMed files carry one) but is never fetched, and a declaration of
+entities is refused. Memory stays constant: ``elements`` hands over one element at a time and empties it and its root.
+
+Not covered: namespaces; the readers' formats use none.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from io import BufferedIOBase
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from localmed.errors import InputError
+from localmed.ingest.readers.encoding import clean
+from localmed.ingest.readers.values import one_line
+
+
+def elements(path: Path, tags: frozenset[str]) -> Iterator[Element]:
+    """Every element of ``path`` called one of ``tags``, whole, in order; raise ``InputError`` where the XML ends."""
+    try:
+        with _opened(path) as file:
+            events = iterparse(file, events=("start", "end"), forbid_entities=True, forbid_external=True)
+            _, root = next(events)
+            for event, element in events:
+                if event == "end" and element.tag in tags:
+                    yield element
+                    element.clear()
+                    root.clear()
+    except ParseError as error:
+        line, column = error.position
+        raise InputError(f"{path.name}: broken XML at line {line}, column {column}", "Copy the file again") from None
+    except DefusedXmlException as error:
+        raise InputError(f"{path.name}: refused as XML ({type(error).__name__})", "Get it from its publisher") from None
+    except (OSError, EOFError, zlib.error, LookupError, ValueError) as error:  # LookupError, ValueError: its encoding
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Copy the file again") from None
+
+
+def text_of(element: Element | None) -> str:
+    """All text inside ``element`` on one line, tags dropped; "" for no element."""
+    return "" if element is None else one_line(clean("".join(element.itertext())))
+
+
+def texts(element: Element, path: str) -> tuple[str, ...]:
+    """The text of every element at ``path`` that has any."""
+    return tuple(filter(None, map(text_of, element.iterfind(path))))
+
+
+def _opened(path: Path) -> BufferedIOBase:
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if zipped else path.open("rb")

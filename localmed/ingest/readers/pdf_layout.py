@@ -1,0 +1,241 @@
+"""Reading order on a page: a recursive cut of placed things into columns and bands. Pure geometry, no PDF library.
+
+Rules, in order:
+1. Things that share a height form a band; neighbouring bands stay together as long as one vertical white strip (a
+   gutter) runs through all of them. So a full-width heading or table ends the columns above it and starts those below.
+2. A group with gutters is read column by column, left to right, each column cut again by the same rules.
+3. A strip is a gutter only if both sides are text: labels of a list ("1.", "a.") and cells of an unruled table are read
+   row by row instead.
+4. Large headings at the top of a page come before the columns below, wherever they stand.
+
+Not covered: columns read right to left, and text that flows around a shape that is not a rectangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Generic, Protocol, TypeVar
+
+GUTTER_EMS = 0.8  # of the body size; three-column government print has gutters of 1 em, word spaces stay under 0.8
+CORE = 0.6  # of its height: what a line really fills; ascenders of tight lines overlap their neighbours
+COLUMN_EMS = 7.0  # the middle line of a text column is at least so wide; labels and table cells are narrower
+COLUMN_ROWS = 2  # a column has at least two lines
+TOP_HEADING = 1.15  # of the body size: a heading that stands above all columns
+TRAILING_HEADING = 1.1  # of the body size: a heading at the foot of a group belongs to what follows
+DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhaust the stack
+
+
+class Placed(Protocol):
+    """Something with a place on the page and a type size."""
+
+    @property
+    def x0(self) -> float: ...  # noqa: D102
+
+    @property
+    def y0(self) -> float: ...  # noqa: D102
+
+    @property
+    def x1(self) -> float: ...  # noqa: D102
+
+    @property
+    def y1(self) -> float: ...  # noqa: D102
+
+    @property
+    def size(self) -> float: ...  # noqa: D102
+
+
+Item = TypeVar("Item", bound=Placed)
+Interval = tuple[float, float]
+
+
+
+
+@dataclass(slots=True)
+class _Group(Generic[Item]):
+    """Bands read together: their things, and the stretches of the x axis that these cover."""
+
+    bands: list[list[Item]]
+    covered: list[Interval]
+
+    @property
+    def items(self) -> list[Item]:
+        return [item for band in self.bands for item in band]
+
+
+def reading_order(items: Sequence[Item], body: float) -> list[list[Item]]:
+    """``items`` as regions in reading order, each a run of things in one column, top to bottom.
+
+    ``body`` is the size of the running text, in points.
+    """
+    top, rest = _split_top(_bands(items), body)
+    return _merged([*([top] if top else []), *_ordered(rest, body, DEEPEST)])
+
+
+def rows(items: Sequence[Item]) -> list[list[Item]]:
+    """``items`` of one region as printed rows, each from left to right."""
+    found: list[list[Item]] = []
+    for item in sorted(items, key=lambda one: (_core(one)[0] + _core(one)[1], one.x0)):
+        if found and _same_row(found[-1], item):
+            found[-1].append(item)
+        else:
+            found.append([item])
+    return [sorted(row, key=lambda one: one.x0) for row in found]
+
+
+def _same_row(row: Sequence[Placed], item: Placed) -> bool:
+    """Whether ``item`` stands beside the first of ``row``: more than half of the smaller core is shared."""
+    top, bottom = _core(row[0])
+    upper, lower = _core(item)
+    shared = min(bottom, lower) - max(top, upper)
+    return shared > 0.5 * min(bottom - top, lower - upper)
+
+
+def _core(item: Placed) -> Interval:
+    margin = (item.y1 - item.y0) * (1 - CORE) / 2
+    return item.y0 + margin, item.y1 - margin
+
+
+def _bands(items: Sequence[Item]) -> list[list[Item]]:
+    """Things cut at every height that no thing crosses."""
+    bands: list[list[Item]] = []
+    bottom = 0.0
+    for item in sorted(items, key=lambda one: _core(one)[0]):
+        upper, lower = _core(item)
+        if not bands or upper >= bottom:
+            bands.append([])
+            bottom = lower
+        bands[-1].append(item)
+        bottom = max(bottom, lower)
+    return bands
+
+
+def _split_top(bands: list[list[Item]], body: float) -> tuple[list[Item], list[list[Item]]]:
+    """The large headings above everything else, and the other bands."""
+    count = 0
+    while count < len(bands) and all(item.size >= TOP_HEADING * body for item in bands[count]):
+        count += 1
+    if count == len(bands):
+        return [], bands
+    return [item for band in bands[:count] for item in band], bands[count:]
+
+
+def _ordered(bands: list[list[Item]], body: float, depth: int) -> list[list[Item]]:
+    regions: list[list[Item]] = []
+    for group in _groups(bands, body):
+        columns = _columns(group, body) if depth else []
+        if len(columns) < 2:
+            regions.append([item for row in rows(group.items) for item in row])
+            continue
+        for column in columns:
+            regions.extend(_merged(_ordered(_bands(column), body, depth - 1)))
+    return _merged(regions)
+
+
+def _merged(regions: list[list[Item]]) -> list[list[Item]]:
+    """Neighbouring regions of one column, one below the other, as one."""
+    found: list[list[Item]] = []
+    for region in regions:
+        if found and _continues(found[-1], region):
+            found[-1] = found[-1] + region
+        else:
+            found.append(region)
+    return found
+
+
+def _continues(upper: Sequence[Placed], lower: Sequence[Placed]) -> bool:
+    """Whether ``lower`` stands under ``upper`` in a column of about its width."""
+    left, right = min(item.x0 for item in upper), max(item.x1 for item in upper)
+    start, end = min(item.x0 for item in lower), max(item.x1 for item in lower)
+    below = min(item.y0 for item in lower) > max(_core(item)[0] for item in upper)
+    shared = min(right, end) - max(left, start)
+    return below and shared > 0.7 * min(right - left, end - start)
+
+
+def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
+    """Neighbouring bands gathered for as long as a gutter runs through them."""
+    groups: list[_Group[Item]] = []
+    for band in bands:
+        covered = _covered(band)
+        last = groups[-1] if groups else None
+        if last is not None and _gutters(last.covered, body) and _gutters(_union(last.covered, covered), body):
+            last.bands.append(band)
+            last.covered = _union(last.covered, covered)
+            continue
+        group = _Group([band], covered)
+        _take_back(groups, group, body)
+        groups.append(group)
+    return groups
+
+
+def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> None:
+    """Move bands before ``group`` into it: those its gutter runs through too, and the headings it begins with."""
+    if groups and _gutters(groups[-1].covered, body):
+        _take_headings(groups[-1], group, body)
+        if not groups[-1].bands:
+            groups.pop()
+        return
+    while groups and not _gutters(groups[-1].covered, body):
+        wider = _union(groups[-1].covered, group.covered)
+        if not _gutters(wider, body):
+            return
+        group.bands[:0] = groups.pop().bands
+        group.covered = wider
+
+
+def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> None:
+    while before.bands and all(item.size >= TRAILING_HEADING * body for item in before.bands[-1]):
+        band = before.bands.pop()
+        group.bands.insert(0, band)
+        group.covered = _union(group.covered, _covered(band))
+
+
+def _covered(items: Sequence[Placed]) -> list[Interval]:
+    found: list[Interval] = []
+    for start, end in sorted((item.x0, item.x1) for item in items):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _union(first: list[Interval], second: list[Interval]) -> list[Interval]:
+    merged: list[Interval] = []
+    for start, end in sorted([*first, *second]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _gutters(covered: list[Interval], body: float) -> list[Interval]:
+    """The white strips between covered stretches that are wide enough."""
+    pairs = zip(covered, covered[1:], strict=False)
+    return [(left[1], right[0]) for left, right in pairs if right[0] - left[1] >= GUTTER_EMS * body]
+
+
+def _columns(group: _Group[Item], body: float) -> list[list[Item]]:
+    """The columns of ``group``; a strip beside something that is no text column is not a gutter."""
+    items, gutters = group.items, _gutters(group.covered, body)
+    edges = [gutter[0] for gutter in gutters]
+    columns: list[list[Item]] = [[] for _ in range(len(edges) + 1)]
+    for item in items:
+        columns[sum(1 for edge in edges if item.x0 > edge - 0.01)].append(item)
+    while len(columns) > 1:
+        narrow = next((index for index, column in enumerate(columns) if not _is_column(column, body)), None)
+        if narrow is None:
+            break
+        other = narrow + 1 if narrow + 1 < len(columns) else narrow - 1
+        columns[min(narrow, other)] += columns[max(narrow, other)]
+        del columns[max(narrow, other)]
+    return columns
+
+
+def _is_column(items: Sequence[Placed], body: float) -> bool:
+    lines = rows(items)
+    widths = [max(item.x1 for item in row) - min(item.x0 for item in row) for row in lines]
+    tall = max(item.y1 - item.y0 for item in items) > 4 * body  # a table or figure is a column by itself
+    return tall or (len(lines) >= COLUMN_ROWS and median(widths) >= COLUMN_EMS * body)

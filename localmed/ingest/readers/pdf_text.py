@@ -1,0 +1,178 @@
+"""The characters of one PDF page as clean, placed pieces of printed lines.
+
+Rules: coordinates are those of the page as it is displayed (its rotation applied), in points, origin top left. A piece
+is a run of characters on one baseline; it ends at a gap too wide for a word space and at the border of a table cell,
+because MuPDF joins neighbouring cells that touch. Stored text is not NFKC-normalised, but what breaks search or hides
+meaning is repaired: control, zero-width and bidirectional characters go, ligatures are spelt out, radicals that stand
+for Chinese characters become them, symbol-font bullets become bullets, and small raised digits become Unicode
+superscripts, so that 10 to the sixth is not read as 106.
+
+Not covered: text drawn as outlines or images (the page then has no pieces), and right-to-left scripts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymupdf
+
+GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
+SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
+SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
+UNREADABLE = "�"
+KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
+SYNTHETIC_BOLD = 8  # char_flags: bold by name or by stroking
+
+FLAGS = (
+    pymupdf.TEXTFLAGS_RAWDICT
+    & ~pymupdf.TEXT_PRESERVE_LIGATURES
+    & ~pymupdf.TEXT_PRESERVE_IMAGES
+    & ~pymupdf.TEXT_CID_FOR_UNKNOWN_UNICODE  # an unknown glyph must show as unreadable, not as a random letter
+)
+
+_SUPERSCRIPTS = str.maketrans("0123456789+-−()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾")
+_SYMBOLS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF06F: "□", 0xF0A8: "□", 0xF0FE: "☑", 0xF06C: "●"}
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_RADICALS = {point: unicodedata.normalize("NFKC", chr(point)) for point in range(0x2E80, 0x2FE0)}
+_SPACES = {0x09: " ", 0x0A: " ", 0x0D: " ", 0xA0: " ", 0x2028: " ", 0x2029: " "}
+_DROPPED = {
+    point: None
+    for point in (*range(0x10000), *range(0xE0000, 0xE0080))
+    if unicodedata.category(chr(point)) in {"Cc", "Cf"} and point not in _SPACES and point != 0xAD
+}
+_CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_LIGATURES, **_RADICALS, **_SPACES}
+_CJK = re.compile(r"[⺀-〿぀-ヿ㐀-䶿一-鿿豈-﫿＀-￯]")
+
+CellOf = Callable[[float, float], int]  # the table cell at a point of the page, -1 outside tables
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of characters on one baseline, with the face that most of it is set in. ``cell`` is its table cell."""
+
+    text: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float
+    family: str = ""
+    bold: bool = False
+    upright: bool = True
+    cell: int = -1
+
+    @property
+    def middle(self) -> float:
+        """The height of its middle on the page."""
+        return (self.y0 + self.y1) / 2
+
+
+def cleaned(text: str) -> str:
+    """``text`` without characters that hide or break, spaces single; a soft hyphen stays a hyphen at the end only."""
+    text = re.sub(r"\xad(?!\s*$)", "", text).replace("\xad", "-").translate(_CLEAN)
+    return re.sub(r" {2,}", " ", text).strip()
+
+
+def is_cjk(character: str) -> bool:
+    """Whether ``character`` is Chinese, Japanese or full-width, and so takes no word space."""
+    return bool(_CJK.match(character))
+
+
+def joined(first: str, second: str) -> str:
+    """Two neighbouring runs of one row as one: a space between words, nothing between Chinese characters."""
+    if not first or not second or (is_cjk(first[-1]) and is_cjk(second[0])):
+        return first + second
+    return f"{first} {second}"
+
+
+def unreadable_share(texts: Sequence[str]) -> float:
+    """The share of characters that no reader can make out: replacement, private-use and unassigned ones."""
+    characters = [character for text in texts for character in text if not character.isspace()]
+    if not characters:
+        return 0.0
+    bad = sum(1 for one in characters if one == UNREADABLE or unicodedata.category(one) in {"Co", "Cn", "Cs"})
+    return bad / len(characters)
+
+
+def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
+    """The pieces of ``page`` in no particular order, each printed text once."""
+    matrix = page.rotation_matrix
+    found: dict[tuple[str, int, int], Piece] = {}
+    for block in page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]:
+        for line in block.get("lines", ()):
+            for piece in _line_pieces(line, matrix, cell_of):
+                key = (piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE))
+                found.setdefault(key, piece)
+    return list(found.values())
+
+
+@dataclass(slots=True)
+class _Run:
+    """Characters gathered for one piece: text and box, and how many characters each face set."""
+
+    cell: int
+    text: list[str]
+    boxes: list[Any]
+    faces: dict[tuple[float, str, bool], int]
+
+
+def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> Iterator[Piece]:
+    across, down = line["dir"]
+    x, y = across * matrix.a + down * matrix.c, across * matrix.b + down * matrix.d
+    upright = abs(y) <= abs(x) and x > 0
+    for run in _runs(line["spans"], matrix, cell_of, upright):
+        piece = _piece(run, upright)
+        if piece is not None:
+            yield piece
+
+
+def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upright: bool) -> Iterator[_Run]:
+    tallest = max((span["size"] for span in spans), default=0.0)
+    run = _Run(-1, [], [], {})
+    end = None
+    for span in spans:
+        face = (round(span["size"], 1), _family(span["font"]), _bold(span))
+        raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
+        for char in span["chars"]:
+            box = _box(char["bbox"], matrix)
+            cell = cell_of((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) if cell_of else -1
+            blank = char["c"].isspace()
+            gap = end is not None and upright and not blank and box[0] - end > GAP_EMS * span["size"]
+            if run.text and (gap or (cell != run.cell and not blank)):
+                yield run
+                run = _Run(cell, [], [], {})
+            if not blank:
+                run.cell, end = cell, box[2]
+                run.boxes.append(box)
+                run.faces[face] = run.faces.get(face, 0) + 1
+            run.text.append(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"])
+    yield run
+
+
+def _piece(run: _Run, upright: bool) -> Piece | None:
+    text = cleaned("".join(run.text))
+    if not text or not run.boxes:
+        return None
+    size, family, bold = max(run.faces, key=lambda face: run.faces[face])
+    x0, y0 = min(box[0] for box in run.boxes), min(box[1] for box in run.boxes)
+    x1, y1 = max(box[2] for box in run.boxes), max(box[3] for box in run.boxes)
+    return Piece(text, x0, y0, x1, y1, size, family, bold, upright, run.cell)
+
+
+def _box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:
+    """``box`` on the page as displayed; plain arithmetic, since a page has thousands of characters."""
+    ax, ay = box[0] * matrix.a + box[1] * matrix.c + matrix.e, box[0] * matrix.b + box[1] * matrix.d + matrix.f
+    bx, by = box[2] * matrix.a + box[3] * matrix.c + matrix.e, box[2] * matrix.b + box[3] * matrix.d + matrix.f
+    return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+
+
+def _family(font: str) -> str:
+    return re.split(r"[-,]", font.partition("+")[2] or font)[0].removesuffix("MT").removesuffix("PS")
+
+
+def _bold(span: dict[str, Any]) -> bool:
+    return bool(span["flags"] & KIND_FLAGS["bold"]) or bool(span.get("char_flags", 0) & SYNTHETIC_BOLD)

@@ -1,0 +1,174 @@
+"""PubMed: ``PubmedArticleSet`` XML, plain or gzipped, as the baseline, the update files and exports hold it.
+
+Rules: one record an article, keyed by its PMID: title, abstract with its labelled sections as headings, publication
+types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments. A
+paper that is retracted or withdrawn says so in its publication types, in a ``RetractionIn`` link or in its title; each
+alone makes it ``withdrawn``, so that it cannot answer. An article without an abstract is its title, with a note. An
+article without a PMID or without any text is a ``Fault``, and so is a PMID that comes twice in a file.
+
+Titles and abstracts of articles in other languages are PubMed's English translations, so the record's language is that
+of its text and a note names the article's own. ``DeleteCitation`` lists of update files are reported in one fault and
+not applied: a reader sees one file and cannot remove what another one brought.
+
+Not covered: authors, journals, references, full text, ``OtherAbstract``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import values
+from localmed.ingest.readers.markup import elements, text_of, texts
+
+_ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
+_RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
+_RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
+_RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
+_NOTED_LINKS = {
+    "partial_retraction_in": "partly retracted",
+    "expression_of_concern_in": "its editors have expressed concern",
+    "erratum_in": "corrected in a later notice",
+    "update_in": "updated by a later article",
+}
+_UNTITLED = frozenset({"", "[Not Available].", "[Not Available]"})
+
+# Where the date of publication stands, best first: journal issue, electronic article, book, then when PubMed got it.
+_DATES = (
+    "MedlineCitation/Article/Journal/JournalIssue/PubDate",
+    "MedlineCitation/Article/ArticleDate",
+    "BookDocument/ContributionDate",
+    "BookDocument/Book/PubDate",
+    "PubmedData/History/PubMedPubDate[@PubStatus='pubmed']",
+    "PubmedData/History/PubMedPubDate[@PubStatus='entrez']",
+)
+_CITATIONS = ("MedlineCitation", "BookDocument")
+_TITLES = ("Article/ArticleTitle", "ArticleTitle", "Article/VernacularTitle", "VernacularTitle", "Book/BookTitle")
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+    """A record for each article; faults for those that cannot be used."""
+    seen: set[str] = set()
+    for number, article in enumerate(elements(path, _ARTICLES), start=1):
+        if article.tag == "DeleteCitation":
+            count = len(texts(article, "PMID"))
+            yield Fault("DeleteCitation", f"PubMed has deleted {count} records; withdraw those in the library by hand")
+            continue
+        item = _record(article, f"article {number}")
+        if isinstance(item, Record) and item.key in seen:
+            item = Fault(f"PMID {item.key}", "comes twice in the file; the first was read")
+        elif isinstance(item, Record):
+            seen.add(item.key)
+        yield item
+
+
+def _record(article: Element, where: str) -> Record | Fault:
+    citation = next(filter(None.__ne__, map(article.find, _CITATIONS)), None)
+    pmid = "" if citation is None else text_of(citation.find("PMID"))
+    if citation is None or not pmid.isdecimal():
+        return Fault(where, "has no PMID")
+    title = _title(citation)
+    abstract = tuple(_abstract(citation))
+    if not (title or abstract):
+        return Fault(f"PMID {pmid}", "has neither a title nor an abstract")
+    types = (*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType"))
+    links = tuple(_links(citation))
+    withdrawn = _withdrawn(types, links, title)
+    return Record(
+        key=pmid,
+        title=title,
+        blocks=abstract or (Block.of("paragraph", title),),
+        edition=_date(article),
+        language="zh" if _mostly_chinese(title, abstract) else "en",
+        identifiers=(f"pmid:{pmid}", *_identifiers(article)),
+        publication_types=types,
+        mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
+        relations=tuple((kind, target) for kind, target in links if target),
+        status="withdrawn" if withdrawn else "",
+        notes=tuple(_notes(citation, bool(abstract), links, withdrawn)),
+    )
+
+
+def _title(citation: Element) -> str:
+    found = (text_of(citation.find(path)) for path in _TITLES)
+    return next((title for title in found if title not in _UNTITLED), "")
+
+
+def _abstract(citation: Element) -> Iterator[Block]:
+    """The abstract's parts, each with its label as a heading before it."""
+    for part in (*citation.iterfind("Article/Abstract/AbstractText"), *citation.iterfind("Abstract/AbstractText")):
+        text = text_of(part)
+        label = values.one_line(part.get("Label", ""))
+        if text and label and label != "UNLABELLED":
+            yield Block.of("heading", label, 2)
+        if text:
+            yield Block.of("paragraph", text)
+
+
+def _links(citation: Element) -> Iterator[tuple[str, str]]:
+    """What other articles say of this one and it of them; the target is "" where PubMed names no PMID."""
+    for link in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
+        kind = _snake_case(link.get("RefType", ""))
+        pmid = text_of(link.find("PMID"))
+        if kind and kind != "cites":
+            yield kind, f"pmid:{pmid}" if pmid else ""
+
+
+def _snake_case(name: str) -> str:
+    """``RetractionIn`` as ``retraction_in``; PubMed writes the one name with "and" inside without its capital."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("RetractedandRep", "RetractedAndRep")).lower()
+
+
+def _withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+    linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
+    return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
+
+
+def _notes(citation: Element, has_abstract: bool, links: tuple[tuple[str, str], ...], withdrawn: bool) -> Iterator[str]:
+    if withdrawn:
+        yield "retracted or withdrawn: it does not answer"
+    if not has_abstract:
+        yield "no abstract"
+    kinds = {kind for kind, _ in links}
+    yield from (note for kind, note in _NOTED_LINKS.items() if kind in kinds)
+    languages = {*texts(citation, "Article/Language"), *texts(citation, "Language")} - {"eng", "und", "mul"}
+    if languages:
+        yield f"the article itself is in another language ({', '.join(sorted(languages))})"
+
+
+def _identifiers(article: Element) -> Iterator[str]:
+    """DOI and PMC number, each once; the lists inside references are other articles' and are not looked at."""
+    found = {
+        "doi": (
+            *texts(article, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
+            *texts(article, "PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
+            *texts(article, "MedlineCitation/Article/ELocationID[@EIdType='doi']"),
+        ),
+        "pmc": texts(article, "PubmedData/ArticleIdList/ArticleId[@IdType='pmc']"),
+    }
+    yield from (f"{scheme}:{given[0]}" for scheme, given in found.items() if given)
+
+
+def _date(article: Element) -> str:
+    for path in _DATES:
+        for element in article.iterfind(path):
+            if date := _date_of(element):
+                return date
+    return ""
+
+
+def _date_of(element: Element) -> str:
+    """The date in ``element``; of a range in words ("1998 Dec-1999 Jan") its beginning, of a season its year."""
+    year, month, day = (text_of(element.find(name)) for name in ("Year", "Month", "Day"))
+    if year:
+        return values.iso_date(year, month, day)
+    words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", text_of(element.find("MedlineDate")))
+    return values.iso_date(words[1], words[2] or "") if words else ""
+
+
+def _mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
+    text = title + "".join(line.text for block in abstract for line in block.lines)
+    return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4

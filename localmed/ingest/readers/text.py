@@ -1,0 +1,113 @@
+"""Plain text: paragraphs between blank lines, headings where they can hardly be anything else.
+
+Rules: the lines of a hard-wrapped paragraph stay lines of one block. A heading is a short line that is underlined with
+``===`` or ``---``, or that comes after a blank line, holds no sentence, and is written in capitals or numbered
+(``2.1 Dosage``, ``第一章 总则``, ``一、适应证``, ``（二）用法``). Underlining gives level 1 (``===``) or 2, capitals 2,
+numbering its depth. The title is the first line if that is a heading or
+short and alone, else the file's name without its extension.
+
+Not covered: tables in plain text (they stay lines), lists (each item is a line of its paragraph), tables of contents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.readers.encoding import read_text
+
+HEADING_CHARACTERS = 80  # a longer line is a sentence; guidelines' headings run to ~70
+CHINESE_HEADING_CHARACTERS = 30
+_TITLE_CHARACTERS = 150
+CUT_SHORT = "the file ends inside a character: it may be cut short"
+
+_UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
+_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[A-Z\u3400-\u9fff]")
+_CHINESE_LEVELS = (
+    re.compile(r"第[一二三四五六七八九十百〇零\d]{1,4}[章篇编部]"),
+    re.compile(r"第[一二三四五六七八九十百〇零\d]{1,4}节|[一二三四五六七八九十]{1,3}、"),
+    re.compile(r"[（(][一二三四五六七八九十]{1,3}[）)]"),
+)
+_SENTENCE = re.compile(r"[。；！？，：;!?,:]|\.$|\. ")
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9 ,&/()'’:–-]*[A-Z0-9)]")
+_CAPITAL_LETTERS = 4  # "II" and "ECG" begin paragraphs too
+_CHINESE = re.compile("[\u3400-\u9fff]")
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+    """The file as one record."""
+    text = read_text(path)
+    notes = (CUT_SHORT,) if text.endswith("\ufffd") else ()
+    blocks = tuple(blocks_of(text.removesuffix("\ufffd")))
+    if not blocks:
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    yield Record("", _title(blocks) or path.stem, blocks, notes=notes)
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The headings and paragraphs of ``text``, which is clean already."""
+    for lines in paragraphs(text):
+        start = 0
+        for at, line in enumerate(lines):
+            underlined = at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1])
+            level = (1 if lines[at + 1][0] == "=" else 2) if underlined and _short(line) else 0
+            if at == 0 and not level:
+                level = heading_level(line)
+            if level:
+                yield from _paragraph(lines[start:at])
+                yield Block.of("heading", line, level)
+                start = at + (2 if underlined else 1)
+        yield from _paragraph(lines[start:])
+
+
+def paragraphs(text: str) -> Iterator[list[str]]:
+    """The runs of lines between blank lines, each line without the spaces around it."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if stripped := line.strip():
+            lines.append(stripped)
+        elif lines:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
+
+
+def heading_level(line: str) -> int:
+    """The level of the heading that ``line`` is by its own look; 0 where it is none."""
+    if not _short(line) or _SENTENCE.search(line.rstrip(":：")):
+        return 0
+    for level, pattern in enumerate(_CHINESE_LEVELS, start=1):
+        if pattern.match(line):
+            return level
+    if numbered := _NUMBERED.match(line):
+        return numbered[1].count(".") + 1
+    letters = sum(map(str.isalpha, line))
+    return 2 if letters >= _CAPITAL_LETTERS and _CAPITALS.fullmatch(line) else 0
+
+
+def has_chinese(text: str) -> bool:
+    """Whether any character of ``text`` is Chinese."""
+    return _CHINESE.search(text) is not None
+
+
+def _short(line: str) -> bool:
+    return len(line) <= (CHINESE_HEADING_CHARACTERS if has_chinese(line) else HEADING_CHARACTERS)
+
+
+def _paragraph(lines: list[str]) -> Iterator[Block]:
+    kept = [line for line in lines if not _UNDERLINE.fullmatch(line)]  # a rule across the page says nothing
+    if kept:
+        yield Block("paragraph", tuple(map(Line, kept)))
+
+
+def _title(blocks: tuple[Block, ...]) -> str:
+    """The first heading, or the first line where it stands alone, is short and no sentence."""
+    first = blocks[0]
+    text = first.lines[0].text
+    alone = len(first.lines) == 1 and len(blocks) > 1 and len(text) <= _TITLE_CHARACTERS
+    sentence = text.rstrip().endswith((".", "。", "！", "？", "!", ";", "；", ",", "，"))
+    return text if first.kind == "heading" or (alone and not sentence) else ""

@@ -1,0 +1,99 @@
+"""Text as both languages need it: which language, where sentences end, which words are searched.
+
+Words are folded the same way when a passage is indexed and when a question is asked: Unicode NFKC, lower case, runs of
+letters and digits, decimal numbers kept whole. Chinese has no spaces, so a run of Chinese characters becomes its
+overlapping pairs (and, in the index only, its single characters), as Lucene's CJK analyser does: no dictionary to
+miss a drug name, and the same result for text and question. English stemming and stop words are the lexical index's.
+
+Covers English and Chinese; other languages in Latin script are handled as English.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
+_HAN = re.compile(f"[{HAN}]")
+_TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
+_POSSESSIVE = re.compile(r"['’]s\b")
+_MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
+_CHINESE_SHARE = 0.2  # of letters: a Chinese sentence full of drug names and units still has more
+
+_CHINESE_FILLER = re.compile(
+    "请问|什么|怎么样|怎么|怎样|如何|哪些|哪里|哪个|多少|是否|能否|可以|应该|应当|为什么|有没有|是不是|吗|呢|吧|啊|的|了|"
+    "我想知道|想了解|一下|关于|在哪|是"
+)
+_ENGLISH_FILLER = frozenset(
+    "a about an and any are as at be been but by can could did do does doing for from get had has have having he her "
+    "hers him his how i if in into is it its itself just me more most my no nor not of off on once only or other our "
+    "out over own same she should so some such than that the their them then there these they this those through to "
+    "too under until up very was we were what when where which while who whom why will with would you your tell please".split()
+)
+
+
+def detect(text: str) -> str:
+    """``"zh"`` if at least a fifth of the letters are Chinese characters, else ``"en"``."""
+    chinese = len(_HAN.findall(text))
+    if not chinese:
+        return "en"
+    letters = sum(character.isalpha() for character in text)
+    return "zh" if chinese / letters >= _CHINESE_SHARE else "en"
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The sentences of ``text`` as ``(start, end)``, without surrounding blanks; a newline always ends one.
+
+    ``sentencex`` (rules and abbreviation lists inside its wheel) decides; in doubt it joins rather than splits.
+    """
+    import sentencex  # lazily: the command line's --help must not wait for it
+
+    found: list[tuple[int, int]] = []
+    offset = 0
+    for line in text.split("\n"):
+        if line.strip():
+            for boundary in sentencex.get_sentence_boundaries(detect(line), line):
+                found.extend(_trimmed(text, offset + boundary["start_index"], offset + boundary["end_index"]))
+        offset += len(line) + 1
+    return found
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    piece = text[start:end]
+    left = start + len(piece) - len(piece.lstrip())
+    right = end - len(piece) + len(piece.rstrip())
+    if right > left:
+        yield left, right
+
+
+def break_point(text: str, start: int, limit: int) -> int:
+    """Where to cut an over-long sentence: after the last minor break before ``limit``, else at ``limit``."""
+    breaks = [match.end() for match in _MINOR_BREAK.finditer(text, start + (limit - start) // 2, limit)]
+    return breaks[-1] if breaks else limit
+
+
+def fold(text: str) -> str:
+    """NFKC and lower case: full-width and half-width, ligatures and capitals no longer differ."""
+    return unicodedata.normalize("NFKC", text).lower()
+
+
+def words(text: str, for_query: bool = False) -> list[str]:
+    """The searchable words of ``text`` in order (see the module's docstring); any text gives a list, maybe empty."""
+    found: list[str] = []
+    for chinese, other in _TOKEN.findall(_POSSESSIVE.sub("", fold(text))):
+        if other:
+            found.append(other)
+            continue
+        pairs = [chinese[i : i + 2] for i in range(len(chinese) - 1)]
+        if not for_query or not pairs:
+            found.extend(chinese)
+        found.extend(pairs)
+    return found
+
+
+def question_words(question: str) -> list[str]:
+    """The words of a question that carry its subject: no stop words, no asking; all of them if nothing is left."""
+    folded = _CHINESE_FILLER.sub(" ", fold(question))
+    content = [word for word in words(folded, for_query=True) if word not in _ENGLISH_FILLER]
+    return content or words(question, for_query=True)

@@ -1,0 +1,133 @@
+"""The dense index: LanceDB, one vector a passage and the columns that dense search filters by.
+
+Below ``index_above`` rows a search compares with every vector; above it an IVF index of half-precision partitions
+(IVF_HNSW_SQ, Malkov & Yashunin 2018) is built and the candidates are scored again with the full vectors. Rows added
+after an index was built are compared one by one until there are enough of them to extend it.
+
+Vectors have length one, so the dot product is the cosine similarity. Similarities are returned, not distances.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain import Passage, SearchFilter
+from localmed.library.lexical import edition_number, edition_range
+
+if TYPE_CHECKING:
+    from localmed.ports import Vectors
+
+TABLE = "passages"
+COMPACT_FRAGMENTS = 48  # more make every search slower; compacting rewrites the table, so not at every import
+EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search more than the index saves
+PROBES = 24  # partitions searched; recall against flat search is in tests/benchmarks/RESULTS.md
+REFINE = 4  # times the limit, scored again with the full vectors
+IDS_A_DELETE = 500  # in one SQL expression
+
+
+class DenseIndex:
+    """The table in one generation's folder. Deletes and adds only while the generation is being built."""
+
+    def __init__(self, folder: Path, dimensions: int) -> None:
+        """Open the table ``passages.lance`` in ``folder``, or make it empty with ``dimensions`` columns."""
+        import lancedb  # lazily: 2 seconds
+        import pyarrow
+
+        logging.getLogger("lance").setLevel(logging.ERROR)
+        self._arrow = pyarrow
+        self._connection = lancedb.connect(folder)
+        self._schema = pyarrow.schema(
+            [
+                *((name, pyarrow.string()) for name in ("id", "document", "collection", "language")),
+                ("edition", pyarrow.int32()),
+                ("vector", pyarrow.list_(pyarrow.float32(), dimensions)),
+            ]
+        )
+        if (folder / f"{TABLE}.lance").exists():
+            self._table = self._connection.open_table(TABLE)
+        else:
+            self._table = self._connection.create_table(TABLE, schema=self._schema)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return int(self._table.count_rows())
+
+    def search(self, vector: Vectors, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
+        """The nearest ``limit`` passages to ``vector`` (D,) as ``(id, document, cosine similarity)``, nearest first."""
+        query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
+        query = query.select(["id", "document", "_distance"]).limit(limit)
+        if condition := _condition(wanted):
+            query = query.where(condition, prefilter=True)
+        found = query.nprobes(PROBES).refine_factor(REFINE).to_arrow()
+        columns = (found["id"].to_pylist(), found["document"].to_pylist(), found["_distance"].to_pylist())
+        return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def delete_documents(self, documents: Iterable[str]) -> None:
+        """Delete every row of the documents."""
+        ids = list(documents)
+        for start in range(0, len(ids), IDS_A_DELETE):
+            self._table.delete(f"document IN ({_quoted(ids[start : start + IDS_A_DELETE])})")
+
+    def add(self, passages: Sequence[Passage], vectors: Vectors) -> None:
+        """Add ``passages`` with their ``vectors`` (N, D)."""
+        arrow = self._arrow
+        columns: list[Any] = [
+            arrow.array([getattr(passage, name) for passage in passages], arrow.string())
+            for name in ("id", "document_id", "collection", "language")
+        ]
+        columns.append(arrow.array([edition_number(passage.edition) for passage in passages], arrow.int32()))
+        columns.append(arrow.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1]))
+        self._table.add(arrow.Table.from_arrays(columns, schema=self._schema))
+
+    def documents(self) -> dict[str, int]:
+        """How many rows each document has."""
+        column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
+        counted = column.combine_chunks().value_counts()
+        return {str(each["values"]): int(each["counts"]) for each in counted.to_pylist()}
+
+    def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
+        """The stored vectors of ``ids``."""
+        found = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
+        return dict(zip(found["id"].to_pylist(), found["vector"].to_numpy(zero_copy_only=False), strict=True))
+
+    def tidy(self, index_above: int) -> None:
+        """Compact if there are many fragments, build or extend the index if it is due, drop old versions."""
+        rows = len(self)
+        if self._table.stats().fragment_stats.num_fragments > COMPACT_FRAGMENTS:
+            self._table.optimize()
+        indexed = [index.name for index in self._table.list_indices() if index.columns == ["vector"]]
+        if indexed and self._table.index_stats(indexed[0]).num_unindexed_rows > EXTEND_SHARE * rows:
+            self._table.optimize()
+        elif not indexed and rows > index_above:
+            self._build_index()
+        self._table.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+    def _build_index(self) -> None:
+        from lancedb.index import Bitmap, IvfHnswSq
+
+        self._table.create_index("vector", config=IvfHnswSq(distance_type="dot"))
+        for name in ("collection", "language"):
+            self._table.create_index(name, config=Bitmap())
+
+
+def _condition(wanted: SearchFilter) -> str:
+    """``wanted`` as a Lance filter expression ("" if it does not limit)."""
+    parts = []
+    if wanted.collections:
+        parts.append(f"collection IN ({_quoted(wanted.collections)})")
+    if wanted.language:
+        parts.append(f"language = {_quoted([wanted.language])}")
+    if wanted.edition_from or wanted.edition_to:
+        low, high = edition_range(wanted)
+        parts.append(f"edition >= {low} AND edition <= {high}")
+    return " AND ".join(parts)
+
+
+def _quoted(values: Iterable[str]) -> str:
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)

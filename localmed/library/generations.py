@@ -1,0 +1,292 @@
+"""Generations on disk: clone, manifest, verify, swap, lease, prune. Knows files, not what is in them.
+
+::
+
+    <data>/generations/0007/    passages.lance/  lexical/  library.sqlite  manifest.json  lease
+    <data>/current              symbolic link to the generation being served
+
+Rules: a generation never changes once published. The next one is built in ``generations/building`` from hard links of
+the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not), and no lock files. It
+is published by: hash what is new, write and sync the manifest, sync every new file and folder (neither engine does),
+rename, swap the link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared
+lock on ``lease``, so that pruning never pulls a file from under it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from localmed.domain import digest
+from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+LEASE = "lease"
+COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
+LEFT_OUT = (MANIFEST, LEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a generation."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains."""
+
+    number: int
+    created: str
+    reason: str
+    encoder: str
+    parent: int
+    documents: int
+    passages: int
+    files: dict[str, FileEntry] = field(default_factory=dict)
+    format: int = FORMAT
+
+    def to_json(self) -> str:
+        """The manifest as JSON with a digest of itself, so that a flipped bit in it shows too."""
+        body = json.dumps(asdict(self), sort_keys=True, indent=1)
+        return json.dumps({"digest": digest(body), "manifest": json.loads(body)}, sort_keys=True, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Read ``to_json``'s output; raise ``ValueError`` if it was altered."""
+        outer = json.loads(text)
+        if digest(json.dumps(outer["manifest"], sort_keys=True, indent=1)) != outer["digest"]:
+            raise ValueError("the digest does not match")
+        values = dict(outer["manifest"])
+        values["files"] = {name: FileEntry(**entry) for name, entry in values["files"].items()}
+        return cls(**values)
+
+
+def folder(data: Path) -> Path:
+    """Where the generations of ``data`` lie."""
+    return data / "generations"
+
+
+def numbers(data: Path) -> list[int]:
+    """The published generations, oldest first."""
+    root = folder(data)
+    return sorted(int(path.name) for path in root.iterdir() if path.name.isdigit()) if root.exists() else []
+
+
+def path_of(data: Path, number: int) -> Path:
+    """The folder of generation ``number``; raise ``UnknownName`` if there is none."""
+    path = folder(data) / f"{number:04d}"
+    if not path.is_dir():
+        raise UnknownName(f"there is no generation {number}", "List them with: localmed generations")
+    return path
+
+
+def current(data: Path) -> Path:
+    """The folder being served; raise ``NoLibrary`` if nothing has been imported."""
+    try:
+        target = data / os.readlink(data / "current")
+    except OSError:
+        raise NoLibrary(f"there is no library in {data}", "Import documents first: localmed import FOLDER") from None
+    return target
+
+
+def read_manifest(generation: Path) -> Manifest:
+    """The manifest of ``generation``; raise ``Damaged`` if it is missing, altered or of a newer format."""
+    try:
+        manifest = Manifest.from_json((generation / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"the manifest of generation {generation.name} cannot be read ({error})", REPAIR) from None
+    if manifest.format > FORMAT:
+        raise Damaged(f"generation {generation.name} was written by a newer localmed", "Update localmed")
+    return manifest
+
+
+REPAIR = "Go back with: localmed generations rollback, or import the documents again"
+
+
+def check(generation: Path, whole: bool) -> list[str]:
+    """What is wrong with the files of ``generation``: missing or of another size, and (``whole``) of another hash."""
+    problems = []
+    for name, entry in read_manifest(generation).files.items():
+        path = generation / name
+        if not path.is_file():
+            problems.append(f"{name} is missing")
+        elif path.stat().st_size != entry.bytes:
+            problems.append(f"{name} has {path.stat().st_size} bytes, not {entry.bytes}")
+        elif whole and sha256_of(path) != entry.sha256:
+            problems.append(f"{name} has changed (sha256 differs)")
+    return problems
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# --- locks ---------------------------------------------------------------------------------------------------------
+
+
+def lock_writer(data: Path) -> IO[str]:
+    """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stream = (data / "writer.lock").open("a+")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.seek(0)
+        holder = stream.read().strip() or "unknown"
+        stream.close()
+        raise Busy(
+            f"another localmed process ({holder}) is changing the library in {data}",
+            "Wait until it has finished and try again; questions can be asked meanwhile",
+        ) from None
+    stream.seek(0)
+    stream.truncate()
+    stream.write(f"process {os.getpid()}")
+    stream.flush()
+    return stream
+
+
+def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
+    """The generation being served and a lease on it; retries when a swap and a prune happen in between."""
+    for _ in range(10):  # each retry needs a whole import to finish meanwhile
+        generation = current(data)
+        try:
+            stream = (generation / LEASE).open("rb")
+        except OSError:
+            if current(data) != generation:
+                continue
+            raise Damaged(f"generation {generation.name} is incomplete", REPAIR) from None
+        fcntl.flock(stream, fcntl.LOCK_SH)
+        if generation.exists():
+            return generation, stream
+        stream.close()
+    raise Busy("the library is being replaced again and again", "Try again")
+
+
+# --- building ------------------------------------------------------------------------------------------------------
+
+
+def start_build(data: Path) -> tuple[Path, int]:
+    """Make ``generations/building`` as a clone of the current generation (or empty); return it and its parent's number.
+
+    The caller holds the writer lock. What an interrupted build left behind is removed.
+    """
+    building = folder(data) / "building"
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True, mode=0o700)
+    try:
+        parent = current(data)
+    except NoLibrary:
+        return building, 0
+    problems = check(parent, whole=False)
+    if problems:
+        raise Damaged(f"generation {parent.name} cannot be built upon: {problems[0]}", REPAIR)
+    clone(parent, building)
+    return building, int(parent.name)
+
+
+def clone(source: Path, target: Path) -> None:
+    """Hard links of everything in the manifest of ``source``, copies of its SQLite files."""
+    for name in read_manifest(source).files:
+        destination = target / name
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        if destination.suffix in COPIED:
+            shutil.copyfile(source / name, destination)
+        else:
+            os.link(source / name, destination)
+
+
+def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:
+    """Make ``building`` the generation being served; return its number. See the module's docstring for the order."""
+    number = max([parent, *numbers(data)]) + 1
+    (building / LEASE).touch()
+    files = _hash_files(building, path_of(data, parent) if parent else None)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, files)
+    (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
+    _sync_new(building)
+    target = folder(data) / f"{number:04d}"
+    building.rename(target)
+    _sync_path(target.parent)
+    switch(data, number)
+    return number
+
+
+def switch(data: Path, number: int) -> None:
+    """Point ``current`` at generation ``number``, in one step that survives a power cut."""
+    path_of(data, number)
+    link, fresh = data / "current", data / "current.new"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(f"generations/{number:04d}")
+    fresh.replace(link)
+    _sync_path(data)
+
+
+def prune(data: Path, keep: int) -> list[int]:
+    """Remove all but the newest ``keep`` generations; never the one served, never one that a reader has leased."""
+    served = current(data).name
+    removed = []
+    for number in numbers(data)[:-keep]:
+        path = path_of(data, number)
+        if path.name == served or _leased(path):
+            continue
+        (path / LEASE).unlink(missing_ok=True)  # first, so that nobody takes a lease on what is going
+        shutil.rmtree(path, ignore_errors=True)
+        removed.append(number)
+    return removed
+
+
+def _leased(generation: Path) -> bool:
+    try:
+        with (generation / LEASE).open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _files(root: Path) -> list[Path]:
+    found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return sorted(path for path in found if str(path.relative_to(root)) not in LEFT_OUT)
+
+
+def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
+    """Hashes of all files; a file that is the parent's own (same inode) keeps the hash recorded there."""
+    known = read_manifest(parent).files if parent else {}
+    entries = {}
+    for path in _files(building):
+        name = str(path.relative_to(building))
+        entry = known.get(name)
+        if entry is None or parent is None or not path.samefile(parent / name):
+            entry = FileEntry(path.stat().st_size, sha256_of(path))
+        entries[name] = entry
+    return entries
+
+
+def _sync_new(root: Path) -> None:
+    """Sync every folder, and every file that no published generation shares."""
+    for path in [root, *root.rglob("*")]:
+        if path.is_dir() or path.stat().st_nlink == 1:
+            _sync_path(path)
+
+
+def _sync_path(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,239 @@
+"""One open generation: what retrieval reads, and the builder that makes the next one.
+
+``Library.open`` leases the generation being served. Searches leave out what the filter's statuses and the withdrawal
+ledger leave out: status is looked up at query time, never baked into an index, so withdrawing costs no rebuild. Where
+many of the best are left out the search is repeated for more, so that a filter never hides what should be found.
+
+``build`` is the only way to change anything: clone, apply, reopen and compare the indexes with the catalogue, publish.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from localmed.config import LibrarySettings
+from localmed.domain import Document, Passage, SearchFilter, Status
+from localmed.errors import Damaged, UnknownName, WrongEncoder
+from localmed.library import generations, originals
+from localmed.library.catalogue import Catalogue, totals
+from localmed.library.dense import DenseIndex
+from localmed.library.lexical import LexicalIndex
+from localmed.library.withdrawals import Withdrawals
+
+if TYPE_CHECKING:
+    from localmed.ports import EncoderIdentity, Vectors
+
+Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
+CATALOGUE = "library.sqlite"
+LEXICAL = "lexical"
+
+
+class Library:
+    """A leased generation, read-only. One thread at a time; close it, or use it as a context manager."""
+
+    def __init__(self, data: Path, generation: Path, lease: IO[bytes]) -> None:
+        """Use ``open``."""
+        self.data = data
+        self.path = generation
+        self._lease = lease
+        self.manifest = generations.read_manifest(generation)
+        self.catalogue = Catalogue(generation / CATALOGUE)
+        self.lexical = LexicalIndex(generation / LEXICAL)
+        self._dense: DenseIndex | None = None
+        self._withdrawals = Withdrawals(data)
+        self._status: dict[str, Status] = {}
+
+    @classmethod
+    def open(cls, data: Path) -> Library:
+        """Open the generation being served; raise ``NoLibrary`` or ``Damaged``."""
+        generation, lease = generations.lease_current(data)
+        problems = generations.check(generation, whole=False)
+        if problems:
+            lease.close()
+            raise Damaged(f"generation {generation.name} is damaged: {problems[0]}", generations.REPAIR)
+        return cls(data, generation, lease)
+
+    def __enter__(self) -> Library:
+        """The library itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Give up the lease."""
+        self.catalogue.close()
+        self._lease.close()
+
+    @property
+    def dense(self) -> DenseIndex:
+        """The dense index, opened at the first use (LanceDB takes two seconds to import)."""
+        if self._dense is None:
+            self._dense = DenseIndex(self.path, 0)
+        return self._dense
+
+    def require(self, encoder: EncoderIdentity) -> None:
+        """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
+        if self.manifest.encoder != encoder.slug:
+            raise WrongEncoder(
+                f"this library was built with {self.manifest.encoder}, not {encoder.slug}",
+                "Use the profile it was built with, or import the documents again",
+            )
+
+    # --- searching -------------------------------------------------------------------------------------------------
+
+    def search_lexical(self, question: str, limit: int, wanted: SearchFilter, title_boost: float, terms: int) -> Found:
+        """The best passages by BM25 whose documents may answer."""
+
+        def search(more: int) -> Found:
+            return self.lexical.search(question, more, wanted, title_boost, terms)
+
+        return self._allowed(search, limit, wanted)
+
+    def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
+        """The nearest passages to ``vector`` whose documents may answer."""
+        return self._allowed(lambda more: self.dense.search(vector, more, wanted), limit, wanted)
+
+    def status(self, document: str) -> Status:
+        """The status of a document now: the ledger first, then the catalogue."""
+        self._look_up()
+        return self._status.get(document, Status.CURRENT)
+
+    def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of ``ids`` that exist."""
+        return self.lexical.passages(ids)
+
+    def passage(self, prefix: str) -> Passage:
+        """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
+        found = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
+        if len(found) != 1:
+            problem = "is no passage's id" if not found else "starts several passages' ids"
+            raise UnknownName(f"{prefix!r} {problem}", "Give the id that search or ask printed, at least 6 characters")
+        return found[0]
+
+    def _look_up(self) -> None:
+        """Read statuses again if the ledger has changed."""
+        if not self._withdrawals.changed() and self._status:
+            return
+        ids, contents = self._withdrawals.in_force()
+        statuses = self.catalogue.not_current()
+        statuses |= dict.fromkeys(ids | self.catalogue.ids_with(contents), Status.WITHDRAWN)
+        self._status = statuses | {"": Status.CURRENT}  # never empty once read
+
+    def _allowed(self, search: Callable[[int], Found], limit: int, wanted: SearchFilter) -> Found:
+        """Run ``search`` for more and more until ``limit`` allowed passages are found or there are no more."""
+        self._look_up()
+        asked = limit
+        while True:
+            found = search(asked)
+            kept = [row for row in found if self._status.get(row[1], Status.CURRENT) in wanted.statuses]
+            if len(kept) >= limit or len(found) < asked:
+                return kept[:limit]
+            asked *= 4
+
+
+class Builder:
+    """The generation being built. Everything is applied to the clone; nothing is served before ``publish``."""
+
+    def __init__(self, data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> None:
+        """Clone the current generation; the caller holds the writer lock (see ``build``)."""
+        self._data, self._encoder, self._settings = data, encoder, settings
+        self.path, self.parent = generations.start_build(data)
+        if self.parent:
+            built_with = generations.read_manifest(generations.path_of(data, self.parent)).encoder
+            if built_with != encoder.slug:
+                raise WrongEncoder(
+                    f"this library was built with {built_with}, not {encoder.slug}",
+                    "Import with the profile it was built with, or into another data folder",
+                )
+        self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
+        self._dense: DenseIndex | None = None
+        self._lexical = LexicalIndex(self.path / LEXICAL)
+        self._writer = self._lexical.writer(settings.writer_memory_bytes)
+        self._originals: set[str] = set()
+        self.changed = False
+
+    @property
+    def dense(self) -> DenseIndex:
+        """The dense index of the clone."""
+        if self._dense is None:
+            self._dense = DenseIndex(self.path, self._encoder.dimensions)
+        return self._dense
+
+    def keep(self, source: Path) -> str:
+        """Keep a file's original; return its sha256."""
+        sha256 = originals.keep(self._data, source)
+        self._originals.add(sha256)
+        return sha256
+
+    def put(self, document: Document) -> None:
+        """Add or replace a document's description; its passages go through ``add``."""
+        self.catalogue.put_document(document)
+        self.changed = True
+
+    def add(self, passages: Sequence[Passage], vectors: Vectors) -> None:
+        """Add passages of documents that were ``put``, with their vectors (N, D)."""
+        self._writer.add(passages)
+        self.dense.add(passages, vectors)
+        self.changed = True
+
+    def remove(self, documents: Iterable[str]) -> None:
+        """Remove documents from the catalogue and from every index."""
+        ids = list(documents)
+        if ids:
+            self._writer.delete_documents(ids)
+            self.dense.delete_documents(ids)
+            self.catalogue.remove_documents(ids)
+            self.changed = True
+
+    def publish(self, reason: str) -> int:
+        """Check and swap; return the new generation's number."""
+        self._writer.finish()
+        self._lexical.reload()
+        self.dense.tidy(self._settings.index_above)
+        documents, passages = totals(self.catalogue.counts())
+        self._compare(passages)
+        self.catalogue.close()
+        originals.sync(self._data, self._originals)
+        number = generations.publish(
+            self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
+        )
+        generations.prune(self._data, self._settings.keep_generations)
+        return number
+
+    def discard(self) -> None:
+        """Remove what was built; the published generations are as before."""
+        with suppress(sqlite3.Error, ValueError):
+            self.catalogue.close()
+            self._writer.abandon()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _compare(self, passages: int) -> None:
+        """The two indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
+        counts = (len(self._lexical), len(self.dense), passages)
+        if len(set(counts)) > 1:
+            raise Damaged(
+                "the new generation does not add up: %d passages in the lexical index, %d in the dense, %d in the catalogue"
+                % counts,
+                "The old generation still serves; run the import again and report this",
+            )
+
+
+@contextmanager
+def build(data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> Iterator[Builder]:
+    """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C."""
+    lock = generations.lock_writer(data)
+    try:
+        builder = Builder(data, encoder, settings)
+        try:
+            yield builder
+        finally:
+            builder.discard()
+    finally:
+        lock.close()

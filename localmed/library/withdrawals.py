@@ -1,0 +1,102 @@
+"""The withdrawal ledger: append-only, outside the generations, in force on the next query everywhere.
+
+Each line of ``<data>/withdrawals`` is one JSON object. The newest line about a document decides. A document is
+withdrawn by its id and by the digest of its content, so that neither a rollback nor the same text under another file
+name brings it back. A line that cannot be read is an error, never skipped: it may be a withdrawal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from localmed.domain import Document
+from localmed.errors import Damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line: ``withdrawn`` or, to reverse it, not."""
+
+    time: str
+    document: str
+    content: str
+    title: str
+    withdrawn: bool
+    reason: str
+    actor: str
+
+
+class Withdrawals:
+    """The ledger, read again whenever the file has changed."""
+
+    def __init__(self, data: Path) -> None:
+        """Use ``<data>/withdrawals``; a missing file is an empty ledger."""
+        self._path = data / "withdrawals"
+        self._seen: tuple[int, int, int] | None = None
+        self._entries: tuple[Entry, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every line, oldest first."""
+        self.changed()
+        return self._entries
+
+    def changed(self) -> bool:
+        """Whether the file has changed since the last look; reads it if so."""
+        try:
+            state = self._path.stat()
+            seen = (state.st_ino, state.st_size, state.st_mtime_ns)
+        except FileNotFoundError:
+            seen = (0, 0, 0)
+        if seen == self._seen:
+            return False
+        self._entries = tuple(self._read()) if seen[0] else ()
+        self._seen = seen
+        return True
+
+    def in_force(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The document ids and the content digests that are withdrawn now."""
+        ids: dict[str, bool] = {}
+        contents: dict[str, bool] = {}
+        for entry in self.entries:
+            ids[entry.document] = entry.withdrawn
+            contents[entry.content] = entry.withdrawn
+        return _true(ids), _true(contents)
+
+    def append(self, document: Document, withdrawn: bool, reason: str, actor: str) -> Entry:
+        """Add a line and sync it before returning: the withdrawal holds even if the power fails now."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
+        line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, line.encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        directory = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        return entry
+
+    def _read(self) -> Iterable[Entry]:
+        for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
+            try:
+                yield Entry(**json.loads(line))
+            except (ValueError, TypeError):
+                raise Damaged(
+                    f"line {number} of {self._path} cannot be read",
+                    "Nothing is answered until it is repaired: restore the file from a backup",
+                ) from None
+
+
+def _true(values: dict[str, bool]) -> frozenset[str]:
+    return frozenset(name for name, value in values.items() if value and name)

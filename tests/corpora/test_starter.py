@@ -1,0 +1,216 @@
+"""The starter corpus keeps its promises: notices, dates, both languages, PDFs that match their sources, questions."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import unicodedata
+from collections import Counter
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+
+CORPORA = Path(__file__).parents[2] / "corpora"
+STARTER, SOURCES = CORPORA / "starter", CORPORA / "starter_sources"
+MANIFEST: dict[str, Any] = tomllib.loads((CORPORA / "starter.toml").read_text(encoding="utf-8"))
+QUESTIONS: list[dict[str, Any]] = tomllib.loads((CORPORA / "starter_questions.toml").read_text(encoding="utf-8"))[
+    "question"
+]
+FILES = sorted(path.name for path in STARTER.iterdir() if path.is_file())
+PDFS = [name for name in FILES if name.endswith(".pdf")]
+RECORD_FILES = [name for name in FILES if name.endswith((".json", ".jsonl"))]
+NOTICE = {"en": "For demonstration, not for clinical use", "zh": "仅供演示，不得用于临床"}
+OWNER = {"en": "Demonstration Hospital", "zh": "演示医院"}
+STATUSES = {"current", "superseded", "withdrawn"}
+PDF_BYTES = 300_000
+
+
+def squeeze(text: str) -> str:
+    """The text without white space, so that line breaks do not matter."""
+    return re.sub(r"\s+", "", text)
+
+
+def pages(path: Path) -> list[str]:
+    with pymupdf.open(path) as pdf:
+        return [page.get_text() for page in pdf]
+
+
+@cache
+def records(name: str) -> tuple[dict[str, Any], ...]:
+    text = (STARTER / name).read_text(encoding="utf-8")
+    loaded = [json.loads(line) for line in text.splitlines()] if name.endswith(".jsonl") else json.loads(text)
+    return tuple(loaded if isinstance(loaded, list) else [loaded])
+
+
+def record_text(record: dict[str, Any]) -> str:
+    sections = (f"{section['heading']}\n{section['text']}" for section in record.get("sections", ()))
+    return "\n".join([record["title"], record.get("text", ""), *sections])
+
+
+@cache
+def text_of(name: str) -> str:
+    if name in PDFS:
+        return "\n".join(pages(STARTER / name))
+    if name in RECORD_FILES:
+        return "\n".join(map(record_text, records(name)))
+    return (STARTER / name).read_text(encoding="utf-8")
+
+
+def documents() -> dict[str, tuple[dict[str, Any], str]]:
+    """Every document: its key, what is declared of it, and its text."""
+    found = {name: (entry, text_of(name)) for name, entry in MANIFEST["documents"].items()}
+    for name in RECORD_FILES:
+        found |= {f"{name}#{record['id']}": (record, record_text(record)) for record in records(name)}
+    return found
+
+
+def test_manifest_covers_exactly_the_files_that_cannot_describe_themselves() -> None:
+    assert set(MANIFEST["documents"]) == set(FILES) - set(RECORD_FILES)
+    assert MANIFEST["name"] == "starter"
+    assert MANIFEST["licence"] == "AGPL-3.0-or-later"
+    keys = {"title", "edition", "language", "status", "replaced_by"}
+    assert all(set(entry) == keys for entry in MANIFEST["documents"].values())
+
+
+def test_there_are_enough_documents_formats_and_languages() -> None:
+    endings = Counter(Path(name).suffix for name in FILES)
+    assert len(FILES) >= 16
+    assert len(PDFS) >= 5
+    assert set(endings) == {".txt", ".md", ".pdf", ".json", ".jsonl"}
+    languages = Counter(entry["language"] for entry, _ in documents().values())
+    assert languages["en"] >= 10
+    assert languages["zh"] >= 6
+    assert all(len(records(name)) >= 4 for name in FILES if name.endswith(".jsonl"))
+
+
+@pytest.mark.parametrize("key", sorted(documents()))
+def test_every_document_says_what_it_is_and_how_old(key: str) -> None:
+    entry, text = documents()[key]
+    assert NOTICE[entry["language"]] in text
+    assert OWNER[entry["language"]] in text
+    assert entry["title"]
+    assert date.fromisoformat(entry["edition"]) <= date(2024, 12, 31)
+    assert entry["status"] in STATUSES
+    if key in MANIFEST["documents"]:
+        assert entry["edition"] in text  # the reader of a print sees the same date as the manifest
+
+
+def test_a_superseded_document_names_a_newer_current_one() -> None:
+    entries: dict[str, dict[str, Any]] = MANIFEST["documents"]
+    superseded = {name: entry for name, entry in entries.items() if entry["status"] == "superseded"}
+    assert superseded
+    for entry in superseded.values():
+        successor = entries[entry["replaced_by"]]
+        assert successor["status"] == "current"
+        assert successor["edition"] > entry["edition"]
+    assert not any(entry["replaced_by"] for name, entry in entries.items() if name not in superseded)
+
+
+def test_titles_and_record_ids_are_unique() -> None:
+    found = documents()
+    assert len({entry["title"] for entry, _ in found.values()}) == len(found)
+    ids = [record["id"] for name in RECORD_FILES for record in records(name)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_no_hospital_but_the_invented_one_is_named() -> None:
+    for name in FILES:
+        assert set(re.findall(r"\b([A-Z]\w+) (?:Hospital|Clinic|Infirmary)\b", text_of(name))) <= {
+            "Demonstration",
+            "Anticoagulation",  # a department of it
+        }, name
+        assert set(re.findall(r"(\w{2})医院", text_of(name))) <= {"演示"}, name
+
+
+def test_the_text_is_clean_unicode() -> None:
+    forbidden = ((0x2E80, 0x2FDF), (0xE000, 0xFAFF), (0xFB00, 0xFB4F), (0xFFFD, 0xFFFD))  # radicals, private, ligatures
+    for name in FILES:
+        text = text_of(name)
+        assert text == unicodedata.normalize("NFC", text), name
+        assert not [char for char in text if any(low <= ord(char) <= high for low, high in forbidden)], name
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pdfs")
+    script = SOURCES / "make_pdfs.py"
+    subprocess.run([sys.executable, "-W", "error", str(script), "--out", str(folder)], check=True, timeout=60)
+    return folder
+
+
+def test_every_pdf_is_made_from_its_source(rebuilt: Path) -> None:
+    assert sorted(path.name for path in rebuilt.iterdir()) == PDFS
+    for name in PDFS:
+        assert pages(rebuilt / name) == pages(STARTER / name), f"{name} is older than its source: run make_pdfs.py"
+        assert (STARTER / name).stat().st_size < PDF_BYTES
+
+
+def body(name: str) -> str:
+    """A PDF's text without its running heads and feet, which would cut a paragraph that goes over a page."""
+    entry = MANIFEST["documents"][name]
+    drop = {entry["title"], OWNER[entry["language"]]}
+    lines = [line for page in pages(STARTER / name) for line in page.splitlines() if line.strip() not in drop]
+    return squeeze("".join(line for line in lines if not re.match(r"(Page \d|第\d+页|Edition \d|版本日期：\d)", line)))
+
+
+@pytest.mark.parametrize("name", PDFS)
+def test_no_line_of_a_source_is_lost_in_its_pdf(name: str) -> None:
+    text = body(name)
+    source = (SOURCES / name).with_suffix(".md").read_text(encoding="utf-8")
+    for line in source.splitlines()[1:]:
+        for cell in line.strip("|").split("|"):
+            piece = squeeze(re.sub(r"^(#+|-|\d\.) ", "", cell.strip()))
+            assert piece.startswith("---") or "Edition" in piece or piece in text, piece
+
+
+def test_the_formulary_table_runs_over_two_pages_with_its_header_repeated() -> None:
+    first, second = pages(STARTER / "formulary.pdf")
+    assert all(page.count("Usual adult dose") == 1 for page in (first, second))
+    source = (SOURCES / "formulary.md").read_text(encoding="utf-8")
+    assert sum(line.startswith("| ") for line in source.splitlines()) - 2 >= 20
+
+
+def test_both_department_guides_agree() -> None:
+    def rows(name: str) -> list[tuple[str, ...]]:
+        lines = [line for line in text_of(name).splitlines() if re.search(r"\d{4} \|$", line)]
+        return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+
+    english, chinese = rows("department-guide.md"), rows("department-guide-zh.md")
+    assert len(english) >= 10
+    floors = dict(zip(["Ground", "First", "Second", "Third", "Fourth", "Fifth"], "一二三四五六", strict=True))
+    assert [(floors[row[1].split()[0]] + "楼", row[3]) for row in english] == [(row[1], row[3]) for row in chinese]
+
+
+def test_the_first_three_questions_are_the_demo() -> None:
+    assert [(question["language"], question["answerable"]) for question in QUESTIONS[:3]] == [
+        ("en", True),
+        ("zh", True),
+        ("en", False),
+    ]
+
+
+def test_there_are_enough_questions() -> None:
+    kinds = Counter((question["language"], question["answerable"]) for question in QUESTIONS)
+    assert kinds["en", True] >= 15
+    assert kinds["zh", True] >= 10
+    assert kinds["en", False] + kinds["zh", False] >= 8
+    assert len({question["text"] for question in QUESTIONS}) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=[question["text"] for question in QUESTIONS])
+def test_a_question_is_answered_where_it_says_or_nowhere(question: dict[str, Any]) -> None:
+    if question["answerable"]:
+        assert squeeze(question["evidence"]) in squeeze(text_of(question["document"]))
+        assert MANIFEST["documents"].get(question["document"], {}).get("status", "current") == "current"
+    else:
+        assert question["document"] == ""
+        library = "\n".join(map(text_of, FILES)).lower()
+        assert question["absent"]
+        assert not [word for word in question["absent"] if word.lower() in library]
