@@ -12,9 +12,12 @@ import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.errors import BadSettings
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 OFFLINE = {
     # Set before any model library loads: a hospital machine has no hub, and a library that looks for one hangs.
@@ -25,6 +28,9 @@ OFFLINE = {
     "DO_NOT_TRACK": "1",
     "TOKENIZERS_PARALLELISM": "false",  # the tokenizer pool deadlocks after a spawn and wins nothing on two cores
 }
+
+
+_Level = TypeVar("_Level", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +120,10 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
         values = tomllib.loads(file.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} is not valid TOML ({error})", "Correct the line named") from None
-    return dataclasses.replace(_filled(Settings(folder), values, str(file), ""), data=folder)
+    return _filled(Settings(folder), values, str(file), "")
 
 
-def _filled(settings: Any, values: dict[str, Any], file: str, prefix: str) -> Any:
+def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) -> _Level:
     """``settings`` with ``values`` put in, level by level."""
     known = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     changes: dict[str, Any] = {}
@@ -125,7 +131,7 @@ def _filled(settings: Any, values: dict[str, Any], file: str, prefix: str) -> An
         current = known.get(name)
         if name not in known or name == "data":
             raise BadSettings(f"{file}: unknown setting {prefix}{name}", "See config.py for the settings there are")
-        if dataclasses.is_dataclass(current) and isinstance(value, dict):
+        if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{prefix}{name}.")
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
             changes[name] = float(value)

@@ -262,7 +262,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One step of a flow: what was asked for, what came back (counts and ids, no patient text), and how long it took."""
+    """One step of a flow: what was asked for, what came back (counts and ids, no patient text), how long it took."""
 
     name: str
     detail: tuple[tuple[str, str], ...] = ()

@@ -26,10 +26,15 @@ _CHINESE_FILLER = re.compile(
     "我想知道|想了解|一下|关于|在哪|是"
 )
 _ENGLISH_FILLER = frozenset(
-    "a about an and any are as at be been but by can could did do does doing for from get had has have having he her "
-    "hers him his how i if in into is it its itself just me more most my no nor not of off on once only or other our "
-    "out over own same she should so some such than that the their them then there these they this those through to "
-    "too under until up very was we were what when where which while who whom why will with would you your tell please".split()
+    re.findall(
+        r"\w+",
+        """
+        a about an and any are as at be been but by can could did do does doing for from get had has have having he her
+        hers him his how i if in into is it its itself just me more most my no nor not of off on once only or other our
+        out over own please same she should so some such tell than that the their them then there these they this those
+        through to too under until up very was we were what when where which while who whom why will with would you your
+        """,
+    )
 )
 
 

@@ -24,6 +24,7 @@ import os
 import resource
 import signal
 import sys
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ Message = list[Any]
 def main() -> None:
     """Answer requests until the parent closes its end."""
     requests, replies = _take_streams()
-    #DIE
+    _die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would leave document text on the disk
     for line in requests:

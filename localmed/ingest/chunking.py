@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from localmed.config import ChunkSettings
 from localmed.domain import Document, Passage, Span, digest
-from localmed.ingest.parsed import Block, Line, Record
+from localmed.ingest.parsed import Line, Record
 from localmed.language import HAN, break_point, sentences
 
 _WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
@@ -84,9 +84,7 @@ def _joined(text: str, added: str) -> str:
     return text + " "
 
 
-def _pieces(
-    text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int
-) -> Iterator[Piece]:
+def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int) -> Iterator[Piece]:
     bounds = [(0, len(text))] if row else sentences(text)
     for start, end in bounds:
         for left, right in _cut(text, start, end, limit):

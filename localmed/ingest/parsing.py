@@ -69,17 +69,30 @@ class Parser:
             child.kill()
 
     def parse(
-        self, path: Path, reader: str = "", mapping: FieldMapping | None = None, bounds: ReadBounds | None = None
+        self,
+        path: Path,
+        reader: str = "",
+        mapping: FieldMapping | None = None,
+        bounds: ReadBounds | None = None,
+        name: str = "",
     ) -> Iterator[Record | Fault]:
-        """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails."""
-        bounds = bounds or ReadBounds()
+        """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails.
+
+        ``name`` is what an error calls the file, for a stored copy whose own name says nothing.
+        """
+        try:
+            yield from self._parsed(path, reader, mapping or FieldMapping(), bounds or ReadBounds())
+        except InputError as error:
+            raise type(error)(error.what.replace(path.name, name or path.name, 1), error.remedy) from None
+
+    def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Record | Fault]:
         _admit(path, bounds)
         name = readers.name_of(path, reader)
         if name in OWN_CHILD:
             self.close()
         finished = False
         try:
-            child = self._asked(_request(path, name, mapping or FieldMapping(), bounds))
+            child = self._asked(_request(path, name, mapping, bounds))
             yield from _counted(child.answers(path, bounds), path, bounds)
             finished = True
         except _Refused as refusal:

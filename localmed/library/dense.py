@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "passages"
 COMPACT_FRAGMENTS = 48  # more make every search slower; compacting rewrites the table, so not at every import
+COMPACT_VERSIONS = 200  # each keeps a small file and the rows it deleted
 EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search more than the index saves
 PROBES = 24  # partitions searched; recall against flat search is in tests/benchmarks/RESULTS.md
 REFINE = 4  # times the limit, scored again with the full vectors
@@ -97,16 +98,22 @@ class DenseIndex:
         return dict(zip(found["id"].to_pylist(), found["vector"].to_numpy(zero_copy_only=False), strict=True))
 
     def tidy(self, index_above: int) -> None:
-        """Compact if there are many fragments, build or extend the index if it is due, drop old versions."""
+        """Build the index when it is due; compact, extend it and drop old versions when enough has gathered.
+
+        Not at every import: it rewrites the table, and an import's cost is to follow the change, not the library.
+        """
         rows = len(self)
-        if self._table.stats().fragment_stats.num_fragments > COMPACT_FRAGMENTS:
-            self._table.optimize()
         indexed = [index.name for index in self._table.list_indices() if index.columns == ["vector"]]
-        if indexed and self._table.index_stats(indexed[0]).num_unindexed_rows > EXTEND_SHARE * rows:
-            self._table.optimize()
-        elif not indexed and rows > index_above:
+        if not indexed and rows > index_above:
             self._build_index()
-        self._table.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+        elif self._gathered(rows, indexed):
+            self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+
+    def _gathered(self, rows: int, indexed: Sequence[str]) -> bool:
+        if indexed and self._table.index_stats(indexed[0]).num_unindexed_rows > EXTEND_SHARE * rows:
+            return True
+        fragments = self._table.stats()["fragment_stats"]["num_fragments"]
+        return bool(fragments > COMPACT_FRAGMENTS or len(self._table.list_versions()) > COMPACT_VERSIONS)
 
     def _build_index(self) -> None:
         from lancedb.index import Bitmap, IvfHnswSq

@@ -94,7 +94,7 @@ def path_of(data: Path, number: int) -> Path:
 def current(data: Path) -> Path:
     """The folder being served; raise ``NoLibrary`` if nothing has been imported."""
     try:
-        target = data / os.readlink(data / "current")
+        target = data / (data / "current").readlink()
     except OSError:
         raise NoLibrary(f"there is no library in {data}", "Import documents first: localmed import FOLDER") from None
     return target

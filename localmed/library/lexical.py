@@ -30,7 +30,7 @@ STORED = ("id", "document")
 
 
 def edition_number(edition: str, pad: str = "0") -> int:
-    """``"2024-05"`` -> 20240500: ISO dates as numbers that compare; 0 if there is none. ``pad`` fills what is unknown."""
+    """``"2024-05"`` -> 20240500: ISO dates as numbers that compare; 0: none. ``pad`` fills the rest."""
     digits = "".join(character for character in edition if character.isdigit())[:8]
     return int(digits.ljust(8, pad)) if digits else 0
 
@@ -83,7 +83,7 @@ class LexicalIndex:
 
     def __len__(self) -> int:
         """The number of passages."""
-        return self._searcher.num_docs
+        return int(self._searcher.num_docs)
 
     def reload(self) -> None:
         """See what a writer has committed."""
@@ -130,7 +130,7 @@ class LexicalIndex:
 
     def analyse(self, text: str) -> list[str]:
         """The index terms of any text, in order, repeats kept."""
-        return self._analyser.analyze(" ".join(words(text)))
+        return list(self._analyser.analyze(" ".join(words(text))))
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of those ``ids`` that exist."""

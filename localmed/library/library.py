@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import numpy as np
+
 from localmed.config import LibrarySettings
 from localmed.domain import Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, UnknownName, WrongEncoder
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 CATALOGUE = "library.sqlite"
 LEXICAL = "lexical"
+DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
 
 
 class Library:
@@ -157,6 +160,9 @@ class Builder:
         self._lexical = LexicalIndex(self.path / LEXICAL)
         self._writer = self._lexical.writer(settings.writer_memory_bytes)
         self._originals: set[str] = set()
+        self._doomed: list[str] = []
+        self._passages: list[Passage] = []
+        self._vectors: list[Vectors] = []
         self.changed = False
 
     @property
@@ -179,21 +185,38 @@ class Builder:
 
     def add(self, passages: Sequence[Passage], vectors: Vectors) -> None:
         """Add passages of documents that were ``put``, with their vectors (N, D)."""
+        self._delete()
         self._writer.add(passages)
-        self.dense.add(passages, vectors)
+        self._passages.extend(passages)
+        self._vectors.append(vectors)
+        if len(self._passages) >= DENSE_BATCH:
+            self._write_dense()
         self.changed = True
 
     def remove(self, documents: Iterable[str]) -> None:
-        """Remove documents from the catalogue and from every index."""
+        """Remove documents from the catalogue now, and from every index before anything is added."""
         ids = list(documents)
         if ids:
-            self._writer.delete_documents(ids)
-            self.dense.delete_documents(ids)
+            self._doomed.extend(ids)
             self.catalogue.remove_documents(ids)
             self.changed = True
 
+    def _delete(self) -> None:
+        if self._doomed:
+            self._write_dense()
+            self._writer.delete_documents(self._doomed)
+            self.dense.delete_documents(self._doomed)
+            self._doomed = []
+
+    def _write_dense(self) -> None:
+        if self._passages:
+            self.dense.add(self._passages, np.concatenate(self._vectors))
+            self._passages, self._vectors = [], []
+
     def publish(self, reason: str) -> int:
         """Check and swap; return the new generation's number."""
+        self._delete()
+        self._write_dense()
         self._writer.finish()
         self._lexical.reload()
         self.dense.tidy(self._settings.index_above)
@@ -209,18 +232,18 @@ class Builder:
 
     def discard(self) -> None:
         """Remove what was built; the published generations are as before."""
-        with suppress(sqlite3.Error, ValueError):
+        with suppress(sqlite3.Error):
             self.catalogue.close()
+        with suppress(ValueError, RuntimeError):  # it has finished
             self._writer.abandon()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _compare(self, passages: int) -> None:
         """The two indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
-        counts = (len(self._lexical), len(self.dense), passages)
-        if len(set(counts)) > 1:
+        lexical, dense = len(self._lexical), len(self.dense)
+        if not lexical == dense == passages:
             raise Damaged(
-                "the new generation does not add up: %d passages in the lexical index, %d in the dense, %d in the catalogue"
-                % counts,
+                f"the new generation does not add up: {lexical} passages lexical, {dense} dense, {passages} catalogued",
                 "The old generation still serves; run the import again and report this",
             )
 

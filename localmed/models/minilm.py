@@ -22,7 +22,7 @@ from localmed.errors import ModelError
 from localmed.ports import EncoderIdentity
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from localmed.ports import Vectors
 
@@ -39,7 +39,12 @@ class MiniLM:
     """``Embedder`` over the packaged weights. Not thread-safe by contract: one owner at a time."""
 
     def __init__(self, exact: bool = False) -> None:
-        """Load the weights (0.1 s after torch). ``exact`` forces float32, as does a CPU without bfloat16."""
+        """Nothing is loaded before the first ``encode``. ``exact`` forces float32, as does a CPU without bfloat16."""
+        self._exact = exact
+        self._loaded = False
+
+    def _load(self) -> None:
+        """Load torch and the weights (2 s, nearly all of it torch)."""
         os.environ.update(OFFLINE)
         try:
             import torch
@@ -57,8 +62,9 @@ class MiniLM:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._torch = torch
-        kind = torch.float32 if exact or not _fast_bfloat16(torch) else torch.bfloat16
+        kind = torch.float32 if self._exact or not _fast_bfloat16(torch) else torch.bfloat16
         self._weights = {name: value.to(kind) for name, value in weights.items() if value.is_floating_point()}
+        self._loaded = True
 
     @property
     def identity(self) -> EncoderIdentity:
@@ -68,6 +74,8 @@ class MiniLM:
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; questions and passages are encoded alike."""
         del kind
+        if not self._loaded:
+            self._load()
         torch = self._torch
         pieces = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
@@ -79,7 +87,7 @@ class MiniLM:
         result: Vectors = vectors.numpy()
         return result
 
-    def _forward(self, batch: list[list[int]]) -> torch.Tensor:
+    def _forward(self, batch: list[list[int]]) -> Tensor:
         """Token ids -> unit vectors (B, D): embeddings, six layers, mean over real tokens, length one."""
         torch, functional = self._torch, self._torch.nn.functional
         length = max(map(len, batch))
@@ -94,13 +102,14 @@ class MiniLM:
             hidden = self._layer(hidden, mask[:, None, None, :], f"encoder.layer.{layer}.")
         real = mask[..., None].float()
         mean = (hidden.float() * real).sum(1) / real.sum(1)
-        return functional.normalize(mean, dim=1)
+        result: Tensor = functional.normalize(mean, dim=1)
+        return result
 
-    def _layer(self, hidden: torch.Tensor, mask: torch.Tensor, name: str) -> torch.Tensor:
+    def _layer(self, hidden: Tensor, mask: Tensor, name: str) -> Tensor:
         functional = self._torch.nn.functional
         batch, length, width = hidden.shape
 
-        def heads(part: str) -> torch.Tensor:  # (B, T, D) -> (B, H, T, D/H)
+        def heads(part: str) -> Tensor:  # (B, T, D) -> (B, H, T, D/H)
             projected = self._linear(hidden, f"{name}attention.self.{part}")
             return projected.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
 
@@ -112,11 +121,11 @@ class MiniLM:
         wide = functional.gelu(self._linear(hidden, f"{name}intermediate.dense"))
         return self._norm(hidden + self._linear(wide, f"{name}output.dense"), f"{name}output.LayerNorm")
 
-    def _linear(self, values: torch.Tensor, name: str) -> torch.Tensor:
+    def _linear(self, values: Tensor, name: str) -> Tensor:
         weights = self._weights
         return self._torch.nn.functional.linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
-    def _norm(self, values: torch.Tensor, name: str) -> torch.Tensor:
+    def _norm(self, values: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
         return self._torch.nn.functional.layer_norm(values, (DIMENSIONS,), weight, bias, EPSILON)
 

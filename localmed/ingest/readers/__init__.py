@@ -87,6 +87,8 @@ def _by_content(path: Path) -> str:
         return "medquad"
     if root:
         raise InputError(f"{path.name}: no reader knows XML with the root element {root}", "Name a reader for it")
+    if path.suffix.lower() in (".xml", ".gz"):
+        raise InputError(f"{path.name} holds no XML", "Copy it again")
     kind = path.suffix or "files without an extension"
     raise InputError(f"{path.name}: no reader for {kind}", f"Importable are {', '.join(SUFFIXES)}")
 

@@ -8,7 +8,8 @@ searched, so nothing is repaired.
 
 A file that ends inside a UTF-8 character keeps U+FFFD at its end; the readers say so in a note.
 
-Not covered: single garbled words in sound text; Big5 and Japanese encodings are left to charset-normalizer.
+Not covered: single garbled words in sound text; Central European one-byte encodings, which are taken for Windows-1252;
+Big5 and Japanese encodings are left to charset-normalizer.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ _MARKS = (
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# One-byte encodings of Latin script: a page of English with a few accents fits all of them, and the guess among them is
+# chance ("Naďve" for "Naïve"). Windows-1252 is what English documents are saved in.
+_LATIN = frozenset(
+    {"cp1250", "cp1254", "cp1257", "cp1258", "latin_1", "mac_roman", "mac_latin2"}
+    | {f"iso8859_{part}" for part in (2, 3, 4, 9, 10, 13, 14, 15, 16)}
 )
 _REMEDY = "Save it as UTF-8 and import it again"
 
@@ -148,7 +155,8 @@ def _guessed(data: bytes) -> str:
     import charset_normalizer  # here: it takes 40 ms to import and few files come this far
 
     best = charset_normalizer.from_bytes(data[:_SAMPLE]).best()
-    return best.encoding if best else "utf-8"
+    guess = best.encoding if best else "utf-8"
+    return "cp1252" if guess in _LATIN else guess
 
 
 def _readable(text: str) -> bool:

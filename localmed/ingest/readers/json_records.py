@@ -1,7 +1,7 @@
 """JSON and JSON lines: one record an object, its fields named by the manifest.
 
-Shapes: an array of objects; one object; an object of id -> object; JSON lines (``.jsonl``, ``.ndjson``, or ``.json``
-with one object a line), which are read a line at a time and never as a whole. An array is taken apart an object at a
+Shapes: an array of objects; one object; an object of id -> object; JSON lines (``.jsonl``, ``.ndjson``, or any file whose
+first line is an object with more after it), which are read a line at a time and never as a whole. An array is taken apart an object at a
 time, so only its text is in memory.
 
 Rules: ``FieldMapping.fields`` maps our names (``NAMES``) to the source's: a name, a dotted path into nested objects
@@ -74,7 +74,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
 
 
 def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
-    if path.suffix.lower() in _LINES:
+    if path.suffix.lower() in _LINES or _has_lines(path, _most(mapping)):
         yield from _line_items(path, mapping)
         return
     text = read_text(path)
@@ -83,16 +83,20 @@ def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
         yield from _array_items(path, text, start)
         return
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value = _DECODER.decode(text)
     except ValueError as error:
         _broken(path, text, error)
-    if _blank(text, end) < len(text):  # something follows the first object
-        del text, value
-        yield from _line_items(path, mapping)
-    elif isinstance(value, dict) and not _is_record(value, mapping):
+    if isinstance(value, dict) and not _is_record(value, mapping):
         yield from ((f"record {number}", key, item) for number, (key, item) in enumerate(value.items(), start=1))
     else:
         yield "record 1", "", value
+
+
+def _has_lines(path: Path, most: int) -> bool:
+    """Whether a file looks like JSON lines whatever it is called: an object on its first line and more after it."""
+    with path.open("rb") as file:
+        first = next(filter(None, map(bytes.strip, _cut(file, most))), b"").removeprefix(codecs.BOM_UTF8)
+        return first[:1] == b"{" and first[-1:] == b"}" and any(map(bytes.strip, _cut(file, most)))
 
 
 def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
@@ -115,7 +119,7 @@ def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
 
 def _line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
     """The values of JSON lines; a line that is broken, too long or of no known encoding is a fault."""
-    most = bounds_of(mapping).record_characters * _BYTES_A_CHARACTER
+    most = _most(mapping)
     with path.open("rb") as file:
         marked = file.read(2) in _UTF16
         file.seek(0)
@@ -123,6 +127,10 @@ def _line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 yield f"line {number}", "", _line_value(line, f"line {number}", most)
+
+
+def _most(mapping: FieldMapping) -> int:
+    return bounds_of(mapping).record_characters * _BYTES_A_CHARACTER
 
 
 def _cut(file: BinaryIO, most: int) -> Iterator[bytes]:

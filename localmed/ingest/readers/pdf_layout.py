@@ -50,8 +50,6 @@ Item = TypeVar("Item", bound=Placed)
 Interval = tuple[float, float]
 
 
-
-
 @dataclass(slots=True)
 class _Group(Generic[Item]):
     """Bands read together: their things, and the stretches of the x axis that these cover."""

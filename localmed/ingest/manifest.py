@@ -1,0 +1,90 @@
+"""Corpus manifests: one TOML file a collection says what it is, how its fields are called, and facts about its files.
+
+::
+
+    name = "starter"                     # the collection
+    title = "Starter corpus"             # and: language, source, licence, priority, reader
+    [fields]                             # which of the source's fields is our title, text, edition, ...
+    [options]                            # for the reader
+    [documents."hypertension-2019.md"]   # title, edition, language, status, replaced_by of one file
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Collection, Status
+from localmed.errors import BadSettings
+from localmed.ingest.parsed import FieldMapping
+
+KEYS = frozenset(
+    {"name", "title", "language", "source", "licence", "priority", "reader", "fields", "options", "documents"}
+)
+FACTS = frozenset({"title", "edition", "language", "status", "replaced_by"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest as read. ``documents`` maps a file name (or path within the imported folder) to facts about it."""
+
+    collection: Collection
+    reader: str = ""
+    mapping: FieldMapping = field(default_factory=FieldMapping)
+    documents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def recipe(self, facts: Mapping[str, str]) -> str:
+        """What of this manifest decides how a file with ``facts`` is read, as text."""
+        values = [self.reader, dict(self.mapping.fields), dict(self.mapping.options), dict(facts)]
+        return json.dumps([*values, self.collection.language], sort_keys=True)
+
+
+def load(path: Path) -> Manifest:
+    """Read a manifest; raise ``BadSettings`` naming the file and the key that is wrong."""
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadSettings(f"manifest {path} cannot be read ({type(error).__name__})", "Check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(f"manifest {path} is not valid TOML ({error})", "Correct the line named") from None
+    _check(path, values)
+    described = {
+        name: values[name] for name in ("title", "priority", "language", "source", "licence") if name in values
+    }
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.get("fields", {}).items()
+    }
+    return Manifest(
+        Collection(values["name"], described.pop("title", values["name"]), **described),
+        values.get("reader", ""),
+        FieldMapping(fields, values.get("options", {})),
+        values.get("documents", {}),
+    )
+
+
+def _check(path: Path, values: dict[str, Any]) -> None:
+    unknown = set(values) - KEYS
+    if unknown:
+        raise BadSettings(
+            f"manifest {path} has an unknown key {sorted(unknown)[0]!r}", f"Keys: {', '.join(sorted(KEYS))}"
+        )
+    for name in ("name", "title", "language", "source", "licence", "reader"):
+        if not isinstance(values.get(name, ""), str):
+            raise BadSettings(f"manifest {path}: {name} must be text", "Put it in quotes")
+    if not values.get("name"):
+        raise BadSettings(f"manifest {path} has no name", 'Add: name = "..."')
+    if not isinstance(values.get("priority", 0), int):
+        raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower is searched first")
+    for file, facts in values.get("documents", {}).items():
+        if set(facts) - FACTS or not all(isinstance(value, str) for value in facts.values()):
+            raise BadSettings(
+                f"manifest {path}: documents.{file!r} may hold {', '.join(sorted(FACTS))}, as text", "Correct it"
+            )
+        if facts.get("status", "current") not in set(Status):
+            raise BadSettings(
+                f"manifest {path}: documents.{file!r} has an unknown status", f"One of {', '.join(Status)}"
+            )
