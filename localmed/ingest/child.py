@@ -24,7 +24,6 @@ import os
 import resource
 import signal
 import sys
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path

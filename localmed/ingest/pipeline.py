@@ -164,8 +164,7 @@ class Importer:
     ) -> None:
         collection = self._manifest.collection
         if collection not in builder.catalogue.collections():
-            builder.catalogue.put_collection(collection)
-            builder.changed = True
+            builder.put_collection(collection)
         self._remove_missing(builder, sources, roots)
         known = builder.catalogue.files(collection.name)
         quarantined = state.quarantined(collection.name)

@@ -234,6 +234,20 @@ def switch(data: Path, number: int) -> None:
     _sync_path(data)
 
 
+def rollback(data: Path, number: int | None) -> int:
+    """Serve generation ``number``, or the newest before the current; refuse one whose files are damaged."""
+    served = int(current(data).name)
+    earlier = [each for each in numbers(data) if each < served]
+    if number is None and not earlier:
+        raise UnknownName(f"there is no generation before {served}", "Nothing to go back to")
+    chosen = earlier[-1] if number is None else number
+    problems = check(path_of(data, chosen), whole=True)
+    if problems:
+        raise Damaged(f"generation {chosen} is damaged: {problems[0]}", "Choose another: localmed generations list")
+    switch(data, chosen)
+    return chosen
+
+
 def prune(data: Path, keep: int) -> list[int]:
     """Remove all but the newest ``keep`` generations; never the one served, never one that a reader has leased."""
     served = current(data).name

@@ -128,9 +128,9 @@ class LexicalIndex:
         counts = [max(self._searcher.doc_freq("text", term), self._searcher.doc_freq("title", term)) for term in terms]
         return [log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
 
-    def analyse(self, text: str) -> list[str]:
+    def analyse(self, text: str, for_query: bool = False) -> list[str]:
         """The index terms of any text, in order, repeats kept."""
-        return list(self._analyser.analyze(" ".join(words(text))))
+        return list(self._analyser.analyze(" ".join(words(text, for_query))))
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of those ``ids`` that exist."""

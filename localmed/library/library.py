@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from localmed.config import LibrarySettings
-from localmed.domain import Document, Passage, SearchFilter, Status
+from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, UnknownName, WrongEncoder
 from localmed.library import generations, originals
 from localmed.library.catalogue import Catalogue, totals
@@ -191,6 +191,16 @@ class Builder:
         self._vectors.append(vectors)
         if len(self._passages) >= DENSE_BATCH:
             self._write_dense()
+        self.changed = True
+
+    def put_collection(self, collection: Collection) -> None:
+        """Add or change a collection's description."""
+        self.catalogue.put_collection(collection)
+        self.changed = True
+
+    def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:
+        """Record a librarian's decision about a document; it outlives re-imports."""
+        self.catalogue.mark(document, status, replaced_by, reason)
         self.changed = True
 
     def remove(self, documents: Iterable[str]) -> None:

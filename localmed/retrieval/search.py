@@ -18,11 +18,10 @@ from localmed.retrieval.fusion import fuse
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, and which indexes were asked."""
+    """The hits, whether dense search took part, and the question's language."""
 
     hits: tuple[Hit, ...]
     dense: bool
-    lexical: int
     language: str
 
 
@@ -50,7 +49,7 @@ class HybridSearch:
             ],
             settings.rrf_k,
         )[:limit]
-        return Found(self._hits(fused, lexical, dense), use_dense, len(lexical), spoken)
+        return Found(self._hits(fused, lexical, dense), use_dense, spoken)
 
     def _dense(self, asked: str, number: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
         vector = self._encoder.encode([asked], "query")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -172,7 +173,7 @@ def test_what_must_not_be_opened_is_not(file: Path, tmp_path: Path) -> None:
         for path, words in ((fifo, "not a regular file"), (tmp_path, "not a regular"), (tmp_path / "no.txt", "cannot")):
             with pytest.raises(InputError, match=words):
                 list(parser.parse(path, "text"))
-        with pytest.raises(LimitExceeded, match="read.file_bytes"):
+        with pytest.raises(LimitExceeded, match=r"read\.file_bytes"):
             list(parser.parse(file, bounds=ReadBounds(file_bytes=5)))
         [record] = parser.parse(file)
     assert isinstance(record, Record)
@@ -197,7 +198,7 @@ def test_nothing_is_lost_on_the_way() -> None:
         pages=3,
         notes=("n",),
     )
-    kind, *values = parsing.json.loads(child.packed(full))
+    kind, *values = json.loads(child.packed(full))
     arrived = parsing._item(kind, values)
     sound = dataclasses.replace(lines[0], text="甲?")
     assert arrived == dataclasses.replace(full, blocks=(full.blocks[0], Block("row", (sound, lines[1]))))

@@ -28,7 +28,8 @@ _MOST_RUNS = 0.2  # of visible characters in runs of accented Latin: Vietnamese 
 _LEAST_CHINESE = 0.7  # of double-byte characters from GB 2312's range: Chinese has > 0.95, Western text read so < 0.3
 _LEAST_PLAIN = 0.9  # of UTF-16 characters in ASCII, Chinese or its punctuation
 _SAMPLE = 65_536  # bytes or characters looked at by the statistical tests
-_ENOUGH_LINES = 4  # Chinese characters on a line before the line says anything about its encoding
+_ENOUGH = 8  # Chinese characters before they say anything about their encoding
+_MOST_BACK = 0.3  # of Chinese characters found again by undoing a wrong reading: sound text < 0.17, garbled > 0.55
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -171,16 +172,11 @@ def _garbled(text: str) -> bool:
     visible = len(sample) - sum(map(sample.count, " \t\r\n"))
     if sum(len(run) for run in _RUNS.findall(sample)) > _MOST_RUNS * visible:
         return True
-    chinese = [line for line in sample.split("\n") if len(_CHINESE.findall(line)) >= _ENOUGH_LINES]
-    return sum(map(_is_utf8_as_gbk, chinese)) > len(chinese) / 4
+    return "锟斤拷" in sample or _is_utf8_as_gbk(sample)  # the former is U+FFFD in UTF-8, read as GBK
 
 
-def _is_utf8_as_gbk(line: str) -> bool:
-    """Whether ``line`` is UTF-8 that somebody read as GBK: written back, it is valid UTF-8, which chance rules out."""
-    if "锟斤拷" in line:  # U+FFFD in UTF-8, read as GBK
-        return True
-    try:
-        line.encode("gb18030").decode("utf-8")
-    except UnicodeError:
-        return False
-    return True
+def _is_utf8_as_gbk(text: str) -> bool:
+    """Whether ``text`` is UTF-8 that somebody read as GBK: written back, it yields two Chinese characters for three."""
+    chinese = len(_CHINESE.findall(text))
+    back = text.encode("gb18030", "ignore").decode("utf-8", "ignore")
+    return chinese >= _ENOUGH and len(_CHINESE.findall(back)) > _MOST_BACK * chinese

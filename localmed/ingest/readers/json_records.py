@@ -1,16 +1,11 @@
 """JSON and JSON lines: one record an object, its fields named by the manifest.
 
-Shapes: an array of objects; one object; an object of id -> object; JSON lines (``.jsonl``, ``.ndjson``, or any file whose
-first line is an object with more after it), which are read a line at a time and never as a whole. An array is taken apart an object at a
-time, so only its text is in memory.
+Shapes: an array of objects; one object; an object of id -> object; JSON lines (``.jsonl``, ``.ndjson``, or any file
+whose first line is an object with more after it), which are read a line at a time and never as a whole. An array is
+taken apart an object at a time, so only its text is in memory.
 
-Rules: ``FieldMapping.fields`` maps our names (``NAMES``) to the source's: a name, a dotted path into nested objects
-and through lists, or a list of these, joined as paragraphs. What is not mapped is looked for under the obvious names
-(``_USUAL``). ``sections`` is a list of objects with a heading and a text, or an object of heading -> text;
-``headings`` is a list that names the items of the text's list one by one. In a text, blank lines end paragraphs and a
-line that begins with ``# `` to ``###### `` is a heading. The option ``id_scheme = "pmid"`` makes the id an identifier.
-An object without text, with a status nobody knows or with an id that came before is a ``Fault``, as is a broken line.
-A record without an id is called by its place (``#7``).
+Rules: which field means what is ``fields.py``'s. An object that makes no record or whose id came before is a ``Fault``,
+as is a broken line; a broken array ends the file there. A record without an id is called by its place (``#7``).
 
 Not covered: JSON (not JSON lines) beyond what fits in the child's memory as text; JSON lines in UTF-16 are read whole.
 """
@@ -20,40 +15,19 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
-from localmed.ingest.readers import bounds_of, values
-from localmed.ingest.readers.encoding import clean, decode, read_text
-from localmed.ingest.readers.text import paragraphs
-
-_USUAL: dict[str, tuple[str, ...]] = {
-    "id": ("id", "_id", "pmid", "PMID", "docid", "doc_id"),
-    "title": ("title", "name", "标题", "名称"),
-    "text": ("text", "content", "body", "abstract", "contents", "正文", "内容", "摘要"),
-    "edition": ("edition", "date", "published", "year"),
-    "language": ("language", "lang"),
-    "url": ("url", "link"),
-    "status": ("status",),
-    "replaced_by": ("replaced_by",),
-    "identifiers": ("identifiers",),
-    "publication_types": ("publication_types",),
-    "mesh": ("mesh",),
-    "sections": ("sections",),
-    "headings": (),
-}
-NAMES = tuple(_USUAL)
-_BODY = ("text", "sections")  # a mapping that names one of the two means that one alone
-_SECTION_HEADINGS, _SECTION_TEXTS = ("heading", "title", "name", "label"), ("text", "content", "body", "paragraphs")
+from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.readers import bounds_of
+from localmed.ingest.readers.encoding import decode, read_text
+from localmed.ingest.readers.fields import NAMES, is_record, record_of
 
 _LINES = frozenset({".jsonl", ".ndjson"})
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTES_A_CHARACTER = 6  # the longest a character gets in JSON: \\u0041
-_HEADING = re.compile(r"(#{1,6}) (.+)")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 Item = tuple[str, str, Any]  # where it stands, its id where its place gives one, and the value or a Fault
@@ -86,7 +60,7 @@ def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
         value = _DECODER.decode(text)
     except ValueError as error:
         _broken(path, text, error)
-    if isinstance(value, dict) and not _is_record(value, mapping):
+    if isinstance(value, dict) and not is_record(value, mapping):
         yield from ((f"record {number}", key, item) for number, (key, item) in enumerate(value.items(), start=1))
     else:
         yield "record 1", "", value
@@ -190,125 +164,10 @@ def _blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _is_record(value: dict[str, Any], mapping: FieldMapping) -> bool:
-    """Whether an object is a record itself, and not one of id -> record."""
-    return not value or not all(isinstance(item, dict) for item in value.values()) or bool(_blocks(value, mapping))
-
-
 def _checked(value: Any, where: str, name: str, mapping: FieldMapping) -> Record | Fault:
     if not isinstance(value, dict):
         return Fault(where, "is not an object")
     try:
-        return _record(value, name, mapping)
+        return record_of(value, name, mapping)
     except (ValueError, RecursionError) as error:
         return Fault(where, _unusable(error))
-
-
-def _record(value: dict[str, Any], name: str, mapping: FieldMapping) -> Record:
-    blocks = tuple(_blocks(value, mapping))
-    if not any(block.kind != "heading" for block in blocks):
-        raise ValueError("has no text")
-    plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
-    lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
-    scheme = mapping.options.get("id_scheme", "")
-    numbered = (f"{scheme}:{plain['id']}",) if scheme and plain["id"] else ()
-    key = plain["id"] or name
-    if scheme and not numbered and not name.startswith("#"):
-        numbered = (f"{scheme}:{name}",)
-    return Record(
-        key=key,
-        title=plain["title"],
-        blocks=blocks,
-        edition=values.edition(plain["edition"]),
-        language=values.language(plain["language"]),
-        url=plain["url"],
-        identifiers=(*numbered, *lists["identifiers"]),
-        publication_types=lists["publication_types"],
-        mesh=lists["mesh"],
-        status=values.status(plain["status"]),
-        replaced_by=plain["replaced_by"],
-    )
-
-
-_PLAIN = ("id", "title", "edition", "language", "url", "status", "replaced_by")
-_LISTS = ("identifiers", "publication_types", "mesh")
-
-
-def _blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Block]:
-    headings = tuple(_texts(_field(value, "headings", mapping)))
-    texts = tuple(_texts(_field(value, "text", mapping)))
-    for heading, text in zip_longest(headings[: len(texts)], texts, fillvalue=""):
-        yield from _section(heading, text)
-    sections = _field(value, "sections", mapping)
-    pairs = sections.items() if isinstance(sections, dict) else map(_pair, _flat(sections))
-    for heading, content in pairs:
-        for number, text in enumerate(_texts(content)):
-            yield from _section("" if number else heading, text)
-
-
-def _pair(section: Any) -> tuple[str, Any]:
-    """A section's heading and text; text without an object around it has no heading."""
-    if not isinstance(section, dict):
-        return "", section
-    heading = next((section[name] for name in _SECTION_HEADINGS if isinstance(section.get(name), str)), "")
-    return heading, next((section[name] for name in _SECTION_TEXTS if section.get(name)), None)
-
-
-def _section(heading: str, text: str) -> Iterator[Block]:
-    if title := values.one_line(clean(heading)):
-        yield Block.of("heading", title, 1)
-    for lines in paragraphs(text):
-        start = 0
-        for at, line in enumerate(lines):
-            if marked := _HEADING.fullmatch(line):
-                yield from _paragraph(lines[start:at])
-                yield Block.of("heading", marked[2].strip(), len(marked[1]))
-                start = at + 1
-        yield from _paragraph(lines[start:])
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    if lines:
-        yield Block("paragraph", tuple(map(Line, lines)))
-
-
-def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
-    """What the source holds for our field ``name``."""
-    mapped = mapping.fields.get(name)
-    if isinstance(mapped, str):
-        return _look(value, mapped)
-    if mapped is not None:
-        return [_look(value, path) for path in mapped]
-    if name in _BODY and any(body in mapping.fields for body in _BODY):
-        return None
-    return next((value[usual] for usual in _USUAL[name] if value.get(usual) not in (None, "", [])), None)
-
-
-def _look(value: Any, path: str) -> Any:
-    """The value at a dotted ``path``; a list on the way gives the list of what its items hold."""
-    if isinstance(value, list):
-        return [_look(item, path) for item in value]
-    if not isinstance(value, Mapping):
-        return None
-    if path in value:
-        return value[path]
-    first, _, rest = path.partition(".")
-    return _look(value.get(first), rest) if rest else None
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    """What a value holds that is no list."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    elif value is not None:
-        yield value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts and numbers in a value, cleaned; truth values and objects are none."""
-    for item in _flat(value):
-        if isinstance(item, str) or (isinstance(item, int | float) and not isinstance(item, bool)):
-            text = clean(str(item))
-            if text.strip():
-                yield text

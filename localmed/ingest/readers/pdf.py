@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pymupdf
-
 from localmed.config import ReadBounds
-from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
-from localmed.ingest.readers import pdf_grid, pdf_tables
+from localmed.ingest.readers import pdf_tables
 from localmed.ingest.readers.pdf_furniture import without_furniture
 from localmed.ingest.readers.pdf_grid import Grid
 from localmed.ingest.readers.pdf_layout import reading_order
+from localmed.ingest.readers.pdf_open import opened
+from localmed.ingest.readers.pdf_page import FEW, Page, placed_back, read_page
 from localmed.ingest.readers.pdf_paragraphs import (
     Body,
     Paragraph,
@@ -37,4 +36,163 @@ from localmed.ingest.readers.pdf_paragraphs import (
     levels,
     paragraphs,
 )
-from localmed.ingest.readers.pdf_text import Piece, page_pieces, unreadable_share
+from localmed.ingest.readers.pdf_text import Piece, cleaned
+
+TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
+TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
+TITLE_PAGES = 2
+NO_TEXT = "no text layer (a scan?), needs OCR"
+_PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """The document as it is put together: paragraphs and rows in order, and where columns and pages begin."""
+
+    parts: list[Paragraph | Block] = field(default_factory=list)
+    opens: set[int] = field(default_factory=set)
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """Yield the one record of the PDF at ``path``; raise ``InputError`` if nothing of it can be used."""
+    bounds = mapping.options.get("bounds") or ReadBounds()
+    document = opened(path)
+    count = document.page_count
+    if count > bounds.pages:
+        raise LimitExceeded(
+            f"{path.name} has {count:,} pages, more than the {bounds.pages:,} allowed",
+            "Split it, or raise read.pages in the settings",
+        )
+    pages = [read_page(document, index, bounds.page_characters) for index in range(count)]
+    metadata = cleaned(str((document.metadata or {}).get("title") or ""))
+    document.close()
+    kept, removed = without_furniture(pages)
+    if not any(page.characters for page in kept):
+        raise InputError(f"{path.name} {_nothing(kept)}", "Run OCR on it and import the result")
+    body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
+    blocks = _blocks(_flow(kept, body), body, {page.number: page.back for page in kept if page.back})
+    title = _title(metadata, kept, body) or path.stem
+    yield Record("", title, tuple(blocks), pages=count, notes=_notes(kept, removed))
+
+
+def _nothing(pages: Sequence[Page]) -> str:
+    flaws = {page.flaw for page in pages if page.flaw}
+    if len(flaws) == 1 and all(page.flaw for page in pages):
+        return f"has no usable page: each of its {len(pages):,} {flaws.pop()}"
+    return f"has no text layer on any of its {len(pages):,} pages"
+
+
+def _flow(pages: Sequence[Page], body: Body) -> _Flow:
+    flow = _Flow()
+    carry = pdf_tables.Carry()
+    for page in pages:
+        _add_page(flow, page, body, carry)
+    return flow
+
+
+def _add_page(flow: _Flow, page: Page, body: Body, carry: pdf_tables.Carry) -> None:
+    in_cells = pdf_tables.cells_by_grid(page.grids, page.pieces)
+    loose = [piece for piece in page.pieces if piece.cell < 0]
+    items: list[Piece | Grid] = [*(piece for piece in loose if piece.upright), *page.grids]
+    top = True
+    for region in reading_order(items, body.size):
+        flow.opens.add(len(flow.parts))
+        for run in _runs(region):
+            if isinstance(run, Grid):
+                first = top and pdf_tables.at_top(run, page.height)
+                flow.parts.extend(pdf_tables.table_blocks(run, in_cells[run.first], page.number, first, carry))
+                top = False
+            else:
+                flow.parts.extend(paragraphs(column_rows(run, page.number)))
+    for piece in loose:
+        if not piece.upright:
+            flow.parts.extend(paragraphs(column_rows([piece], page.number)))
+
+
+def _runs(region: Sequence[Piece | Grid]) -> Iterator[list[Piece] | Grid]:
+    """``region`` as runs of text between its tables."""
+    run: list[Piece] = []
+    for item in region:
+        if isinstance(item, Piece):
+            run.append(item)
+            continue
+        if run:
+            yield run
+        run = []
+        yield item
+    if run:
+        yield run
+
+
+def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
+    heads = [part for part in flow.parts if isinstance(part, Paragraph) and is_heading(part, body)]
+    level = {id(head): rank for head, rank in zip(heads, levels(heads, body), strict=True)}
+    running = [part if isinstance(part, Paragraph) and id(part) not in level else None for part in flow.parts]
+    joined_over_breaks(running, flow.opens)
+    found: list[Block] = []
+    for part in flow.parts:
+        if isinstance(part, Block):
+            found.append(_placed(part, backs))
+        elif part.rows:
+            lines = tuple(Line(row.text, row.box) for row in part.rows)
+            kind = Block("heading", lines, level[id(part)]) if id(part) in level else Block("paragraph", lines)
+            found.append(_placed(kind, backs))
+    return found
+
+
+def _placed(block: Block, backs: dict[int, Any]) -> Block:
+    if not any(line.box and line.box.page in backs for line in block.lines):
+        return block
+    lines = [
+        Line(
+            line.text, placed_back(line.box, backs[line.box.page]) if line.box and line.box.page in backs else line.box
+        )
+        for line in block.lines
+    ]
+    return Block(block.kind, tuple(lines), block.level)
+
+
+def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
+    """The metadata's title if a person wrote it, else the largest heading of the first pages."""
+    if 4 <= len(metadata) <= TITLE_CHARACTERS and not _PROGRAM_TITLE.match(metadata) and "�" not in metadata:
+        return metadata
+    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell < 0 and piece.upright]
+    largest = max((piece.size for piece in first), default=0.0)
+    if largest < TITLE_SIZE * body.size:
+        return ""
+    lead = next(page for page in pages if any(piece.size == largest for piece in page.pieces))
+    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright], lead.number)
+    text = Paragraph(rows, 0.0, 0.0).text
+    return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
+
+
+def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
+    """What a librarian must know, pages with the same flaw in one note."""
+    flawed: dict[str, list[int]] = {}
+    for page in pages:
+        flaw = page.flaw or _lack(page)
+        if flaw:
+            flawed.setdefault(flaw, []).append(page.number)
+    notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
+    if removed:
+        notes.append(f"{removed} recurring header, footer and page-number lines left out")
+    return tuple(notes)
+
+
+def _lack(page: Page) -> str:
+    if not page.characters:
+        return "blank" if page.blank else NO_TEXT
+    if page.imaged and page.characters < FEW:
+        return "little text over an image (a scan?), may need OCR"
+    return ""
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    shown = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return f"page {shown}" if len(numbers) == 1 else f"pages {shown}"

@@ -9,11 +9,10 @@ Not covered: tables without vertical rules; their rows are read as lines, left t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pymupdf
 
 from localmed.ingest.readers.pdf_text import CellOf, Piece
 
@@ -67,9 +66,9 @@ def worth_searching(page: Any) -> bool:
     for path in paths:
         for item in path["items"]:
             _add_rules(item, across, down)
-    heights = _clustered([rule[1] for rule in across])
-    inner = _clustered([rule[0] for rule in down if _inside(rule, across)])
-    return len(heights) >= 2 and len(inner) >= 1 and len(_clustered([rule[0] for rule in down])) >= 2
+    levels = _levels(across)
+    inner = [rule[0] for rule in down if _inside(rule, levels)]
+    return len(levels) >= 2 and bool(inner)
 
 
 def _add_rules(item: Sequence[Any], across: list[Rectangle], down: list[Rectangle]) -> None:
@@ -87,11 +86,21 @@ def _add_rules(item: Sequence[Any], across: list[Rectangle], down: list[Rectangl
         down += [box] if wide < THIN else [(box[0], box[1], box[0], box[3]), (box[2], box[1], box[2], box[3])]
 
 
-def _inside(rule: Rectangle, across: Sequence[Rectangle]) -> bool:
-    """Whether an upright rule meets, away from their ends, the inside of at least two level ones."""
-    met = [one for one in across if one[0] + SHORTEST_RULE < rule[0] < one[2] - SHORTEST_RULE]
-    touching = [one[1] for one in met if rule[1] - SAME_EDGE <= one[1] <= rule[3] + SAME_EDGE]
-    return len(_clustered([one[1] for one in met])) >= 2 and bool(touching)
+def _levels(across: Sequence[Rectangle]) -> list[Rectangle]:
+    """Level rules at one height as one: tables are often drawn cell by cell."""
+    found: list[Rectangle] = []
+    for rule in sorted(across, key=lambda one: one[1]):
+        if found and rule[1] - found[-1][1] <= SAME_EDGE:
+            found[-1] = (min(found[-1][0], rule[0]), found[-1][1], max(found[-1][2], rule[2]), rule[3])
+        else:
+            found.append(rule)
+    return found
+
+
+def _inside(rule: Rectangle, levels: Sequence[Rectangle]) -> bool:
+    """Whether an upright rule touches level ones and stands well inside at least two of them."""
+    met = [one for one in levels if one[0] + SHORTEST_RULE < rule[0] < one[2] - SHORTEST_RULE]
+    return len(met) >= 2 and any(rule[1] - SAME_EDGE <= one[1] <= rule[3] + SAME_EDGE for one in met)
 
 
 def find(page: Any) -> list[Grid]:
@@ -119,11 +128,7 @@ def _grid(boxes: list[Rectangle], first: int) -> Grid | None:
 
 def _range(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
     """The bands between ``edges`` whose middle lies between ``start`` and ``end``."""
-    inside = [
-        index
-        for index, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
-        if start <= (low + high) / 2 <= end
-    ]
+    inside = [index for index, (low, high) in enumerate(itertools.pairwise(edges)) if start <= (low + high) / 2 <= end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
 
@@ -174,10 +179,3 @@ def reads_as_table(grid: Grid, pieces: Sequence[Piece]) -> bool:
         return False
     framed = total > FRAME_CHARACTERS and max(lengths) > FRAME_SHARE * total
     return len({cell.rows[0] for cell in filled}) > 1 and len({cell.columns[0] for cell in filled}) > 1 and not framed
-
-
-def silence() -> None:
-    """Keep MuPDF and PyMuPDF from writing to the terminal; what is wrong is raised or noted."""
-    pymupdf.TOOLS.mupdf_display_errors(False)
-    pymupdf.TOOLS.mupdf_display_warnings(False)
-    pymupdf.no_recommend_layout()

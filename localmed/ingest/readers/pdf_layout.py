@@ -13,6 +13,7 @@ Not covered: columns read right to left, and text that flows around a shape that
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -68,7 +69,7 @@ def reading_order(items: Sequence[Item], body: float) -> list[list[Item]]:
     ``body`` is the size of the running text, in points.
     """
     top, rest = _split_top(_bands(items), body)
-    return _merged([*([top] if top else []), *_ordered(rest, body, DEEPEST)])
+    return [*([top] if top else []), *_ordered(rest, body, DEEPEST)]
 
 
 def rows(items: Sequence[Item]) -> list[list[Item]]:
@@ -113,6 +114,8 @@ def _split_top(bands: list[list[Item]], body: float) -> tuple[list[Item], list[l
     """The large headings above everything else, and the other bands."""
     count = 0
     while count < len(bands) and all(item.size >= TOP_HEADING * body for item in bands[count]):
+        if _gutters(_covered(bands[count]), body):
+            break  # headings side by side belong to their columns
         count += 1
     if count == len(bands):
         return [], bands
@@ -121,34 +124,20 @@ def _split_top(bands: list[list[Item]], body: float) -> tuple[list[Item], list[l
 
 def _ordered(bands: list[list[Item]], body: float, depth: int) -> list[list[Item]]:
     regions: list[list[Item]] = []
+    single = False  # whether the last region is a stretch of one column, which the next one may continue
     for group in _groups(bands, body):
         columns = _columns(group, body) if depth else []
-        if len(columns) < 2:
-            regions.append([item for row in rows(group.items) for item in row])
+        if len(columns) > 1:
+            regions.extend(region for column in columns for region in _ordered(_bands(column), body, depth - 1))
+            single = False
             continue
-        for column in columns:
-            regions.extend(_merged(_ordered(_bands(column), body, depth - 1)))
-    return _merged(regions)
-
-
-def _merged(regions: list[list[Item]]) -> list[list[Item]]:
-    """Neighbouring regions of one column, one below the other, as one."""
-    found: list[list[Item]] = []
-    for region in regions:
-        if found and _continues(found[-1], region):
-            found[-1] = found[-1] + region
+        lines = [item for row in rows(group.items) for item in row]
+        if single:
+            regions[-1] += lines
         else:
-            found.append(region)
-    return found
-
-
-def _continues(upper: Sequence[Placed], lower: Sequence[Placed]) -> bool:
-    """Whether ``lower`` stands under ``upper`` in a column of about its width."""
-    left, right = min(item.x0 for item in upper), max(item.x1 for item in upper)
-    start, end = min(item.x0 for item in lower), max(item.x1 for item in lower)
-    below = min(item.y0 for item in lower) > max(_core(item)[0] for item in upper)
-    shared = min(right, end) - max(left, start)
-    return below and shared > 0.7 * min(right - left, end - start)
+            regions.append(lines)
+        single = True
+    return regions
 
 
 def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
@@ -211,7 +200,7 @@ def _union(first: list[Interval], second: list[Interval]) -> list[Interval]:
 
 def _gutters(covered: list[Interval], body: float) -> list[Interval]:
     """The white strips between covered stretches that are wide enough."""
-    pairs = zip(covered, covered[1:], strict=False)
+    pairs = itertools.pairwise(covered)
     return [(left[1], right[0]) for left, right in pairs if right[0] - left[1] >= GUTTER_EMS * body]
 
 

@@ -11,6 +11,7 @@ Not covered: drop capitals, and verse.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ from statistics import median
 
 from localmed.domain import Box
 from localmed.ingest.readers.pdf_layout import rows as printed_rows
-from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined
+from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
 
 SAME_SIZE = 0.08  # share; sizes within it are one
 WIDE_GAP = 1.3  # of the column's usual line distance
@@ -38,13 +39,14 @@ SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’）)\]」』⁰¹
 LABEL = re.compile(
     r"^(?:[•▪●■□❑☐☑✓➢◦○‣–—·*-]\s|[•▪●■□❑☐☑✓➢◦‣]"
     r"|(?:\d{1,2}(?:\.\d{1,2}){0,3}[.)]|\(?[a-zA-Z]\)|[a-zA-Z]\.|\(?[ivxIVX]{1,5}[.)]|\(\d{1,2}\)|\d{1,2}\.\d{1,2})\s?(?=\S|$)"
-    r"|[①-⑳]|（[一二三四五六七八九十\d]{1,3}）|[一二三四五六七八九十]{1,3}、|\d{1,2}[、．]|第[一二三四五六七八九十\d]{1,3}[章节条])"
+    r"|[①-⑳]|[（(][一二三四五六七八九十\d]{1,3}[）)]|[一二三四五六七八九十]{1,3}、|\d{1,2}[、．]|第[一二三四五六七八九十\d]{1,3}[章节条])"
 )
 _CJK_LEVELS = (
     re.compile(r"^(?:第[一二三四五六七八九十百\d]{1,3}[章篇]|附\s?录\s?\d{0,2}|附件\s?\d{0,2})"),
     re.compile(r"^(?:[一二三四五六七八九十]{1,3}、|第[一二三四五六七八九十\d]{1,3}节)"),
-    re.compile(r"^（[一二三四五六七八九十]{1,3}）"),
+    re.compile(r"^[（(][一二三四五六七八九十]{1,3}[）)]"),
 )
+_CONTENTS = re.compile(r"…\s*\d+$")  # a line of a table of contents
 _CAPTION = re.compile(r"^(?:表|图|Table|TABLE|Figure|FIGURE|Fig\.)\s?[\dA-Z]")
 
 
@@ -122,9 +124,7 @@ def column_rows(pieces: Sequence[Piece], page: int) -> list[Row]:
 
 
 def _row(pieces: Sequence[Piece], page: int) -> Row:
-    text = ""
-    for piece in pieces:
-        text = joined(text, piece.text)
+    text = row_text(pieces)
     most = max(pieces, key=lambda piece: len(piece.text))
     x0, y0 = min(piece.x0 for piece in pieces), min(piece.y0 for piece in pieces)
     x1, y1 = max(piece.x1 for piece in pieces), max(piece.y1 for piece in pieces)
@@ -152,7 +152,7 @@ def _pitch(rows: Sequence[Row]) -> float:
     """The usual distance between neighbouring rows, in ems."""
     steps = [
         (below.box.y1 - above.box.y1) / max(above.size, 1.0)
-        for above, below in zip(rows, rows[1:], strict=False)
+        for above, below in itertools.pairwise(rows)
         if abs(above.size - below.size) <= SAME_SIZE * above.size and below.box.y1 > above.box.y1
     ]
     return min(median(steps), 2.2) if steps else 1.5
@@ -197,6 +197,8 @@ def _indented(current: Paragraph, row: Row, after: Row | None) -> bool:
     em = INDENT_EMS * row.size
     shift = row.box.x0 - current.rows[-1].box.x0
     if shift > em:
+        if len(current.rows) == 1 and LABEL.match(current.rows[0].text):
+            return False
         hanging = len(current.rows) == 1 and (after is None or after.box.x0 > row.box.x0 - em)
         return not hanging or bool(SENTENCE_END.search(current.rows[-1].text) and not LABEL.match(current.rows[0].text))
     return shift < -em and len(current.rows) > 1
@@ -210,7 +212,7 @@ def _left_short(current: Paragraph, row: Row) -> bool:
     if white < word + SLACK_EMS * row.size:
         return False
     ended = bool(SENTENCE_END.search(last.text))
-    return ended or white > SHORT_ROW * (current.right - current.left) and not row.text[0].islower()
+    return ended or (white > SHORT_ROW * (current.right - current.left) and not row.text[0].islower())
 
 
 def is_heading(paragraph: Paragraph, body: Body) -> bool:
@@ -218,6 +220,8 @@ def is_heading(paragraph: Paragraph, body: Body) -> bool:
     text, rows = paragraph.text, paragraph.rows
     cjk = rows[0].cjk
     if len(rows) > HEADING_ROWS or sum(character.isalpha() for character in text) < 2 or not rows[0].upright:
+        return False
+    if _CONTENTS.search(text):
         return False
     if len(text) > (CJK_HEADING_CHARACTERS if cjk else HEADING_CHARACTERS) or _CAPTION.match(text):
         return False
@@ -230,6 +234,8 @@ def is_heading(paragraph: Paragraph, body: Body) -> bool:
     if paragraph.size < 0.8 * body.size:
         return False
     bold = all(row.bold for row in rows) and not body.bold
+    if cjk and re.search(r"[，。；]", text):
+        return False
     rare = all(body.faces.get((row.cjk, row.family), 0.0) < RARE_FACE for row in rows) and len(text) <= 100
     return bold or (rare and not text.endswith((":", "：")) and paragraph.size >= 0.95 * body.size)
 
@@ -241,7 +247,9 @@ def chinese_level(text: str) -> int:
 
 def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
     """The level of each heading: by size, the largest first; Chinese numbering goes first; 1 to 3."""
-    big = sorted({round(one.size, 1) for one in headings if one.size >= BIG * body.size}, reverse=True)
+    counts = Counter(round(one.size, 1) for one in headings if one.size >= BIG * body.size)
+    often = [size for size, count in counts.items() if count > 1]  # a title page's own sizes are no levels
+    big = sorted(often or counts, reverse=True)
     ranks: list[float] = []
     for size in big:
         if not ranks or size < ranks[-1] * (1 - SAME_SIZE):
@@ -279,11 +287,13 @@ def joined_over_breaks(found: Sequence[Paragraph | None], opens: set[int]) -> li
         second = kept[index] if index < len(kept) else None
         if second is None:
             continue
+        if not second.rows:
+            continue
         before = _half_before(kept, index, second.rows[0].size)
         if before is not None and goes_on(before, second):
-            before.rows.extend(second.rows)
+            before.rows = before.rows + second.rows
             before.left, before.right = second.left, second.right
-            kept[index] = Paragraph([], 0.0, 0.0)
+            second.rows = []
     return kept
 
 

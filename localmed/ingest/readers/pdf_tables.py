@@ -12,6 +12,7 @@ Not covered: headers at the side only, and tables turned by 90 degrees on an upr
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from localmed.domain import Box
 from localmed.ingest.parsed import Block, Line
 from localmed.ingest.readers.pdf_grid import SAME_EDGE, Grid
 from localmed.ingest.readers.pdf_layout import rows as printed_rows
-from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined
+from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
 
 HEADER_CHARACTERS = 80  # the longest header cell seen in drug tables holds ~70
 PLAIN_HEADER_CHARACTERS = 30  # of a header that is not bold
@@ -70,7 +71,8 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
     rows = _rows(grid, pieces)
     goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges)
-    count = _header_count(grid, rows, goes_on)
+    count = _repeated(grid, rows, carry.names) if goes_on else 0
+    count = count or _header_count(grid, rows, goes_on)
     names = _names(grid, rows[:count])
     if goes_on and (not count or names == carry.names):
         names = carry.names
@@ -111,10 +113,8 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
 def _slot(columns: tuple[int, int], pieces: Sequence[Piece]) -> _Slot:
     lines: list[tuple[str, Piece]] = []
     for row in printed_rows(pieces):
-        text = ""
-        for piece in row:
-            text = joined(text, piece.text)
-        lines.append((text, _whole(row)))
+        text = row_text(row)
+        lines.append((text.removesuffix("…").rstrip(), _whole(row)))
     return _Slot(columns, tuple(lines))
 
 
@@ -141,7 +141,7 @@ def _split(row: _Row) -> list[_Row]:
     limits = [float("-inf"), *[cut - _half_line(row) for cut in cuts[1:]], float("inf")]
     return [
         [_Slot(slot.columns, tuple(line for line in slot.lines if low <= line[1].middle < high)) for slot in row]
-        for low, high in zip(limits, limits[1:], strict=False)
+        for low, high in itertools.pairwise(limits)
     ]
 
 
@@ -162,6 +162,11 @@ def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
     grouped = any(1 < slot.columns[1] - slot.columns[0] < grid.width for slot in rows[0])
     second = grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not _figures(rows[1]))
     return 2 if second else 1
+
+
+def _repeated(grid: Grid, rows: Sequence[_Row], names: tuple[str, ...]) -> int:
+    """How many rows at the top repeat the header of the page before."""
+    return next((count for count in (1, 2) if any(names) and _names(grid, rows[:count]) == names), 0)
 
 
 def _may_head(row: _Row) -> bool:

@@ -47,12 +47,20 @@ _DROPPED = {
 _CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_LIGATURES, **_RADICALS, **_SPACES}
 _CJK = re.compile(r"[⺀-〿぀-ヿ㐀-䶿一-鿿豈-﫿＀-￯]")
 
+_LEADERS = re.compile(r"\s*(?:[.·…]\s?){5,}")
+# Word processors set figures among Chinese with a little air, which MuPDF reports as a space here and not there.
+_CJK_SPACE = re.compile(r"(?<=[㐀-䶿一-鿿]) (?=[\d、-】！-，：-？])|(?<=[\d%℃、-】！-，：-？]) (?=[㐀-䶿一-鿿])")
+
 CellOf = Callable[[float, float], int]  # the table cell at a point of the page, -1 outside tables
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of characters on one baseline, with the face that most of it is set in. ``cell`` is its table cell."""
+    """A run of characters on one baseline, with the face that most of it is set in.
+
+    ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to right; ``cell`` is
+    the table cell it stands in, -1 outside tables.
+    """
 
     text: str
     x0: float
@@ -62,8 +70,13 @@ class Piece:
     size: float
     family: str = ""
     bold: bool = False
-    upright: bool = True
+    turn: int = 0
     cell: int = -1
+
+    @property
+    def upright(self) -> bool:
+        """Whether it reads from left to right on the page as displayed."""
+        return self.turn == 0
 
     @property
     def middle(self) -> float:
@@ -74,7 +87,8 @@ class Piece:
 def cleaned(text: str) -> str:
     """``text`` without characters that hide or break, spaces single; a soft hyphen stays a hyphen at the end only."""
     text = re.sub(r"\xad(?!\s*$)", "", text).replace("\xad", "-").translate(_CLEAN)
-    return re.sub(r" {2,}", " ", text).strip()
+    text = _LEADERS.sub(" … ", text)
+    return _CJK_SPACE.sub("", re.sub(r" {2,}", " ", text)).strip()
 
 
 def is_cjk(character: str) -> bool:
@@ -87,6 +101,15 @@ def joined(first: str, second: str) -> str:
     if not first or not second or (is_cjk(first[-1]) and is_cjk(second[0])):
         return first + second
     return f"{first} {second}"
+
+
+def row_text(row: Sequence[Piece]) -> str:
+    """The pieces of one printed row as one text: wide white between two Chinese words is a space too."""
+    text = ""
+    for index, piece in enumerate(row):
+        wide = index > 0 and piece.x0 - row[index - 1].x1 > 0.5 * piece.size
+        text = f"{text} {piece.text}" if wide else joined(text, piece.text)
+    return text
 
 
 def unreadable_share(texts: Sequence[str]) -> float:
@@ -121,13 +144,19 @@ class _Run:
 
 
 def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> Iterator[Piece]:
-    across, down = line["dir"]
-    x, y = across * matrix.a + down * matrix.c, across * matrix.b + down * matrix.d
-    upright = abs(y) <= abs(x) and x > 0
-    for run in _runs(line["spans"], matrix, cell_of, upright):
-        piece = _piece(run, upright)
+    turn = _turn(line["dir"], matrix)
+    for run in _runs(line["spans"], matrix, cell_of, turn == 0):
+        piece = _piece(run, turn)
         if piece is not None:
             yield piece
+
+
+def _turn(direction: Sequence[float], matrix: Any) -> int:
+    x = direction[0] * matrix.a + direction[1] * matrix.c
+    y = direction[0] * matrix.b + direction[1] * matrix.d
+    if abs(y) <= abs(x):
+        return 0 if x > 0 else 180
+    return 90 if y < 0 else 270
 
 
 def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upright: bool) -> Iterator[_Run]:
@@ -153,14 +182,15 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
     yield run
 
 
-def _piece(run: _Run, upright: bool) -> Piece | None:
+def _piece(run: _Run, turn: int) -> Piece | None:
     text = cleaned("".join(run.text))
     if not text or not run.boxes:
         return None
-    size, family, bold = max(run.faces, key=lambda face: run.faces[face])
+    size, family, _ = max(run.faces, key=lambda face: run.faces[face])
+    bold = all(face[2] for face in run.faces)  # a bold word within a line does not make the line a heading
     x0, y0 = min(box[0] for box in run.boxes), min(box[1] for box in run.boxes)
     x1, y1 = max(box[2] for box in run.boxes), max(box[3] for box in run.boxes)
-    return Piece(text, x0, y0, x1, y1, size, family, bold, upright, run.cell)
+    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell)
 
 
 def _box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:

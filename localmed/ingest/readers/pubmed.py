@@ -66,7 +66,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa
 
 
 def _record(article: Element, where: str) -> Record | Fault:
-    citation = next(filter(None.__ne__, map(article.find, _CITATIONS)), None)
+    citation = next((found for path in _CITATIONS if (found := article.find(path)) is not None), None)
     pmid = "" if citation is None else text_of(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, "has no PMID")

@@ -1,0 +1,6 @@
+"""``python -m localmed``."""
+
+from localmed.cli.main import run
+
+if __name__ == "__main__":
+    run()

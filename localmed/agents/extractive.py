@@ -1,0 +1,136 @@
+"""The roles without a language model: relevance by rule, and answers made of the best sentences, verbatim.
+
+A sentence scores by its similarity to the question (read with its title and heading, since "it" needs a name) and by
+the weighted share of the question's words in it; sentences nearly equal to a chosen one are left out. What is chosen is
+ordered by source and place, so that it reads. Every statement is a quotation: text, offsets, page and boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localmed import language
+from localmed.agents.roles import (
+    CITED_ANSWER,
+    RELEVANCE,
+    AnswerInput,
+    Relevance,
+    RelevanceInput,
+    Role,
+)
+from localmed.config import AskSettings
+from localmed.domain import Citation, Evidence, Origin, Statement
+from localmed.errors import UsageError
+from localmed.library.lexical import LexicalIndex
+from localmed.ports import Embedder
+from localmed.retrieval.relevance import Question, relevance, weigh
+
+ENCODED = 40  # sentences compared by meaning: 0.15 s on two cores; the others cannot win on words alone
+NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
+CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
+PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
+SHORTEST = 12  # characters; shorter fragments are list markers and captions
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence of a piece of evidence and its score."""
+
+    evidence: Evidence
+    place: int
+    start: int
+    end: int
+    score: float
+    words: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return self.evidence.passage.text[self.start : self.end]
+
+
+class Extractive:
+    """``Performer`` for the starter profile."""
+
+    def __init__(self, index: LexicalIndex, encoder: Embedder, settings: AskSettings) -> None:
+        """``index`` weighs words; ``encoder`` compares sentences in the languages it knows."""
+        self._index, self._encoder, self._settings = index, encoder, settings
+
+    def perform(self, role: Role, given: Any) -> Any:
+        """See ``Performer.perform``."""
+        if role == RELEVANCE and isinstance(given, RelevanceInput):
+            return self._relevance(given)
+        if role == CITED_ANSWER and isinstance(given, AnswerInput):
+            return self._answer(given)
+        raise UsageError(f"the starter profile does not serve the role {role.name}", "Choose another profile")
+
+    def _relevance(self, given: RelevanceInput) -> Relevance:
+        question = weigh(given.question, self._index)
+        threshold = self._settings.abstain_below if given.dense else self._settings.abstain_below_lexical
+        return Relevance(relevance(question, given.hits, self._index, given.dense), threshold)
+
+    def _answer(self, given: AnswerInput) -> tuple[Statement, ...]:
+        question = weigh(given.question, self._index)
+        candidates = sorted(self._candidates(question, given.evidence), key=_rank)
+        if given.dense:
+            candidates = sorted(self._compared(given.question, candidates[:ENCODED]), key=_rank)
+        chosen: list[Candidate] = []
+        for candidate in candidates:
+            if len(chosen) == self._settings.sentences or candidate.score < CLOSE_TO_BEST * candidates[0].score:
+                break
+            if not any(_overlap(candidate, other) > NEAR_COPY for other in chosen):
+                chosen.append(candidate)
+        return tuple(quotation(each) for each in sorted(chosen, key=lambda each: (each.place, each.start)))
+
+    def _candidates(self, question: Question, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
+        """Every sentence of the evidence, scored by its words."""
+        for place, each in enumerate(evidence):
+            passage = each.passage
+            context = self._index.analyse(" ".join((passage.title, *passage.headings)))
+            bonus = PLACE_WEIGHT * (1 - place / len(evidence))
+            for start, end in language.sentences(passage.text):
+                if end - start >= SHORTEST:
+                    own = self._index.analyse(passage.text[start:end])
+                    in_context = question.coverage((*own, *context))
+                    score = (question.coverage(own) + in_context) / 2 + bonus
+                    yield Candidate(each, place, start, end, score, frozenset(own))
+
+    def _compared(self, asked: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The candidates with the similarity to the question added to their scores."""
+        if not candidates:
+            return
+        texts = [
+            ". ".join((each.evidence.passage.title, *each.evidence.passage.headings[-1:], each.text))
+            for each in candidates
+        ]
+        vectors = self._encoder.encode([asked, *texts], "passage")
+        for each, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
+            yield Candidate(each.evidence, each.place, each.start, each.end, each.score + float(similarity), each.words)
+
+
+def quotation(candidate: Candidate) -> Statement:
+    """A statement that is nothing but the cited sentence."""
+    passage = candidate.evidence.passage
+    boxes = passage.boxes(candidate.start, candidate.end)
+    citation = Citation(
+        marker=candidate.evidence.marker,
+        passage_id=passage.id,
+        document_id=passage.document_id,
+        start=candidate.start,
+        end=candidate.end,
+        quote=candidate.text,
+        page=boxes[0].page if boxes else passage.page,
+        boxes=boxes,
+    )
+    return Statement(candidate.text, (citation,), Origin.EXTRACTIVE)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int, int]:
+    return -candidate.score, candidate.place, candidate.start
+
+
+def _overlap(one: Candidate, other: Candidate) -> float:
+    union = one.words | other.words
+    return len(one.words & other.words) / len(union) if union else 1.0

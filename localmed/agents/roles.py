@@ -1,0 +1,67 @@
+"""The roles: who is asked for what, as values. One call, ``perform(role, given)``, whatever serves the role.
+
+More roles (keyword extraction, passage relevance by a model, coherence, ...) join this file with the issue that needs
+them; a profile says which implementation serves each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from localmed.domain import Evidence, Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What is asked for, and where the method comes from. ``version`` of the prompt or rules goes into provenance."""
+
+    name: str
+    purpose: str
+    version: str
+    paper: str = ""
+
+
+RELEVANCE = Role(
+    "relevance", "Whether what was found can answer the question", "rules-1", "LINS, passage relevance agent (PRA)"
+)
+CITED_ANSWER = Role("cited_answer", "Statements that answer, each with its citation", "extractive-1", "LINS, MAIRAG")
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceInput:
+    """``dense`` says whether the similarities of ``hits`` count. The result is a ``Relevance``."""
+
+    question: str
+    hits: tuple[Hit, ...]
+    dense: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How likely the hits hold an answer, and the threshold in force."""
+
+    probability: float
+    threshold: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether to answer."""
+        return self.probability >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInput:
+    """The result is a tuple of ``Statement``: markers only from ``evidence``."""
+
+    question: str
+    evidence: tuple[Evidence, ...]
+    dense: bool
+
+
+class Performer(Protocol):
+    """Serves roles."""
+
+    def perform(self, role: Role, given: Any) -> Any:
+        """Do what ``role`` asks with ``given`` (the role's input type) and return its output type."""
+        ...

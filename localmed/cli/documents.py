@@ -1,0 +1,138 @@
+"""``localmed documents``."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.domain import Status
+from localmed.errors import UsageError
+
+SHOWN = 200  # rows of a list printed; --json has them all
+
+
+@click.group("documents", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, show, remove, supersede or withdraw documents."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(listed)
+
+
+@command.command("list")
+@click.option("--collection", "-c", default="", help="Only this collection.")
+@click.option("--status", type=click.Choice(list(Status)), help="Only documents with this status.")
+@json_option
+@click.pass_context
+def listed(ctx: click.Context, collection: str = "", status: str | None = None, as_json: bool = False) -> None:
+    """All documents, with the status in force now."""
+    with opened(ctx) as app:
+        found = [each for each in app.documents(collection) if not status or each.status == status]
+    if as_json:
+        print_json(found)
+        return
+    rows = [(d.id[:12], d.collection, d.title, d.edition or "-", d.language, d.status.value, d.passages) for d in found]
+    print_table("Documents", ("id", "collection", "title", "edition", "language", "status", "passages"), rows[:SHOWN])
+    if len(rows) > SHOWN:
+        click.echo(f"... and {len(rows) - SHOWN} more; --json lists all")
+
+
+@command.command("show")
+@click.argument("document")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, document: str, as_json: bool) -> None:
+    """What is known of DOCUMENT (the start of its id), and its passages."""
+    with opened(ctx) as app:
+        found = app.document(document)
+        passages = app.library.lexical.of_document(found.id)
+    if as_json:
+        print_json({**asdict(found), "passage_ids": [each.id for each in passages]})
+        return
+    for name, value in asdict(found).items():
+        if value:
+            click.echo(f"{name:>18}  {value}")
+    rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
+    print_table("Passages", ("id", "page", "heading", "characters"), rows)
+
+
+@command.command("remove")
+@click.argument("documents", nargs=-1)
+@click.option("--collection", "-c", default="", help="With --all: the collection to empty.")
+@click.option("--all", "everything", is_flag=True, help="Remove every document of the collection.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
+    """Remove DOCUMENTS from every index. The files they came from stay where they are."""
+    if bool(documents) == everything or (everything and not collection):
+        raise UsageError("nothing to remove was named", "Give document ids, or --collection NAME --all")
+    with opened(ctx) as app:
+        chosen = app.documents(collection) if everything else [app.document(each) for each in documents]
+        if not chosen:
+            raise UsageError(f"there is no document in {collection}", "List them with: localmed documents list")
+        if not yes:
+            click.confirm(f"Remove {len(chosen)} documents?", abort=True)
+        number = app.remove(chosen)
+    click.echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
+
+
+@command.command("supersede")
+@click.argument("document")
+@click.option("--by", default="", help="The document that replaces it.")
+@click.option("--undo", is_flag=True, help="Make it current again.")
+@click.pass_context
+def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
+    """Mark DOCUMENT superseded: it no longer answers unless asked for with --status superseded."""
+    with opened(ctx) as app:
+        found = app.document(document)
+        successor = app.document(by).id if by else ""
+        status = Status.CURRENT if undo else Status.SUPERSEDED
+        app.mark(found, status, successor)
+    click.echo(f"{found.title}: {status.value}")
+
+
+@command.command("withdraw")
+@click.argument("document")
+@click.option("--reason", required=True, help="Why (kept in the ledger).")
+@click.pass_context
+def withdraw(ctx: click.Context, document: str, reason: str) -> None:
+    """Withdraw DOCUMENT: from the next query on it never answers, not even after a rollback."""
+    with opened(ctx) as app:
+        found = app.document(document)
+        app.withdraw(found, True, reason)
+    click.echo(f"Withdrawn: {found.title}")
+
+
+@command.command("reinstate")
+@click.argument("document")
+@click.option("--reason", required=True, help="Why (kept in the ledger).")
+@click.pass_context
+def reinstate(ctx: click.Context, document: str, reason: str) -> None:
+    """Take back the withdrawal of DOCUMENT."""
+    with opened(ctx) as app:
+        found = app.document(document)
+        app.withdraw(found, False, reason)
+    click.echo(f"Reinstated: {found.title}")
+
+
+@command.command("quarantine")
+@click.option("--collection", "-c", default="", help="Only this collection.")
+@json_option
+@click.pass_context
+def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
+    """Files and parts of files that were refused, and why."""
+    from localmed.library.state import State
+
+    with opened(ctx) as app, closing(State(app.data)) as state:
+        found = state.quarantined(collection)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (each.collection, Path(each.path).name, each.place or "whole file", each.reason, each.time) for each in found
+    ]
+    print_table("Quarantine", ("collection", "file", "part", "why", "since"), rows)

@@ -1,0 +1,84 @@
+"""``localmed generations``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.errors import Damaged
+
+
+@click.group("generations", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, verify and roll back library generations."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(listed)
+
+
+@command.command("list")
+@json_option
+@click.pass_context
+def listed(ctx: click.Context, as_json: bool = False) -> None:
+    """The generations kept, newest last; the one served is marked."""
+    from localmed.library import generations as store
+
+    rows = []
+    with opened(ctx) as app:
+        served = store.current(app.data).name
+        for number in store.numbers(app.data):
+            path = store.path_of(app.data, number)
+            try:
+                manifest = store.read_manifest(path)
+                row = (manifest.created, manifest.reason, manifest.documents, manifest.passages)
+            except Damaged:
+                row = ("?", "damaged: its manifest cannot be read", 0, 0)
+            rows.append((number, path.name == served, *row))
+    names = ("number", "served", "created", "reason", "documents", "passages")
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_table("Generations", names, [(row[0], "*" if row[1] else "", *row[2:]) for row in rows])
+
+
+@command.command("verify")
+@click.argument("number", type=int, required=False)
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
+    """Check every file of generation NUMBER (default: all) against its hash; exit code 5 if one is damaged."""
+    from localmed.library import generations as store
+
+    results: dict[int, list[str]] = {}
+    with opened(ctx) as app:
+        for each in [number] if number else store.numbers(app.data):
+            try:
+                results[each] = store.check(store.path_of(app.data, each), whole=True)
+            except Damaged as error:
+                results[each] = [error.what]
+    if as_json:
+        print_json({str(each): problems for each, problems in results.items()})
+    else:
+        for each, problems in results.items():
+            click.echo(f"generation {each}: " + ("; ".join(problems) if problems else "ok"))
+    if any(results.values()):
+        sys.exit(Damaged.exit_code)
+
+
+@command.command("rollback")
+@click.argument("number", type=int, required=False)
+@click.pass_context
+def rollback(ctx: click.Context, number: int | None) -> None:
+    """Serve generation NUMBER (default: the one before). Withdrawn documents stay withdrawn."""
+    with opened(ctx) as app:
+        click.echo(f"Generation {app.rollback(number):04d} is served")
+
+
+@command.command("upgrade")
+@click.pass_context
+def upgrade(ctx: click.Context) -> None:
+    """After an update of localmed: bring the library to the new schema, as a new generation."""
+    with opened(ctx) as app:
+        click.echo(f"Generation {app.upgrade():04d} is served")

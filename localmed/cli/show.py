@@ -1,0 +1,39 @@
+"""``localmed show PASSAGE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json
+from localmed.domain import Status
+
+
+@click.command("show")
+@click.argument("passage")
+@click.option(
+    "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page here as PNG, passage marked."
+)
+@click.option("--page", type=click.IntRange(1), help="Of a passage over several pages: this one (default: its first).")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, passage: str, image: Path | None, page: int | None, as_json: bool) -> None:
+    """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked."""
+    with opened(ctx) as app:
+        evidence = app.evidence_of(passage)
+        if image:
+            app.draw(evidence, image, page)
+    if as_json:
+        print_json(evidence)
+        return
+    found = evidence.passage
+    click.secho(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
+    if evidence.status is not Status.CURRENT:
+        click.secho(f"This document is {evidence.status.value}.", fg="red")
+    click.echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
+    if found.headings:
+        click.echo(" > ".join(found.headings))
+    click.echo(f"\n{found.text}")
+    if image:
+        click.echo(f"\nWritten: {image}")

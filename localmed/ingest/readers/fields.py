@@ -1,0 +1,155 @@
+"""A JSON object made a record: which of a source's fields means what.
+
+Rules: ``FieldMapping.fields`` maps our names (``NAMES``) to the source's: a name, a dotted path into nested objects
+and through lists, or a list of these, joined as paragraphs. What is not mapped is looked for under the obvious names
+(``_USUAL``). ``sections`` is a list of objects with a heading and a text, or an object of heading -> text;
+``headings`` is a list that names the items of the text's list one by one. In a text, blank lines end paragraphs and a
+line that begins with ``# `` to ``###### `` is a heading. The option ``id_scheme = "pmid"`` makes the id an identifier.
+An object without text, or with a status nobody knows, is a ``ValueError`` in our words.
+
+Not covered: choosing between items of a list; truth values and objects are never text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from localmed.ingest.parsed import Block, FieldMapping, Line, Record
+from localmed.ingest.readers import values
+from localmed.ingest.readers.encoding import clean
+from localmed.ingest.readers.text import paragraphs
+
+_USUAL: dict[str, tuple[str, ...]] = {
+    "id": ("id", "_id", "pmid", "PMID", "docid", "doc_id"),
+    "title": ("title", "name", "标题", "名称"),
+    "text": ("text", "content", "body", "abstract", "contents", "正文", "内容", "摘要"),
+    "edition": ("edition", "date", "published", "year"),
+    "language": ("language", "lang"),
+    "url": ("url", "link"),
+    "status": ("status",),
+    "replaced_by": ("replaced_by",),
+    "identifiers": ("identifiers",),
+    "publication_types": ("publication_types",),
+    "mesh": ("mesh",),
+    "sections": ("sections",),
+    "headings": (),
+}
+NAMES = tuple(_USUAL)
+_BODY = ("text", "sections")  # a mapping that names one of the two means that one alone
+_SECTION_HEADINGS, _SECTION_TEXTS = ("heading", "title", "name", "label"), ("text", "content", "body", "paragraphs")
+
+_HEADING = re.compile(r"(#{1,6}) (.+)")
+_PLAIN = ("id", "title", "edition", "language", "url", "status", "replaced_by")
+_LISTS = ("identifiers", "publication_types", "mesh")
+
+
+def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> Record:
+    """``value`` as a record, called ``name`` if it has no id; raise ``ValueError`` where it cannot be one."""
+    blocks = tuple(_blocks(value, mapping))
+    if not any(block.kind != "heading" for block in blocks):
+        raise ValueError("has no text")
+    plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
+    lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
+    scheme = mapping.options.get("id_scheme", "")
+    known = plain["id"] or ("" if name.startswith("#") else name)  # a place in the file is nobody's identifier
+    return Record(
+        key=known or name,
+        title=plain["title"],
+        blocks=blocks,
+        edition=values.edition(plain["edition"]),
+        language=values.language(plain["language"]),
+        url=plain["url"],
+        identifiers=(*((f"{scheme}:{known}",) if scheme and known else ()), *lists["identifiers"]),
+        publication_types=lists["publication_types"],
+        mesh=lists["mesh"],
+        status=values.status(plain["status"]),
+        replaced_by=plain["replaced_by"],
+    )
+
+
+def is_record(value: dict[str, Any], mapping: FieldMapping) -> bool:
+    """Whether an object is a record itself, and not one of id -> record."""
+    return not value or not all(isinstance(item, dict) for item in value.values()) or any(_blocks(value, mapping))
+
+
+def _blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Block]:
+    headings = tuple(_texts(_field(value, "headings", mapping)))
+    texts = tuple(_texts(_field(value, "text", mapping)))
+    for heading, text in zip_longest(headings[: len(texts)], texts, fillvalue=""):
+        yield from _section(heading, text)
+    sections = _field(value, "sections", mapping)
+    pairs = sections.items() if isinstance(sections, dict) else map(_pair, _flat(sections))
+    for heading, content in pairs:
+        for number, text in enumerate(_texts(content)):
+            yield from _section("" if number else heading, text)
+
+
+def _pair(section: Any) -> tuple[str, Any]:
+    """A section's heading and text; text without an object around it has no heading."""
+    if not isinstance(section, dict):
+        return "", section
+    heading = next((section[name] for name in _SECTION_HEADINGS if isinstance(section.get(name), str)), "")
+    return heading, next((section[name] for name in _SECTION_TEXTS if section.get(name)), None)
+
+
+def _section(heading: str, text: str) -> Iterator[Block]:
+    if title := values.one_line(clean(heading)):
+        yield Block.of("heading", title, 1)
+    for lines in paragraphs(text):
+        start = 0
+        for at, line in enumerate(lines):
+            if marked := _HEADING.fullmatch(line):
+                yield from _paragraph(lines[start:at])
+                yield Block.of("heading", marked[2].strip(), len(marked[1]))
+                start = at + 1
+        yield from _paragraph(lines[start:])
+
+
+def _paragraph(lines: list[str]) -> Iterator[Block]:
+    if lines:
+        yield Block("paragraph", tuple(map(Line, lines)))
+
+
+def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
+    """What the source holds for our field ``name``."""
+    mapped = mapping.fields.get(name)
+    if isinstance(mapped, str):
+        return _look(value, mapped)
+    if mapped is not None:
+        return [_look(value, path) for path in mapped]
+    if name in _BODY and any(body in mapping.fields for body in _BODY):
+        return None
+    return next((value[usual] for usual in _USUAL[name] if value.get(usual) not in (None, "", [])), None)
+
+
+def _look(value: Any, path: str) -> Any:
+    """The value at a dotted ``path``; a list on the way gives the list of what its items hold."""
+    if isinstance(value, list):
+        return [_look(item, path) for item in value]
+    if not isinstance(value, Mapping):
+        return None
+    if path in value:
+        return value[path]
+    first, _, rest = path.partition(".")
+    return _look(value.get(first), rest) if rest else None
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """What a value holds that is no list."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    elif value is not None:
+        yield value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value, cleaned; truth values and objects are none."""
+    for item in _flat(value):
+        if isinstance(item, str) or (isinstance(item, int | float) and not isinstance(item, bool)):
+            text = clean(str(item))
+            if text.strip():
+                yield text

@@ -1,0 +1,83 @@
+"""``audit.sqlite``: who did what, one line an action, chained by digest. Never a question, an answer or a record.
+
+Only appended to. ``verify`` walks the chain: a line altered or removed from the middle breaks it. A lost tail cannot be
+seen from the file alone; a backup of the newest digest shows it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from localmed.domain import Answer, AuditEntry
+from localmed.library.migrations import AUDIT, open_database
+
+
+class Audit:
+    """The open log."""
+
+    def __init__(self, data: Path) -> None:
+        """Open or make ``<data>/audit.sqlite``."""
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._database = open_database(data / "audit.sqlite", AUDIT, wal=True)
+
+    def close(self) -> None:
+        """Close the log."""
+        self._database.close()
+
+    def append(
+        self, action: str, subject: str, outcome: str, generation: str = "", answer: Answer | None = None
+    ) -> AuditEntry:
+        """Add an entry (durable on return); ``answer`` gives the generation, models and prompts, not its text."""
+        identity = answer.provenance if answer else None
+        with self._database:
+            self._database.execute("BEGIN IMMEDIATE")  # two processes may append: the chain needs one at a time
+            last = self._database.execute("SELECT digest FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+            entry = AuditEntry(
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+                actor=actor(),
+                action=action,
+                subject=subject,
+                outcome=outcome,
+                generation=identity.generation if identity else generation,
+                models=identity.models if identity else (),
+                prompts=identity.prompts if identity else (),
+                previous=last[0] if last else "",
+            )
+            text = json.dumps(asdict(entry), ensure_ascii=False)
+            self._database.execute("INSERT INTO entries (entry, digest) VALUES (?, ?)", (text, entry.digest()))
+        return entry
+
+    def entries(self) -> list[AuditEntry]:
+        """All entries, oldest first."""
+        return [_entry(text) for (text,) in self._database.execute("SELECT entry FROM entries ORDER BY id")]
+
+    def verify(self) -> list[str]:
+        """What is wrong with the chain (empty: nothing)."""
+        problems, previous = [], ""
+        for number, text, recorded in self._database.execute("SELECT id, entry, digest FROM entries ORDER BY id"):
+            entry = _entry(text)
+            if entry.digest() != recorded:
+                problems.append(f"entry {number} was altered")
+            if entry.previous != previous:
+                problems.append(f"an entry before number {number} is missing or was altered")
+            previous = recorded
+        return problems
+
+
+def actor() -> str:
+    """The account that runs the command ("unknown" where there is none)."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _entry(text: str) -> AuditEntry:
+    values = json.loads(text)
+    for name in ("models", "prompts"):
+        values[name] = tuple((key, value) for key, value in values[name])
+    return AuditEntry(**values)

@@ -1,0 +1,51 @@
+"""The first check before anyone reads an answer: every citation exists, and says what it is quoted as saying.
+
+A marker that was not minted with the evidence is rejected; a quotation that is not, to the character, the cited stretch
+of its passage is withheld; so is a statement left without a citation. What is withheld stays in the answer as a
+visible gap. Statements in the model's own words are ``unchecked`` here: entailment judges those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localmed.domain import Citation, Evidence, Origin, Statement, Support, Verdict, Verification
+
+JUDGE = "rule: verbatim quotation"
+
+
+def check(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[Statement, ...], Verification]:
+    """The statements with their verdicts, and the account of the check."""
+    known = {each.marker: each for each in evidence}
+    rejected = sum(citation.marker not in known for each in statements for citation in each.citations)
+    checked = tuple(_checked(each, known) for each in statements)
+    withheld = sum(each.withheld for each in checked)
+    return checked, Verification(len(checked), withheld, rejected, JUDGE)
+
+
+def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
+    citations = tuple(each for each in statement.citations if each.marker in known)
+    if not citations:
+        return _withheld(statement, citations, "no citation that exists")
+    false = [each.marker for each in citations if not exact(each, known[each.marker])]
+    if false:
+        return _withheld(statement, citations, f"the quotation is not what source {false[0]} says")
+    if statement.origin is not Origin.EXTRACTIVE:
+        verdict = Verdict(Support.UNCHECKED, JUDGE, "written by a model; its support was not judged")
+        return replace(statement, citations=citations, verdict=verdict)
+    if statement.text not in {each.quote for each in citations}:
+        return _withheld(statement, citations, "it is shown as a quotation but is not one")
+    return replace(statement, citations=citations, verdict=Verdict(Support.VERBATIM, JUDGE, "quoted word for word"))
+
+
+def exact(citation: Citation, evidence: Evidence) -> bool:
+    """Whether ``citation`` quotes its evidence to the character."""
+    passage = evidence.passage
+    same = passage.text[citation.start : citation.end] == citation.quote
+    return bool(citation.quote) and same and citation.passage_id == passage.id
+
+
+def _withheld(statement: Statement, citations: tuple[Citation, ...], reason: str) -> Statement:
+    verdict = Verdict(Support.UNSUPPORTED, JUDGE, reason)
+    return replace(statement, citations=citations, verdict=verdict, withheld=True)
