@@ -7,6 +7,7 @@ ordered by source and place, so that it reads. Every statement is a quotation: t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +26,21 @@ from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.errors import UsageError
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
-from localmed.retrieval.relevance import Question, relevance, weigh
+from localmed.retrieval.relevance import relevance, weigh
 
 ENCODED = 40  # sentences compared by meaning: 0.15 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
 CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
+QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
 SHORTEST = 12  # characters; shorter fragments are list markers and captions
+
+_ASKS_QUANTITY = re.compile(
+    r"\b(dos(e|es|age)|how (much|many|long|often|old|high|low|soon)|maximum|minimum|target|threshold|level|range|when)\b"
+    "|多少|多久|多长|多大|几|剂量|用量|上限|下限|范围|标准|什么时候",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d|[一二三四五六七八九十百]+[层楼天周月年岁次片粒]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,7 @@ class Extractive:
         return Relevance(relevance(question, given.hits, self._index, given.dense), threshold)
 
     def _answer(self, given: AnswerInput) -> tuple[Statement, ...]:
-        question = weigh(given.question, self._index)
-        candidates = sorted(self._candidates(question, given.evidence), key=_rank)
+        candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)
         if given.dense:
             candidates = sorted(self._compared(given.question, candidates[:ENCODED]), key=_rank)
         chosen: list[Candidate] = []
@@ -84,17 +92,21 @@ class Extractive:
                 chosen.append(candidate)
         return tuple(quotation(each) for each in sorted(chosen, key=lambda each: (each.place, each.start)))
 
-    def _candidates(self, question: Question, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
-        """Every sentence of the evidence, scored by its words."""
+    def _candidates(self, asked: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
+        """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
+        question = weigh(asked, self._index)
+        quantity = QUANTITY_WEIGHT if _ASKS_QUANTITY.search(asked) else 0.0
         for place, each in enumerate(evidence):
             passage = each.passage
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             for start, end in language.sentences(passage.text):
                 if end - start >= SHORTEST:
-                    own = self._index.analyse(passage.text[start:end])
+                    text = passage.text[start:end]
+                    own = self._index.analyse(text)
                     in_context = question.coverage((*own, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
+                    score += quantity if _NUMBER.search(text) else 0.0
                     yield Candidate(each, place, start, end, score, frozenset(own))
 
     def _compared(self, asked: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:

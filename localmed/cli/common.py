@@ -65,11 +65,13 @@ def _is_date(value: str) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """Print a value (dataclasses included) as JSON."""
-    plain = (
-        [asdict(each) for each in value] if isinstance(value, list) else asdict(value) if is_dataclass(value) else value
-    )  # type: ignore[arg-type]
+    """Print a value (dataclasses and lists of them included) as JSON."""
+    plain = [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
     click.echo(json.dumps(plain, ensure_ascii=False, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

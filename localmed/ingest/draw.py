@@ -16,7 +16,7 @@ SECONDS = 60.0  # a page of dense vector graphics takes ~5
 
 
 def page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
-    """Write page ``number`` (1-based) of a PDF as PNG with ``boxes`` marked; raise ``InputError`` if it cannot be drawn."""
+    """Write page ``number`` (1-based) of a PDF as PNG with ``boxes`` marked; raise ``InputError`` if that fails."""
     corners = [[box.page, box.x0, box.y0, box.x1, box.y1] for box in boxes]
     _draw({"file": str(original.absolute()), "page": number, "boxes": corners}, image)
 

@@ -1,37 +1,34 @@
 """The starter relevance judge: does the library hold an answer to this question? A calibrated probability, no model.
 
-Three features of the best passages: the highest cosine similarity to the question; how rare the rarest word of the
-question is that the passage lacks (a question about a disease that no passage names has one missing word of full
-weight); and the share of the question's adjacent word pairs that the passage has, by weight. A logistic function of
-them was fitted on 1,000 MedQuAD questions over a library from which half of the subjects had been removed; on another
-1,000 its area under the ROC curve is 0.886 (tests/benchmarks/RESULTS.md has the error rates at the thresholds).
+Two features of the best passages: the highest cosine similarity to the question, and the share of the question's weight
+(inverse document frequency; a word the library has never seen weighs most) that one passage holds. A logistic function
+of them was fitted on questions from MedQuAD and PubMedQA, over libraries from which half of the subjects or abstracts
+had been removed, so that half of the questions had no answer (tests/benchmarks/calibrate_relevance.py; error rates in
+RESULTS.md). What it cannot tell: a question about a disease whose close relative is in the library.
 
-Chinese questions have no similarity on ``starter``; they are judged by the weighted share of their character pairs that
-the passage holds, with a threshold of its own.
+Chinese questions have no similarity on ``starter``; they are judged by the share of their weight alone, against another
+threshold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import exp, log
+from math import exp
 
-from localmed.domain import Hit
+from localmed.domain import Hit, Passage
 from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
 
 # Fitted by tests/benchmarks/calibrate_relevance.py; the command and the data are in RESULTS.md.
-SIMILARITY, MISSING, PAIRS, INTERCEPT = 11.87, -3.50, 1.90, -8.72
+SIMILARITY, COVERAGE, INTERCEPT = 14.84, 1.49, -10.81
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's index terms in order, and the weight (inverse document frequency) of each."""
+    """The weight (inverse document frequency) of each of a question's index terms."""
 
-    terms: tuple[str, ...]
     weights: dict[str, float]
-    heaviest: float
 
     def coverage(self, words: Iterable[str]) -> float:
         """The share of the question's weight that ``words`` hold; 0 for a question without words."""
@@ -39,36 +36,24 @@ class Question:
         have = set(words)
         return sum(weight for term, weight in self.weights.items() if term in have) / total if total else 0.0
 
-    def missing(self, words: Iterable[str]) -> float:
-        """The weight of the heaviest term that ``words`` lack, as a share of the heaviest there can be."""
-        have = set(words)
-        return max((weight for term, weight in self.weights.items() if term not in have), default=0.0) / self.heaviest
-
-    def pairs(self, words: Sequence[str]) -> float:
-        """The weighted share of the question's adjacent pairs that stand side by side in ``words``."""
-        wanted = {pair: self.weights[pair[0]] + self.weights[pair[1]] for pair in pairwise(self.terms)}
-        if not wanted:
-            return self.coverage(words)
-        have = set(pairwise(words))
-        return sum(weight for pair, weight in wanted.items() if pair in have) / sum(wanted.values())
-
 
 def weigh(question: str, index: LexicalIndex) -> Question:
     """The terms of ``question`` as ``index`` weighs them; a word the index has never seen weighs most."""
-    terms = tuple(index.analyse(" ".join(question_words(question)), for_query=True))
-    distinct = list(dict.fromkeys(terms))
-    heaviest = log(1 + (len(index) + 0.5) / 0.5)
-    return Question(terms, dict(zip(distinct, index.rarity(distinct), strict=True)), heaviest)
+    terms = list(dict.fromkeys(index.analyse(" ".join(question_words(question)), for_query=True)))
+    return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 
 def relevance(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> float:
     """The probability (0 to 1) that ``hits`` hold an answer; for lexical-only search the best coverage instead."""
-    if not hits or not question.terms:
+    if not hits or not question.weights:
         return 0.0
-    read = [index.analyse(" ".join((hit.passage.title, *hit.passage.headings, hit.passage.text))) for hit in hits]
+    coverage = max(question.coverage(index.analyse(searched_text(hit.passage))) for hit in hits)
     if not dense:
-        return max(question.coverage(words) for words in read)
-    best = max(read, key=question.coverage)
-    similarity = max((hit.similarity or 0.0 for hit in hits), default=0.0)
-    logit = SIMILARITY * similarity + MISSING * question.missing(best) + PAIRS * question.pairs(best) + INTERCEPT
-    return 1.0 / (1.0 + exp(-logit))
+        return coverage
+    similarity = max(hit.similarity or 0.0 for hit in hits)
+    return 1.0 / (1.0 + exp(-(SIMILARITY * similarity + COVERAGE * coverage + INTERCEPT)))
+
+
+def searched_text(passage: Passage) -> str:
+    """All the words of a passage that are searched: title, headings, text."""
+    return " ".join((passage.title, *passage.headings, passage.text))

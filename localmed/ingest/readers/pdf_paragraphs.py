@@ -32,6 +32,7 @@ HEADING_ROWS = 4
 HEADING_CHARACTERS = 200
 CJK_HEADING_CHARACTERS = 45
 RARE_FACE = 0.2  # of the document's characters: a face used for less may mark headings
+RARE_SIZE = 0.9  # of the body size: smaller print in another face is a caption
 JOIN_OVER = 12  # footnotes between the two halves of a paragraph; government print has up to 8 in a column
 FULL_ROW = 0.8  # of the column: a last row so long did not end its paragraph
 
@@ -168,6 +169,8 @@ def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bo
         return True
     if LABEL.match(row.text) and not (_in_sentence(current, row)):
         return True
+    if _CONTENTS.search(last.text):
+        return True
     if _centred(current, last) and _centred(current, row):
         return False
     return _indented(current, row, after) or _left_short(current, row)
@@ -237,7 +240,7 @@ def is_heading(paragraph: Paragraph, body: Body) -> bool:
     if cjk and re.search(r"[，。；]", text):
         return False
     rare = all(body.faces.get((row.cjk, row.family), 0.0) < RARE_FACE for row in rows) and len(text) <= 100
-    return bold or (rare and not text.endswith((":", "：")) and paragraph.size >= 0.95 * body.size)
+    return bold or (rare and not text.endswith((":", "：")) and paragraph.size >= RARE_SIZE * body.size)
 
 
 def chinese_level(text: str) -> int:

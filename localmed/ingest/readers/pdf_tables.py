@@ -73,15 +73,25 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges)
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
-    names = _names(grid, rows[:count])
+    head, names = rows[:count], _names(grid, rows[:count])
     if goes_on and (not count or names == carry.names):
         names = carry.names
         rows = _with_first(rows[count:], carry.first)
     else:
         carry.section, carry.first = "", ""
         rows = rows[count:] if count < len(rows) else rows
-    carry.page, carry.edges, carry.names = page, grid.edges, names
-    return [block for row in rows if (block := _block(grid, row, page, carry)) is not None]
+    lost = not goes_on and _unused(rows, names)
+    carry.page, carry.edges, carry.names = page, grid.edges, () if lost else names
+    blocks = [_block(grid, row, page, carry) for row in head] if lost else []
+    carry.names = names
+    blocks.extend(_block(grid, row, page, carry) for row in rows)
+    return [block for block in blocks if block is not None]
+
+
+def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
+    """Whether a header stands above a column that is empty, and so would show in no row."""
+    filled = {column for row in rows for slot in row if slot.lines for column in range(*slot.columns)}
+    return any(name and column not in filled for column, name in enumerate(names))
 
 
 def at_top(grid: Grid, height: float) -> bool:
@@ -114,7 +124,7 @@ def _slot(columns: tuple[int, int], pieces: Sequence[Piece]) -> _Slot:
     lines: list[tuple[str, Piece]] = []
     for row in printed_rows(pieces):
         text = row_text(row)
-        lines.append((text.removesuffix("…").rstrip(), _whole(row)))
+        lines.append((text.removesuffix(" …"), _whole(row)))
     return _Slot(columns, tuple(lines))
 
 

@@ -108,8 +108,17 @@ def row_text(row: Sequence[Piece]) -> str:
     text = ""
     for index, piece in enumerate(row):
         wide = index > 0 and piece.x0 - row[index - 1].x1 > 0.5 * piece.size
-        text = f"{text} {piece.text}" if wide else joined(text, piece.text)
+        if index and not wide and _raised(piece, row[index - 1]):
+            text += piece.text.translate(_SUPERSCRIPTS)
+        else:
+            text = f"{text} {piece.text}" if wide else joined(text, piece.text)
     return text
+
+
+def _raised(piece: Piece, before: Piece) -> bool:
+    """Whether ``piece`` is a small raised number after ``before`` that MuPDF took for a line of its own."""
+    small = piece.size < SUPERSCRIPT_SHARE * before.size
+    return small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size
 
 
 def unreadable_share(texts: Sequence[str]) -> float:

@@ -1,0 +1,215 @@
+"""Pictures of evidence: a page with boxes highlighted, or a passage laid out as a page where the source has none.
+
+Rules: a picture is at most ``MOST_PIXELS`` on a side, whatever the page claims to measure; it is written beside its
+place and moved there, so that no half picture is ever served. Boxes are points of the page as displayed. As hostile
+files are rendered too, callers run this as a child with limits::
+
+    python -m localmed.ingest.render    (one JSON request on standard input; exit code 0, or 3 and a line on stderr)
+    {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
+    {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
+
+Not covered: limits on time and memory, which the parent sets.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+
+from localmed.domain import Box
+from localmed.errors import InputError, LocalmedError
+from localmed.ingest.readers.pdf_open import opened, silence
+
+DPI = 110  # body text is comfortable to read on a ward screen at full width
+MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 144,000-point page must not cost gigabytes
+LEAST_PIXELS = 1  # of a side, for pages of next to no size
+PADDING = 1.0  # points around a line, so that its letters do not touch the border
+SAME_LINE = 0.6  # of the height that two boxes share when they stand on one line
+FILL = (255, 235, 110)  # yellow, multiplied into the page: black text stays black
+BORDER = (214, 158, 0)
+TEXT_WIDTH, TEXT_MARGIN = 595.0, 42.0  # points; A4 wide, so that a passage looks like a page
+TEXT_HEIGHT = 842.0
+TEXT_CHARACTERS = 20_000  # of one passage; ten times the longest that chunking makes
+TEXT_STYLE = (
+    "body {font-family: sans-serif; font-size: 11pt; line-height: 1.5;} h1 {font-size: 13pt; color: #333;}"
+    " .mark {background-color: #ffeb6e;}"
+)
+
+_Pixels = tuple[int, int, int, int]
+
+
+def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI) -> None:
+    """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with ``boxes`` of that page marked."""
+    with opened(file) as document:
+        if not 1 <= page <= document.page_count:
+            raise InputError(f"{file.name} has no page {page}", f"It has {document.page_count} pages")
+        try:
+            shown = document[page - 1]
+            scale = _scale(shown.rect.width, shown.rect.height, dpi)
+            picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+        except Exception:  # MuPDF raises many classes, and its messages may quote the page
+            raise InputError(f"Page {page} of {file.name} cannot be drawn", "Get a new copy of the file") from None
+    wanted = [box for box in boxes if box.page == page]
+    _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(wanted)]), output)
+
+
+def render_text(title: str, text: str, start: int, end: int, output: Path) -> None:
+    """Write a PNG of ``text`` laid out under ``title`` to ``output`` with its characters ``start:end`` marked."""
+    silence()
+    shown = text[:TEXT_CHARACTERS]
+    start, end = max(0, min(start, len(shown))), max(0, min(end, len(shown)))
+    parts = [html.escape(part) for part in (shown[:start], shown[start:end], shown[end:])]
+    marked = f'{parts[0]}<span class="mark">{parts[1]}</span>{parts[2]}' if parts[1] else "".join(parts)
+    body = f"<h1>{html.escape(title)}</h1><p>{marked.replace(chr(10), '<br/>')}</p>"
+    height = _text_height(body)
+    with pymupdf.open() as document:
+        page = document.new_page(width=TEXT_WIDTH, height=height)
+        page.insert_htmlbox(_frame(height), body, css=TEXT_STYLE)
+        scale = _scale(TEXT_WIDTH, height, DPI)
+        _save(page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), alpha=False), output)
+
+
+def _frame(height: float) -> Any:
+    return pymupdf.Rect(TEXT_MARGIN, TEXT_MARGIN, TEXT_WIDTH - TEXT_MARGIN, height - TEXT_MARGIN)
+
+
+def _text_height(body: str) -> float:
+    """The height of a page that holds ``body``: as tall as it needs, within reason."""
+    story = pymupdf.Story(body, user_css=TEXT_STYLE)
+    height = TEXT_HEIGHT / 4
+    while height < 32 * TEXT_HEIGHT:
+        more, filled = story.place(_frame(height))
+        if not more:
+            return float(max(filled[3] + 2 * TEXT_MARGIN, 3 * TEXT_MARGIN))
+        story.reset()
+        height *= 2
+    return height
+
+
+def _scale(width: float, height: float, dpi: int) -> float:
+    """Pixels per point: ``dpi``, or less where the picture would grow too large."""
+    longest = max(width, height, 1.0)
+    return float(max(min(dpi / 72, MOST_PIXELS / longest), LEAST_PIXELS / max(min(width, height), 1.0)))
+
+
+def _by_line(boxes: Sequence[Box]) -> list[Box]:
+    """``boxes`` with those that touch on one line as one."""
+    found: list[Box] = []
+    for box in sorted(boxes, key=lambda one: (one.y0, one.x0)):
+        last = found[-1] if found else None
+        if last is not None and _one_line(last, box):
+            found[-1] = Box(
+                box.page, min(last.x0, box.x0), min(last.y0, box.y0), max(last.x1, box.x1), max(last.y1, box.y1)
+            )
+        else:
+            found.append(box)
+    return found
+
+
+def _one_line(first: Box, second: Box) -> bool:
+    shared = min(first.y1, second.y1) - max(first.y0, second.y0)
+    lower = min(first.y1 - first.y0, second.y1 - second.y0)
+    apart = max(second.x0 - first.x1, first.x0 - second.x1)
+    return shared > SAME_LINE * lower and apart < lower
+
+
+def _pixels(box: Box, scale: float, picture: Any) -> _Pixels:
+    x0, x1 = sorted((box.x0, box.x1))
+    y0, y1 = sorted((box.y0, box.y1))
+    return (
+        _within((x0 - PADDING) * scale, picture.width),
+        _within((y0 - PADDING) * scale, picture.height),
+        _within((x1 + PADDING) * scale, picture.width),
+        _within((y1 + PADDING) * scale, picture.height),
+    )
+
+
+def _within(value: float, limit: int) -> int:
+    return int(max(0.0, min(float(limit), value)))
+
+
+def _marked(picture: Any, areas: Sequence[_Pixels]) -> Any:
+    """``picture`` with ``areas`` multiplied by yellow and framed; each pixel once, however the areas overlap."""
+    if not areas:
+        return picture
+    width, stride = picture.width, picture.stride
+    samples = bytearray(picture.samples)
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for x0, y0, x1, y1 in areas:
+        for row in range(y0, y1):
+            spans.setdefault(row, []).append((x0, x1))
+    tables = [bytes(value * part // 255 for value in range(256)) for part in FILL]
+    for row, found in spans.items():
+        for x0, x1 in _disjoint(found):
+            for channel, table in enumerate(tables):
+                part = slice(row * stride + 3 * x0 + channel, row * stride + 3 * x1 + channel, 3)
+                samples[part] = samples[part].translate(table)
+    marked = pymupdf.Pixmap(pymupdf.csRGB, width, picture.height, bytes(samples), False)
+    for area in areas:
+        _frame_area(marked, area)
+    return marked
+
+
+def _disjoint(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for x0, x1 in sorted(spans):
+        if found and x0 <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], x1))
+        elif x1 > x0:
+            found.append((x0, x1))
+    return found
+
+
+def _frame_area(picture: Any, area: _Pixels) -> None:
+    x0, y0, x1, y1 = area
+    for edge in ((x0, y0, x1, y0 + 1), (x0, y1 - 1, x1, y1), (x0, y0, x0 + 1, y1), (x1 - 1, y0, x1, y1)):
+        if edge[0] < edge[2] and edge[1] < edge[3]:
+            picture.set_rect(pymupdf.IRect(*edge), BORDER)
+
+
+def _save(picture: Any, output: Path) -> None:
+    """Write ``picture`` beside ``output`` and move it there."""
+    beside = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(picture.tobytes("png"))
+        os.replace(beside, output)  # noqa: PTH105  the atomic move is the point
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InputError(
+            f"{output.name} cannot be written ({error.strerror})", "Check the folder and its space"
+        ) from None
+
+
+def answer(request: dict[str, Any]) -> None:
+    """Draw what ``request`` asks for (see the module's docstring)."""
+    output = Path(str(request["output"]))
+    if "text" in request:
+        start, end = int(request.get("start", 0)), int(request.get("end", 0))
+        render_text(str(request.get("title", "")), str(request["text"]), start, end, output)
+        return
+    boxes = [Box(int(box[0]), *(float(value) for value in box[1:5])) for box in request.get("boxes", ())]
+    render_page(Path(str(request["file"])), int(request["page"]), boxes, output, int(request.get("dpi", DPI)))
+
+
+def main() -> int:
+    """Answer the request on standard input; 3 and one line on standard error if that cannot be done."""
+    try:
+        answer(json.load(sys.stdin))
+    except LocalmedError as error:
+        print(str(error), file=sys.stderr)
+        return InputError.exit_code
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        print(f"The request is not one ({type(error).__name__}). See localmed.ingest.render", file=sys.stderr)
+        return InputError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
