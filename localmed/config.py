@@ -30,6 +30,21 @@ OFFLINE = {
 }
 
 
+# What a number may not be below: 0 where that switches something off, more where less would not work at all.
+LEAST = {
+    "search.dense_weight": 0,
+    "search.lexical_weight": 0,
+    "search.title_boost": 0,
+    "ask.abstain_below": 0,
+    "ask.abstain_below_lexical": 0,
+    "chunk.characters": 100,  # a sentence has about 100
+    "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
+    "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
+}
+LEAST_OTHERWISE = {int: 1, float: 0.001}
+MOST = {"ask.abstain_below": 1, "ask.abstain_below_lexical": 1}
+MOST_OTHERWISE = 2**53  # what every system call and library takes
+
 _Level = TypeVar("_Level", bound="DataclassInstance")
 
 
@@ -118,6 +133,8 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
         return Settings(folder)
     try:
         values = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise BadSettings(f"{file} cannot be read ({error.strerror})", "Make it a file you may read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} is not valid TOML ({error})", "Correct the line named") from None
     return _filled(Settings(folder), values, str(file), "")
@@ -131,12 +148,25 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         current = known.get(name)
         if name not in known or name == "data":
             raise BadSettings(f"{file}: unknown setting {prefix}{name}", "See config.py for the settings there are")
+        path = f"{prefix}{name}"
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
-            changes[name] = _filled(current, value, file, f"{prefix}{name}.")
+            changes[name] = _filled(current, value, file, f"{path}.")
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
-            changes[name] = float(value)
+            changes[name] = float(_within(value, path, file))
         elif type(value) is type(current):
-            changes[name] = value
+            changes[name] = _within(value, path, file)
         else:
-            raise BadSettings(f"{file}: {prefix}{name} must be {type(current).__name__}", "Correct its value")
+            raise BadSettings(f"{file}: {path} must be {_KINDS.get(type(current), 'a table')}", "Correct its value")
     return dataclasses.replace(settings, **changes)
+
+
+_KINDS = {int: "a whole number", float: "a number", str: "text in quotes"}
+
+
+def _within(value: Any, path: str, file: str) -> Any:
+    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
+    if isinstance(value, (int, float)):
+        least, most = LEAST.get(path, LEAST_OTHERWISE[type(value)]), MOST.get(path, MOST_OTHERWISE)
+        if not least <= value <= most:  # also for nan
+            raise BadSettings(f"{file}: {path} must be from {least} to {most}", "Correct its value")
+    return value

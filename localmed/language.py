@@ -19,6 +19,7 @@ _HAN = re.compile(f"[{HAN}]")
 _TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _CHINESE_SHARE = 0.2  # of letters: a Chinese sentence full of drug names and units still has more
 
 _CHINESE_FILLER = re.compile(
@@ -43,7 +44,7 @@ def detect(text: str) -> str:
     chinese = len(_HAN.findall(text))
     if not chinese:
         return "en"
-    letters = sum(character.isalpha() for character in text)
+    letters = max(chinese, sum(character.isalpha() for character in text))  # rare characters are unknown to isalpha
     return "zh" if chinese / letters >= _CHINESE_SHARE else "en"
 
 
@@ -76,6 +77,11 @@ def break_point(text: str, start: int, limit: int) -> int:
     """Where to cut an over-long sentence: after the last minor break before ``limit``, else at ``limit``."""
     breaks = [match.end() for match in _MINOR_BREAK.finditer(text, start + (limit - start) // 2, limit)]
     return breaks[-1] if breaks else limit
+
+
+def clean(text: str) -> str:
+    """``text`` as every library takes it: half a character (lone surrogate) becomes U+FFFD, controls become blanks."""
+    return _CONTROLS.sub(" ", text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 def fold(text: str) -> str:

@@ -1,7 +1,8 @@
 """The roles without a language model: relevance by rule, and answers made of the best sentences, verbatim.
 
-A sentence scores by its similarity to the question (read with its title and heading, since "it" needs a name) and by
-the weighted share of the question's words in it; sentences nearly equal to a chosen one are left out. What is chosen is
+A sentence scores by its similarity to the question (read with its title and heading, since "it" needs a name), by the
+weighted share of the question's words in it and in its context (title, headings, the sentence before), and by holding a
+number where a quantity is asked for; sentences nearly equal to a chosen one are left out. What is chosen is
 ordered by source and place, so that it reads. Every statement is a quotation: text, offsets, page and boxes.
 """
 
@@ -100,14 +101,16 @@ class Extractive:
             passage = each.passage
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
+            before: list[str] = []
             for start, end in language.sentences(passage.text):
+                text = passage.text[start:end]
+                own = self._index.analyse(text)
                 if end - start >= SHORTEST:
-                    text = passage.text[start:end]
-                    own = self._index.analyse(text)
-                    in_context = question.coverage((*own, *context))
+                    in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += quantity if _NUMBER.search(text) else 0.0
                     yield Candidate(each, place, start, end, score, frozenset(own))
+                before = own if end - start >= SHORTEST else before
 
     def _compared(self, asked: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates with the similarity to the question added to their scores."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from localmed import language
 from localmed.domain import SearchFilter, Status
 
 if TYPE_CHECKING:
@@ -19,6 +24,23 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+STDIN_CHARACTERS = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
+WIDEST = 100  # columns; longer lines are hard to read
+_TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
+# What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
+_PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
+
+
+def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
+    """The words as one text that every library takes; ``-`` alone is standard input."""
+    del ctx, parameter
+    if value == ("-",):
+        value = (click.get_text_stream("stdin", errors="replace").read(STDIN_CHARACTERS),)
+    return language.clean(" ".join(value))
+
+
+question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
 
 
 @contextmanager
@@ -34,12 +56,15 @@ def opened(ctx: click.Context) -> Iterator[App]:
 def filter_options(command: Decorated) -> Decorated:
     """The options that limit a search; collected by ``wanted``."""
     for option in (
-        click.option("--collection", "-c", "collections", multiple=True, help="Only this collection (repeatable)."),
+        click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
+                     help="Only this collection (may be given several times)."),
         click.option("--language", type=click.Choice(["en", "zh"]), help="Only documents in this language."),
-        click.option("--from", "edition_from", default="", help="Only editions from this date (2020, 2020-05, ...)."),
-        click.option("--to", "edition_to", default="", help="Only editions up to this date."),
+        click.option("--from", "edition_from", default="", metavar="DATE", callback=_date,
+                     help="Only editions of this date or later (2024, 2024-05 or 2024-05-31)."),
+        click.option("--to", "edition_to", default="", metavar="DATE", callback=_date,
+                     help="Only editions of this date or earlier."),
         click.option("--status", "statuses", multiple=True, type=click.Choice(["current", "superseded"]),
-                     help="Documents with this status (default: current only). Withdrawn ones never answer."),
+                     help="Documents of this status (default: current; may be given twice). Withdrawn never answer."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -48,20 +73,23 @@ def filter_options(command: Decorated) -> Decorated:
 def wanted(
     collections: Sequence[str], language: str | None, edition_from: str, edition_to: str, statuses: Sequence[str]
 ) -> SearchFilter:
-    """The options as a filter; raise ``click.BadParameter`` for a date that is none."""
-    for value in (edition_from, edition_to):
-        if value and not _is_date(value):
-            raise click.BadParameter(f"{value!r} is not a date such as 2024, 2024-05 or 2024-05-31")
+    """The options as a filter."""
     chosen = tuple(Status(each) for each in statuses) or (Status.CURRENT,)
     return SearchFilter(tuple(collections), language or "", edition_from, edition_to, chosen)
 
 
-def _is_date(value: str) -> bool:
-    parts = value.split("-")
-    lengths = [4, 2, 2][: len(parts)]
-    return len(parts) <= 3 and all(
-        part.isdigit() and len(part) == size for part, size in zip(parts, lengths, strict=True)
-    )
+def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
+    del ctx, parameter
+    if value:
+        whole = value + "0000-01-01"[len(value) :]
+        try:
+            ok = len(value) in (4, 7, 10) and date.fromisoformat(whole).isoformat() == whole
+        except ValueError:
+            ok = False
+        if not ok:
+            raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
+    return value
 
 
 def print_json(value: Any) -> None:
@@ -74,8 +102,34 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
+def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
+    """Print ``text`` broken to the terminal's width, ``hanging`` before every line but the first."""
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    for number, line in enumerate(_lines(text, width - max(width_of(indent), width_of(hanging)))):
+        click.secho(f"{hanging if number else indent}{line}", bold=bold)
+
+
+def width_of(text: str) -> int:
+    """The columns that ``text`` takes on a terminal: Chinese characters take two."""
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _TWO_COLUMNS) for each in text
+    )
+
+
+def _lines(text: str, width: int) -> Iterator[str]:
+    """``text`` in lines of at most ``width`` columns, cut at a blank or beside a Chinese character."""
+    line, used = "", 0
+    for piece in _PIECES.findall(" ".join(text.split())):
+        if line and used + width_of(piece.rstrip()) > width:
+            yield line.rstrip()
+            line, used = "", 0
+        line, used = line + piece, used + width_of(piece)
+    if line:
+        yield line.rstrip()
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, or one line that there is nothing."""
+    """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -84,10 +138,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if not rows:
         click.echo(f"{title}: none")
         return
-    table = Table(*columns, title=title, box=box.SIMPLE, title_justify="left")
+    table = Table(title=title, box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
+    for number, name in enumerate(columns):
+        table.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(each)) for each in row))
-    Console().print(table)
+    console = Console()
+    with console.capture() as printed:
+        console.print(table)
+    click.echo(printed.get(), nl=False)  # click leaves a closed pipe to ``main.run``
 
 
 @contextmanager

@@ -7,20 +7,28 @@ library cannot be used, 6 a model failed, 130 interrupted. A traceback appears o
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import re
 import sys
-from typing import Any
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
 from localmed import __version__
 from localmed.errors import LocalmedError
 
+INTERRUPTED = "interrupted: nothing was changed; the same command goes on where it stopped"
+COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
+_PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
+
 COMMANDS = {
     # name: (module, one line of help); the module has a click command called ``command``
-    "import": ("import_files", "Import files and folders into a collection."),
+    "import": ("import_files", "Import files and folders into a collection, or bring it up to date."),
     "ask": ("ask", "Ask a question; every sentence of the answer is cited."),
-    "search": ("search", "Find passages."),
+    "search": ("search", "Find passages, without an answer."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, remove, supersede or withdraw documents."),
     "collections": ("collections", "List and create collections, set their priority."),
@@ -52,39 +60,73 @@ class Lazy(click.Group):
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["--help", "-h"]})
-@click.option("--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA).")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option("--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA, else ~/.local/share/localmed).")
+@click.option("--debug", is_flag=True, help="Show where an error arose (a traceback).")
 @click.version_option(__version__, prog_name="localmed")
 @click.pass_context
 def main(ctx: click.Context, data: str | None, debug: bool) -> None:
-    """Offline medical question answering in which every sentence opens its page."""
+    """Offline medical question answering in which every sentence opens its page.
+
+    Begin with: localmed import FOLDER --collection NAME --manifest FILE. Each command has its own --help.
+    """
     ctx.obj = {"data": data, "debug": debug}
 
 
-def run() -> None:
-    """Run the command line and exit with its code."""
-    debug = "--debug" in sys.argv
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line (``arguments``, else the process's) and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Chinese shows ?, it does not end the command
     try:
-        code = main.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Exit as end:
-        sys.exit(end.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("interrupted: nothing was changed; the same command goes on where it stopped", 130)
-    except click.ClickException as error:
-        error.show()
+        sys.exit(_invoke(given))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
         sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        if sys.stderr.isatty():
+            click.echo(err=True)  # ends the terminal's ^C
+        _fail(INTERRUPTED, 130)
+    except click.ClickException as error:
+        _fail(_usage(error), error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader (head, less) has gone
         sys.exit(0)
     except LocalmedError as error:
-        if debug:
-            raise
+        _traceback(given)
         _fail(str(error), error.exit_code)
     except Exception as error:
-        if debug:
-            raise
+        _traceback(given)
         _fail(f"unexpected {_described(error)}. Run again with: localmed --debug ...", 1)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Run ``arguments``; unlike click's own ``main`` this leaves Ctrl-C and closed pipes to ``run``."""
+    if COMPLETION in os.environ:
+        main.main(prog_name="localmed")  # a shell asks for completions; does not return
+    try:
+        with main.make_context("localmed", arguments) as ctx:
+            main.invoke(ctx)
+            return 0
+    except click.exceptions.Exit as end:  # --help, --version, ctx.exit
+        return end.exit_code
+
+
+def _usage(error: click.ClickException) -> str:
+    """One line on a command that cannot be taken as it is; a question typed in a command's place is not repeated."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = context.command_path if context else "localmed"
+    name = getattr(error, "command_name", getattr(error, "option_name", ""))
+    if isinstance(name, str) and not _PLAIN.fullmatch(name):
+        return 'that is no command or option. To ask: localmed ask "QUESTION"'
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{message[:1].lower()}{message[1:]}. See: {where} --help"
+
+
+def _traceback(arguments: Sequence[str]) -> None:
+    """With ``--debug``, print the traceback of the error being handled."""
+    if "--debug" in arguments:
+        traceback.print_exc()
 
 
 def _described(error: Exception) -> str:
@@ -94,6 +136,6 @@ def _described(error: Exception) -> str:
     return type(error).__name__
 
 
-def _fail(message: str, code: int) -> Any:
-    click.echo(f"localmed: {message}", err=True)
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"localmed: {' '.join(message.split())}", err=True)
     sys.exit(code)

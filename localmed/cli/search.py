@@ -6,32 +6,58 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, json_option, opened, print_json, wanted
+from localmed.cli.common import (
+    echo_wrapped,
+    filter_options,
+    json_option,
+    opened,
+    print_json,
+    question_argument,
+    wanted,
+)
+from localmed.cli.texts import texts
+from localmed.domain import Hit, Status
 
 EXCERPT = 240  # characters shown of a passage
 
 
 @click.command("search")
-@click.argument("question")
-@click.option("--limit", "-n", type=click.IntRange(1, 200), default=10, show_default=True, help="Passages to show.")
+@question_argument
+@click.option("--limit", "-n", type=click.IntRange(1, 200), metavar="N",
+              help="Passages to show, 1 to 200 (default: 10, or search.results of the settings).")  # fmt: skip
 @filter_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, /, question: str, limit: int, as_json: bool, **filters: Any) -> None:
-    """Find the passages nearest to QUESTION, by words and by meaning."""
+def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bool, **filters: Any) -> None:
+    """Find the passages nearest to QUESTION, by words and by meaning.
+
+    The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
+    """
     with opened(ctx) as app:
-        found = app.search(question, wanted(**filters), limit)
+        found = app.search(question, wanted(**filters), limit or app.settings.search.results)
+        statuses = {hit.passage.id: app.library.status(hit.passage.document_id) for hit in found.hits}
     if as_json:
         print_json(found)
         return
+    labels = texts(found.language)
     for number, hit in enumerate(found.hits, 1):
-        passage = hit.passage
-        place = f", page {passage.page}" if passage.page else ""
-        click.secho(f"{number}. {passage.title}{place}  [{passage.id[:12]}]", bold=True)
-        click.echo(f"   {' > '.join(passage.headings)}" if passage.headings else "", nl=bool(passage.headings))
-        text = " ".join(passage.text.split())
-        click.echo(f"   {text[:EXCERPT]}{'...' if len(text) > EXCERPT else ''}")
+        _show(number, hit, statuses[hit.passage.id], labels)
     if not found.hits:
-        click.echo("Nothing was found")
+        click.echo(labels["nothing"])
     if not found.dense and found.hits:
-        click.echo("Searched by words only: the encoder does not know this language", err=True)
+        click.echo(labels["words_only"], err=True)
+
+
+def _show(number: int, hit: Hit, status: Status, labels: dict[str, str]) -> None:
+    passage = hit.passage
+    parts = [f"[{passage.id[:12]}] {passage.title}"]
+    if passage.page:
+        parts.append(labels["page"].format(page=passage.page))
+    if status is not Status.CURRENT:
+        parts.append(labels[status.value])
+    echo_wrapped(", ".join(parts), f"{number:>2}. ", "    ", bold=True)
+    headings = [heading for heading in passage.headings if heading != passage.title]
+    if headings:
+        echo_wrapped(" > ".join(headings), "    ", "    ")
+    text = " ".join(passage.text.split())
+    echo_wrapped(f"{text[:EXCERPT]}{'...' if len(text) > EXCERPT else ''}", "    ", "    ")

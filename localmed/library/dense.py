@@ -63,9 +63,14 @@ class DenseIndex:
         query = query.select(["id", "document", "_distance"]).limit(limit)
         if condition := _condition(wanted):
             query = query.where(condition, prefilter=True)
-        found = query.nprobes(PROBES).refine_factor(REFINE).to_arrow()
+        found = self.tuned(query).to_arrow()
         columns = (found["id"].to_pylist(), found["document"].to_pylist(), found["_distance"].to_pylist())
         return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
+
+    @staticmethod
+    def tuned(query: Any) -> Any:
+        """A Lance query with this index's search effort."""
+        return query.nprobes(PROBES).refine_factor(REFINE)
 
     # --- writing ---------------------------------------------------------------------------------------------------
 

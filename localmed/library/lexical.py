@@ -103,15 +103,18 @@ class LexicalIndex:
         self, question: str, limit: int, wanted: SearchFilter, title_boost: float, most_terms: int
     ) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, BM25 score)``, best first; empty if no word is known."""
+        query = self.query(question, wanted, title_boost, most_terms)
+        return self._run(query, limit) if query is not None and limit > 0 else []
+
+    def query(self, question: str, wanted: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
+        """The query that ``search`` runs; ``None`` if the index knows no word of the question."""
         terms = self.terms(question, most_terms)
-        if not terms or limit < 1:
-            return []
-        parts = [(tantivy.Occur.Should, self._term("text", term)) for term in terms]
-        parts += [
-            (tantivy.Occur.Should, tantivy.Query.boost_query(self._term("title", term), title_boost)) for term in terms
-        ]
-        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, tantivy.Query.boolean_query(parts))])
-        return self._run(self._limited(query, wanted), limit)
+        if not terms:
+            return None
+        should = tantivy.Occur.Should
+        parts = [(should, self._term("text", term)) for term in terms]
+        parts += [(should, tantivy.Query.boost_query(self._term("title", term), title_boost)) for term in terms]
+        return self._limited(tantivy.Query.boolean_query(parts), wanted)
 
     def terms(self, question: str, most: int) -> list[str]:
         """The index terms of ``question``, each once: those that occur in the index, at most ``most``, rarest first."""

@@ -106,15 +106,29 @@ def test_records_before_the_failure_reach_the_parent(parser: Parser, file: Path)
 
 
 def test_records_stream_and_a_slow_consumer_is_not_a_slow_file(parser: Parser, file: Path) -> None:
-    bounds = dataclasses.replace(SMALL, file_seconds=1.0)
-    items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 60_000}), bounds)
+    bounds = dataclasses.replace(SMALL, file_seconds=2.0)
+    items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 5_000}), bounds)
     next(items)
-    time.sleep(1.2)  # longer than the bound, with the child waiting on a full pipe
-    assert sum(1 for _ in items) == 59_999
+    time.sleep(2.2)  # longer than the bound, with the child waiting on a full pipe
+    assert sum(1 for _ in items) == 4_999
+
+
+def test_the_time_allowed_is_for_the_whole_file(parser: Parser, file: Path) -> None:
+    bounds = dataclasses.replace(SMALL, file_seconds=1.0, record_characters=200_000)
+    items, error = attempt(parser, file, "drip", bounds)
+    assert len(items) < 40
+    assert isinstance(error, LimitExceeded)
+
+
+def test_an_interrupt_is_the_parents_to_handle(parser: Parser, file: Path) -> None:
+    pid = pid_of(attempt(parser, file, "nothing")[0])
+    os.kill(pid, signal.SIGINT)
+    assert not gone(pid, 0.3)
+    assert pid_of(attempt(parser, file, "nothing")[0]) == pid
 
 
 def test_a_child_killed_in_the_middle_of_a_file(parser: Parser, file: Path) -> None:
-    items = parser.parse(file, "hostile", FieldMapping(options={"do": "hang", "good": 60_000}), SMALL)
+    items = parser.parse(file, "hostile", FieldMapping(options={"do": "hang", "good": 5_000}), SMALL)
     first = next(items)
     os.kill(pid_of([first]), signal.SIGKILL)
     with pytest.raises(InputError, match="was killed"):
@@ -142,7 +156,7 @@ def test_a_reader_with_its_own_child_gets_a_fresh_one_each_time(
 
 
 def test_an_abandoned_file_takes_its_child_with_it(parser: Parser, file: Path) -> None:
-    items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 60_000}), SMALL)
+    items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 5_000}), SMALL)
     pid = pid_of([next(items)])
     items.close()  # type: ignore[attr-defined]
     assert gone(pid)

@@ -128,6 +128,7 @@ def test_usual_names(tmp_path: Path) -> None:
     )
     assert (record.key, record.title, record.edition, record.language) == ("d1", "Title", "2021-03-09", "zh")
     assert (record.url, record.status, record.mesh) == ("intranet/1", "withdrawn", ("Asthma", "Humans"))
+    assert record.identifiers == ()
     assert record.blocks[0] == Block.of("heading", "Aim", 1)
     assert texts(record)[1:] == [
         ("paragraph", "line one|line two"),
@@ -166,6 +167,12 @@ def test_mapped_names_paths_and_lists(tmp_path: Path) -> None:
         *(("heading", "AIM"), ("paragraph", "first"), ("heading", "METHODS")),
         *(("paragraph", "second"), ("paragraph", "yes")),
     ]
+
+
+def test_a_mapped_body_is_the_whole_body(tmp_path: Path) -> None:
+    content = [{"abstract": "a", "answer": "b", "sections": [{"text": "c"}]}]
+    assert texts(first(read(tmp_path / "a.json", content, {"text": "answer"}))) == [("paragraph", "b")]
+    assert texts(first(read(tmp_path / "a.json", content, {"sections": "sections"}))) == [("paragraph", "c")]
 
 
 def test_sections_as_an_object_and_headings_without_text(tmp_path: Path) -> None:

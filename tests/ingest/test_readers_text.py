@@ -56,11 +56,13 @@ def test_one_text_in_every_encoding(data: bytes) -> None:
         ("Für Ärzte: die Dosis beträgt 5 mg täglich. Übelkeit, Müdigkeit und Schwäche.", "latin-1"),
         ("The dose is 5 mg daily.\nStop if it hurts.", "utf-16-le"),
         ("The dose is 5 mg daily.\nStop if it hurts.", "utf-16-be"),
+        ("糖尿病感染记录患者服用。", "utf-16-le"),
+        ("糖尿病感染记录患者服用。", "utf-16-be"),
         ("Bệnh nhân tăng huyết áp nên hạn chế muối, không quá năm gam mỗi ngày.", "utf-8"),
         ("Doses ≥ 5 µg/mL ↑, P < 0.01 (α = 0.05) 👍", "utf-8"),
     ],
 )
-def test_western_text_is_not_taken_for_chinese_or_nonsense(written: str, codec: str) -> None:
+def test_no_text_is_taken_for_another_language_or_nonsense(written: str, codec: str) -> None:
     assert encoding.decode(written.encode(codec)) == written
 
 

@@ -25,7 +25,7 @@ from localmed.ingest.readers.pdf_furniture import without_furniture
 from localmed.ingest.readers.pdf_grid import Grid
 from localmed.ingest.readers.pdf_layout import reading_order
 from localmed.ingest.readers.pdf_open import opened
-from localmed.ingest.readers.pdf_page import FEW, Page, placed_back, read_page
+from localmed.ingest.readers.pdf_page import FEW, Figure, Page, placed_back, read_page
 from localmed.ingest.readers.pdf_paragraphs import (
     Body,
     Paragraph,
@@ -42,6 +42,7 @@ TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
 TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
 TITLE_PAGES = 2
 NO_TEXT = "no text layer (a scan?), needs OCR"
+Item = Piece | Grid | Figure
 _PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
 
 
@@ -76,10 +77,10 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
 
 
 def _nothing(pages: Sequence[Page]) -> str:
-    flaws = {page.flaw for page in pages if page.flaw}
-    if len(flaws) == 1 and all(page.flaw for page in pages):
-        return f"has no usable page: each of its {len(pages):,} {flaws.pop()}"
-    return f"has no text layer on any of its {len(pages):,} pages"
+    number = f"any of its {len(pages):,} pages" if len(pages) > 1 else "its page"
+    if any(page.flaw for page in pages):
+        return f"has no text that can be read on {number} ({'; '.join(_notes(pages, 0))})"
+    return f"has no text layer on {number}"
 
 
 def _flow(pages: Sequence[Page], body: Body) -> _Flow:
@@ -93,7 +94,7 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
 def _add_page(flow: _Flow, page: Page, body: Body, carry: pdf_tables.Carry) -> None:
     in_cells = pdf_tables.cells_by_grid(page.grids, page.pieces)
     loose = [piece for piece in page.pieces if piece.cell < 0]
-    items: list[Piece | Grid] = [*(piece for piece in loose if piece.upright), *page.grids]
+    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures]
     top = True
     for region in reading_order(items, body.size):
         flow.opens.add(len(flow.parts))
@@ -109,8 +110,8 @@ def _add_page(flow: _Flow, page: Page, body: Body, carry: pdf_tables.Carry) -> N
             flow.parts.extend(paragraphs(column_rows([piece], page.number)))
 
 
-def _runs(region: Sequence[Piece | Grid]) -> Iterator[list[Piece] | Grid]:
-    """``region`` as runs of text between its tables."""
+def _runs(region: Sequence[Item]) -> Iterator[list[Piece] | Grid]:
+    """``region`` as runs of text between its tables and figures."""
     run: list[Piece] = []
     for item in region:
         if isinstance(item, Piece):
@@ -119,7 +120,8 @@ def _runs(region: Sequence[Piece | Grid]) -> Iterator[list[Piece] | Grid]:
         if run:
             yield run
         run = []
-        yield item
+        if isinstance(item, Grid):
+            yield item
     if run:
         yield run
 
@@ -170,9 +172,9 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
     """What a librarian must know, pages with the same flaw in one note."""
     flawed: dict[str, list[int]] = {}
     for page in pages:
-        flaw = page.flaw or _lack(page)
-        if flaw:
-            flawed.setdefault(flaw, []).append(page.number)
+        for flaw in (page.flaw or _lack(page), page.remark):
+            if flaw:
+                flawed.setdefault(flaw, []).append(page.number)
     notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
     if removed:
         notes.append(f"{removed} recurring header, footer and page-number lines left out")

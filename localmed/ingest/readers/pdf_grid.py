@@ -4,17 +4,17 @@ Rules: tables are looked for only where enough rules cross (the search costs 20 
 only if it reads as a table: two filled rows and columns, and no single cell that holds nearly all the text, which is a
 frame around a layout. Every character inside a kept table belongs to one cell, the nearest where borders leave a gap.
 
-Not covered: tables without vertical rules; their rows are read as lines, left to right.
+Not covered: tables without upright rules (``pdf_booktabs.py``).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.ingest.readers.pdf_text import CellOf, Piece
+from localmed.ingest.readers.pdf_text import CellOf, Piece, shown_box
 
 SHORTEST_RULE = 12.0  # points; below it is an underline of a word or a tick box
 THIN = 3.0  # points; a filled rectangle thinner than this is a rule
@@ -49,6 +49,7 @@ class Grid:
     cells: tuple[Cell, ...]
     first: int = 0
     size: float = 0.0
+    headers: int = -1  # rows of header, where the rules say so; -1: to be told from the text
 
     @property
     def width(self) -> int:
@@ -56,27 +57,42 @@ class Grid:
         return len(self.edges) - 1
 
 
-def worth_searching(page: Any) -> bool:
-    """Whether enough rules cross on ``page`` for a table; ``None`` drawings and plots are not searched."""
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The level and upright lines drawn on a page, thin rectangles and the edges of others included."""
+
+    across: tuple[Rectangle, ...] = ()
+    down: tuple[Rectangle, ...] = ()
+
+
+def rules(page: Any) -> Rules:
+    """The rules of ``page`` as displayed; none for plots and maps."""
     paths = page.get_cdrawings()
     if len(paths) > MAX_PATHS:
-        return False
+        return Rules()
     across: list[Rectangle] = []
     down: list[Rectangle] = []
+    matrix = page.rotation_matrix
     for path in paths:
         for item in path["items"]:
-            _add_rules(item, across, down)
+            _add_rules(item, matrix, across, down)
+    return Rules(tuple(across), tuple(down))
+
+
+def worth_searching(drawn: Rules) -> bool:
+    """Whether enough rules cross for a table with borders between its columns."""
+    across, down = drawn.across, drawn.down
     levels = _levels(across)
     inner = [rule[0] for rule in down if _inside(rule, levels)]
     return len(levels) >= 2 and bool(inner)
 
 
-def _add_rules(item: Sequence[Any], across: list[Rectangle], down: list[Rectangle]) -> None:
+def _add_rules(item: Sequence[Any], matrix: Any, across: list[Rectangle], down: list[Rectangle]) -> None:
     if item[0] == "l":
         (ax, ay), (bx, by) = item[1], item[2]
-        box = (min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))
+        box = shown_box((ax, ay, bx, by), matrix)
     elif item[0] == "re":
-        box = tuple(item[1])
+        box = shown_box(item[1], matrix)
     else:
         return
     wide, tall = box[2] - box[0], box[3] - box[1]
@@ -145,7 +161,7 @@ def renumbered(grids: Sequence[Grid]) -> list[Grid]:
     found: list[Grid] = []
     first = 0
     for grid in grids:
-        found.append(Grid(grid.x0, grid.y0, grid.x1, grid.y1, grid.edges, grid.height, grid.cells, first, grid.size))
+        found.append(replace(grid, first=first))
         first += len(grid.cells)
     return found
 

@@ -25,6 +25,8 @@ COLUMN_EMS = 7.0  # the middle line of a text column is at least so wide; labels
 COLUMN_ROWS = 2  # a column has at least two lines
 TOP_HEADING = 1.15  # of the body size: a heading that stands above all columns
 TRAILING_HEADING = 1.1  # of the body size: a heading at the foot of a group belongs to what follows
+CAPTION_GAP = 1.5  # a caption is so much further from the text above than from its table
+CENTRED = 6.0  # points by which a centred caption may miss the middle of its table
 DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhaust the stack
 
 
@@ -172,10 +174,27 @@ def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> 
 
 
 def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> None:
+    """Move to ``group`` the large headings, or the caption that stands closer to it, at the foot of ``before``."""
+    if len(before.bands) > 1 and _is_caption(before.bands[-1], before, group):
+        group.bands.insert(0, before.bands.pop())
+        return
     while before.bands and all(item.size >= TRAILING_HEADING * body for item in before.bands[-1]):
         band = before.bands.pop()
         group.bands.insert(0, band)
         group.covered = _union(group.covered, _covered(band))
+
+
+def _is_caption(band: Sequence[Item], before: _Group[Item], group: _Group[Item]) -> bool:
+    """Whether ``band`` is one row in one column that is nearer to what is below, or stands centred above it."""
+    if len(rows(band)) > 1 or len(_covered(band)) > 1:
+        return False
+    (start, end), (left, right) = _covered(band)[0], (group.covered[0][0], group.covered[-1][1])
+    column = next(one for one in before.covered if one[0] <= start <= one[1])
+    if abs(start + end - left - right) < 2 * CENTRED and start - column[0] > 2 * CENTRED:
+        return True
+    above = min(item.y0 for item in band) - max(item.y1 for one in before.bands[:-1] for item in one)
+    below = min(item.y0 for item in group.bands[0]) - max(item.y1 for item in band)
+    return above > CAPTION_GAP * max(below, 1.0)
 
 
 def _covered(items: Sequence[Placed]) -> list[Interval]:

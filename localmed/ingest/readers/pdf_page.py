@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pymupdf
+
 from localmed.domain import Box
 from localmed.ingest.readers import pdf_grid
-from localmed.ingest.readers.pdf_grid import Grid
-from localmed.ingest.readers.pdf_text import Piece, page_pieces, unreadable_share
+from localmed.ingest.readers.pdf_booktabs import find_open
+from localmed.ingest.readers.pdf_grid import Grid, Rectangle, Rules
+from localmed.ingest.readers.pdf_text import Piece, page_pieces, shown_box, unreadable_share
 
 GARBLED = 0.3  # share of unreadable characters at which a page cannot be quoted
 DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
@@ -25,20 +28,41 @@ FEW = 30  # characters; a scan's stamp or caption
 FURNITURE = 600  # characters that headers and footers may hold; a page with more has text of its own
 SCAN_COVERS = 0.5  # of the page
 OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
+PROBE_SCALE = 0.7  # pixels a point: 50 dpi shows whether anything lies behind a line
+PROBE_PIXELS = 1500  # a side
+PAPER = 245  # of 255: lighter is blank paper
+INKED = 0.6  # of the pixels under white text; under print that runs through it, a third is
+FIGURE_WIDE, FIGURE_TALL = 0.25, 0.04  # of the page: smaller images stand in the text like letters
+FIGURE_MOST = 0.8  # of the page: larger ones are backgrounds
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An image that text is set around."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was read from one page. ``flaw`` is what a librarian must know of it, "" if nothing."""
+    """What was read from one page. ``flaw`` says why it has no text that can be used; ``remark`` is
+    what else a librarian must know of it; both "" if nothing.
+    """
 
     number: int
     height: float
     pieces: tuple[Piece, ...] = ()
     grids: tuple[Grid, ...] = ()
     flaw: str = ""
+    remark: str = ""
     back: Any = None
     blank: bool = False  # nothing is printed on it, so an empty text is right
     imaged: bool = False  # an image covers most of it
+    figures: tuple[Figure, ...] = ()
 
     @property
     def characters(self) -> int:
@@ -52,47 +76,87 @@ def read_page(document: Any, index: int, bound: int) -> Page:
         page = document[index]
         return _read(page, index + 1, bound)
     except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
-        return Page(index + 1, 0.0, flaw="is damaged and was left out")
+        return Page(index + 1, 0.0, flaw="damaged and left out")
 
 
 def _read(page: Any, number: int, bound: int) -> Page:
     rotation = page.rotation_matrix
     before = page.rotation
-    pieces, grids, flaw = _content(page)
+    pieces, grids, remark = _content(page)
     turn = _turn(pieces)
     if turn:
         page.set_rotation((before + turn) % 360)
-        pieces, grids, flaw = _content(page)
+        pieces, grids, remark = _content(page)
     back = page.derotation_matrix * rotation if turn else None
     height = float(page.rect.height)
     if unreadable_share([piece.text for piece in pieces]) > GARBLED:
-        return Page(number, height, flaw="has text that cannot be read (a font without a character map), needs OCR")
+        return Page(number, height, flaw="text that cannot be read (a font without a character map), needs OCR")
     kept, cut = _cut(pieces, bound)
-    blank, imaged = _surface(page) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
-    flaw = f"was cut after {bound:,} characters" if cut else flaw or _doubt(kept)
-    return Page(number, height, tuple(kept), tuple(grids), flaw, back, blank, imaged)
+    images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
+    figures = _figures(images, page.rect, kept)
+    blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
+    remark = f"cut after {bound:,} characters" if cut else remark or _doubt(kept)
+    return Page(number, height, tuple(kept), tuple(grids), "", remark, back, blank, imaged, figures)
+
+
+def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
+    """The images that stand by themselves: large enough, and with no text printed over them."""
+    found = []
+    for x0, y0, x1, y1 in images:
+        wide, tall = (x1 - x0) / max(page.width, 1.0), (y1 - y0) / max(page.height, 1.0)
+        if wide < FIGURE_WIDE or tall < FIGURE_TALL or wide * tall > FIGURE_MOST:
+            continue
+        if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
+            found.append(Figure(x0, y0, x1, y1))
+    return tuple(found)
 
 
 def _doubt(pieces: Sequence[Piece]) -> str:
     share = unreadable_share([piece.text for piece in pieces])
-    return f"has {share:.0%} characters that cannot be read" if share > DOUBTFUL else ""
+    return f"{share:.0%} of its characters cannot be read" if share > DOUBTFUL else ""
 
 
 def _content(page: Any) -> tuple[list[Piece], list[Grid], str]:
     """The pieces of ``page``, those inside tables cut at the cells' borders, and the tables."""
-    grids, flaw = _grids(page)
-    pieces = page_pieces(page, pdf_grid.cell_lookup(grids) if grids else None)
-    kept = pdf_grid.renumbered([grid for grid in grids if pdf_grid.reads_as_table(grid, pieces)])
-    if len(kept) < len(grids):
-        pieces = page_pieces(page, pdf_grid.cell_lookup(kept) if kept else None)
-    return pieces, kept, flaw
+    drawn = pdf_grid.rules(page)
+    found, remark = _grids(page, drawn)
+    pieces = page_pieces(page, pdf_grid.cell_lookup(found) if found else None)
+    ruled = [grid for grid in found if pdf_grid.reads_as_table(grid, pieces)]
+    if len(ruled) < len(found):
+        ruled = pdf_grid.renumbered(ruled)
+        pieces = page_pieces(page, pdf_grid.cell_lookup(ruled) if ruled else None)
+    grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled))]
+    if len(grids) > len(ruled):
+        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+    seen = _seen(page, pieces)
+    if len(seen) < len(pieces):
+        remark = remark or "white text on white was left out"
+    return seen, grids, remark
 
 
-def _grids(page: Any) -> tuple[list[Grid], str]:
+def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], str]:
     try:
-        return (pdf_grid.find(page) if pdf_grid.worth_searching(page) else []), ""
+        return (pdf_grid.find(page) if pdf_grid.worth_searching(drawn) else []), ""
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
-        return [], "has tables that could not be told apart; they are read as text"
+        return [], "tables could not be told apart and are read as text"
+
+
+def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:
+    """``pieces`` without white ones on white: nobody reads them on the page, so nothing may be cited from them."""
+    if not any(piece.white for piece in pieces):
+        return pieces
+    scale = min(PROBE_SCALE, PROBE_PIXELS / max(page.rect.width, page.rect.height, 1.0))
+    picture = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csGRAY, alpha=False)
+    return [piece for piece in pieces if not piece.white or _inked(picture, piece, scale)]
+
+
+def _inked(picture: Any, piece: Piece, scale: float) -> bool:
+    """Whether most of what lies under ``piece`` is darker than paper."""
+    left, right = (max(0, min(picture.width, int(x * scale))) for x in (piece.x0, piece.x1))
+    rows = range(max(0, int(piece.y0 * scale)), min(picture.height, int(piece.y1 * scale) + 1))
+    samples, stride = picture.samples_mv, picture.stride
+    under = b"".join(bytes(samples[row * stride + left : row * stride + right + 1]) for row in rows)
+    return sum(value < PAPER for value in under) > INKED * len(under)
 
 
 def _turn(pieces: Sequence[Piece]) -> int:
@@ -113,12 +177,10 @@ def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
     return kept, False
 
 
-def _surface(page: Any) -> tuple[bool, bool]:
+def _surface(page: Any, images: Sequence[Rectangle]) -> tuple[bool, bool]:
     """Whether nothing is printed on ``page``, and whether images cover most of it."""
-    images = page.get_image_info()
-    area = abs(page.rect) or 1.0
-    covered = sum(abs(page.rect & image["bbox"]) for image in images)
-    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, covered > SCAN_COVERS * area
+    covered = sum(abs(page.rect & pymupdf.Rect(image)) for image in images)
+    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, covered > SCAN_COVERS * (abs(page.rect) or 1.0)
 
 
 def placed_back(box: Box, back: Any) -> Box:

@@ -65,7 +65,8 @@ class Row:
     @property
     def cjk(self) -> bool:
         """Whether most of it is Chinese."""
-        return sum(map(is_cjk, self.text)) * 2 > len(self.text)
+        letters = [character for character in self.text if character.isalpha()]
+        return sum(map(is_cjk, letters)) * 2 > len(letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,11 @@ def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bo
         return True
     if abs(row.size - last.size) > SAME_SIZE * last.size or _face_changes(current, row):
         return True
-    if LABEL.match(row.text) and not (_in_sentence(current, row)):
+    labelled = bool(LABEL.match(current.rows[0].text))
+    if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
         return True
+    if labelled and row.box.x0 > current.rows[0].box.x0 + INDENT_EMS * row.size:
+        return False  # hangs under its label
     if _CONTENTS.search(last.text):
         return True
     if _centred(current, last) and _centred(current, row):
@@ -183,11 +187,12 @@ def _face_changes(current: Paragraph, row: Row) -> bool:
     return row.family != last.family and row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
 
-def _in_sentence(current: Paragraph, row: Row) -> bool:
+def _in_sentence(current: Paragraph, row: Row, labelled: bool) -> bool:
     """Whether ``row`` only looks labelled: a number that wrapped to the row's start in mid-sentence."""
     last = current.rows[-1]
     aligned = abs(row.box.x0 - last.box.x0) < INDENT_EMS * row.size
-    return current.full and aligned and not SENTENCE_END.search(last.text) and not LABEL.match(current.rows[0].text)
+    same_level = labelled and len(current.rows) == 1
+    return current.full and aligned and not SENTENCE_END.search(last.text) and not same_level
 
 
 def _centred(current: Paragraph, row: Row) -> bool:
@@ -200,10 +205,12 @@ def _indented(current: Paragraph, row: Row, after: Row | None) -> bool:
     em = INDENT_EMS * row.size
     shift = row.box.x0 - current.rows[-1].box.x0
     if shift > em:
-        if len(current.rows) == 1 and LABEL.match(current.rows[0].text):
-            return False
         hanging = len(current.rows) == 1 and (after is None or after.box.x0 > row.box.x0 - em)
         return not hanging or bool(SENTENCE_END.search(current.rows[-1].text) and not LABEL.match(current.rows[0].text))
+    if abs(shift) < em and len(current.rows) == 1 and row.box.x0 > current.left + em:
+        # Two rows set in alike: both are first lines if the text goes back to the edge, or the first one ended.
+        back = after is not None and after.box.x0 < row.box.x0 - em
+        return bool(SENTENCE_END.search(current.rows[-1].text)) and (back or after is None)
     return shift < -em and len(current.rows) > 1
 
 

@@ -13,13 +13,14 @@ Not covered: headers at the side only, and tables turned by 90 degrees on an upr
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localmed.domain import Box
 from localmed.ingest.parsed import Block, Line
-from localmed.ingest.readers.pdf_grid import SAME_EDGE, Grid
+from localmed.ingest.readers.pdf_grid import SAME_EDGE, Cell, Grid
 from localmed.ingest.readers.pdf_layout import rows as printed_rows
 from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
 
@@ -37,6 +38,7 @@ class _Slot:
 
     columns: tuple[int, int]
     lines: tuple[tuple[str, Piece], ...]
+    depth: int = 1  # rows that its cell covers
 
     @property
     def text(self) -> str:
@@ -52,6 +54,7 @@ class _Slot:
         return all(piece.bold for _, piece in self.lines)
 
 
+_LEADER = re.compile(r"\s*(?:\.{2,}| …)$")  # dots that lead the eye to the next column
 _Row = list[_Slot]
 
 
@@ -110,22 +113,23 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
     found: list[_Row] = []
     for index in range(grid.height):
         row = [
-            _slot(cell.columns, inside[number])
+            _slot(cell, inside[number])
             for number, cell in enumerate(grid.cells)
             if cell.rows[0] <= index < cell.rows[1]
         ]
         row.sort(key=lambda slot: slot.columns)
         if any(slot.lines for slot in row):
-            found.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
+            unruled = index >= grid.headers if grid.headers >= 0 else grid.height <= UNRULED_ROWS
+            found.extend(_split(row) if unruled else [row])
     return found
 
 
-def _slot(columns: tuple[int, int], pieces: Sequence[Piece]) -> _Slot:
+def _slot(cell: Cell, pieces: Sequence[Piece]) -> _Slot:
     lines: list[tuple[str, Piece]] = []
     for row in printed_rows(pieces):
         text = row_text(row)
-        lines.append((text.removesuffix(" …"), _whole(row)))
-    return _Slot(columns, tuple(lines))
+        lines.append((_LEADER.sub("", text), _whole(row)))
+    return _Slot(cell.columns, tuple(lines), cell.rows[1] - cell.rows[0])
 
 
 def _whole(row: Sequence[Piece]) -> Piece:
@@ -145,10 +149,14 @@ def _split(row: _Row) -> list[_Row]:
     if len(row) < 2:
         return [row]
     tops = sorted({round(piece.middle) for slot in row for _, piece in slot.lines})
-    cuts = [top for top in tops if _starting(row, top) >= max(2, MOST_COLUMNS * len(row))]
+    half = _half_line(row)
+    cuts: list[float] = []
+    for top in tops:
+        if _starting(row, top) >= max(2, MOST_COLUMNS * len(row)) and not (cuts and top - cuts[-1] < half):
+            cuts.append(top)
     if len(cuts) < 2:
         return [row]
-    limits = [float("-inf"), *[cut - _half_line(row) for cut in cuts[1:]], float("inf")]
+    limits = [float("-inf"), *[cut - half for cut in cuts[1:]], float("inf")]
     return [
         [_Slot(slot.columns, tuple(line for line in slot.lines if low <= line[1].middle < high)) for slot in row]
         for low, high in itertools.pairwise(limits)
@@ -165,11 +173,16 @@ def _half_line(row: _Row) -> float:
 
 def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
     """How many rows at the top are headers."""
+    if grid.headers >= 0:
+        return grid.headers
     if len(rows) < 2 or not _may_head(rows[0]):
         return 0
     if not _bold(rows[0]) and (goes_on or grid.width < 3 or not _differs(rows[0], rows[1:])):
         return 0
     grouped = any(1 < slot.columns[1] - slot.columns[0] < grid.width for slot in rows[0])
+    deepest = max(slot.depth for slot in rows[0])
+    if grouped and 1 < deepest < len(rows):
+        return deepest  # a header cell beside the grouped ones reaches down to the body
     second = grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not _figures(rows[1]))
     return 2 if second else 1
 

@@ -23,6 +23,7 @@ import pymupdf
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
+WHITE = 0xFFFFFF
 UNREADABLE = "�"
 KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
 SYNTHETIC_BOLD = 8  # char_flags: bold by name or by stroking
@@ -59,7 +60,7 @@ class Piece:
     """A run of characters on one baseline, with the face that most of it is set in.
 
     ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to right; ``cell`` is
-    the table cell it stands in, -1 outside tables.
+    the table cell it stands in, -1 outside tables; ``white`` text may be there to be hidden.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Piece:
     bold: bool = False
     turn: int = 0
     cell: int = -1
+    white: bool = False
 
     @property
     def upright(self) -> bool:
@@ -139,7 +141,23 @@ def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
             for piece in _line_pieces(line, matrix, cell_of):
                 key = (piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE))
                 found.setdefault(key, piece)
-    return list(found.values())
+    return _without_echoes(list(found.values()))
+
+
+def _without_echoes(pieces: list[Piece]) -> list[Piece]:
+    """``pieces`` without single marks printed a second time inside a line that already has them."""
+    lines: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        lines.setdefault(round(piece.middle / (4 * SAME_PLACE)), []).append(piece)
+    return [
+        piece
+        for piece in pieces
+        if len(piece.text) > 1
+        or not any(
+            one is not piece and piece.text == one.text[0] and one.x0 <= piece.x0 < piece.x1 <= one.x1
+            for one in lines[round(piece.middle / (4 * SAME_PLACE))]
+        )
+    ]
 
 
 @dataclass(slots=True)
@@ -150,6 +168,7 @@ class _Run:
     text: list[str]
     boxes: list[Any]
     faces: dict[tuple[float, str, bool], int]
+    white: bool = True
 
 
 def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> Iterator[Piece]:
@@ -176,7 +195,7 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
         face = (round(span["size"], 1), _family(span["font"]), _bold(span))
         raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
         for char in span["chars"]:
-            box = _box(char["bbox"], matrix)
+            box = shown_box(char["bbox"], matrix)
             cell = cell_of((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) if cell_of else -1
             blank = char["c"].isspace()
             gap = end is not None and upright and not blank and box[0] - end > GAP_EMS * span["size"]
@@ -185,6 +204,7 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
                 run = _Run(cell, [], [], {})
             if not blank:
                 run.cell, end = cell, box[2]
+                run.white = run.white and span["color"] == WHITE
                 run.boxes.append(box)
                 run.faces[face] = run.faces.get(face, 0) + 1
             run.text.append(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"])
@@ -199,10 +219,10 @@ def _piece(run: _Run, turn: int) -> Piece | None:
     bold = all(face[2] for face in run.faces)  # a bold word within a line does not make the line a heading
     x0, y0 = min(box[0] for box in run.boxes), min(box[1] for box in run.boxes)
     x1, y1 = max(box[2] for box in run.boxes), max(box[3] for box in run.boxes)
-    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell)
+    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell, run.white)
 
 
-def _box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:
+def shown_box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:
     """``box`` on the page as displayed; plain arithmetic, since a page has thousands of characters."""
     ax, ay = box[0] * matrix.a + box[1] * matrix.c + matrix.e, box[0] * matrix.b + box[1] * matrix.d + matrix.f
     bx, by = box[2] * matrix.a + box[3] * matrix.c + matrix.e, box[2] * matrix.b + box[3] * matrix.d + matrix.f

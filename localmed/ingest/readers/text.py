@@ -32,7 +32,8 @@ _CHINESE_LEVELS = (
     re.compile(r"[（(][一二三四五六七八九十]{1,3}[）)]"),
 )
 _SENTENCE = re.compile(r"[。；！？，：;!?,:]|\.$|\. ")
-_CAPITALS = re.compile(r"[A-Z][A-Z0-9 ,&/()'’:–-]*[A-Z0-9)]")
+_NUMBER = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+")
+_CAPITALS = re.compile(r"(?:\d{1,2}\.?\s+)?[A-Z][A-Z0-9 ,&/()'’:–-]*[A-Z0-9)]")
 _CAPITAL_LETTERS = 4  # "II" and "ECG" begin paragraphs too
 _CHINESE = re.compile("[\u3400-\u9fff]")
 
@@ -78,15 +79,17 @@ def paragraphs(text: str) -> Iterator[list[str]]:
 
 def heading_level(line: str) -> int:
     """The level of the heading that ``line`` is by its own look; 0 where it is none."""
-    if not _short(line) or _SENTENCE.search(line.rstrip(":：")):
+    letters = sum(map(str.isalpha, line))
+    if _short(line) and letters >= _CAPITAL_LETTERS and _CAPITALS.fullmatch(line):
+        return 2
+    if not _short(line) or _SENTENCE.search(_NUMBER.sub("", line.rstrip(":："))):
         return 0
     for level, pattern in enumerate(_CHINESE_LEVELS, start=1):
         if pattern.match(line):
             return level
     if numbered := _NUMBERED.match(line):
         return numbered[1].count(".") + 1
-    letters = sum(map(str.isalpha, line))
-    return 2 if letters >= _CAPITAL_LETTERS and _CAPITALS.fullmatch(line) else 0
+    return 0
 
 
 def has_chinese(text: str) -> bool:

@@ -1,0 +1,1 @@
+"""Corpus manifests, the starter corpus, and the demonstration that uses it."""

@@ -1,0 +1,59 @@
+"""``make demo``: the main job on the starter corpus. Imports it, asks three questions, draws a cited page.
+
+Runs the real commands, as a person would, in a data folder of its own; a second run finds everything imported.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+CORPORA = Path(__file__).parent
+QUESTIONS = 3
+
+
+def localmed(data: Path, *arguments: str, capture: bool = False) -> str:
+    """Run one localmed command on ``data``; stop the demonstration if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "localmed", "--data", str(data), *arguments],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE if capture else None,
+    )
+    return done.stdout or ""
+
+
+def cited_page(data: Path, question: str, image: Path) -> str:
+    """Draw the first cited page that there is an image of; return what was drawn."""
+    answer = json.loads(localmed(data, "ask", question, "--json", capture=True))
+    cited = [citation for statement in answer["statements"] for citation in statement["citations"]]
+    placed = next((citation for citation in cited if citation["page"]), None)
+    if placed is None:
+        return ""
+    page = str(placed["page"])
+    localmed(data, "show", placed["passage_id"], "--page", page, "--image", str(image), capture=True)
+    return f"page {page} cited for: {question}"
+
+
+def main(folder: Path) -> None:
+    """The demonstration, in ``folder``."""
+    data = folder / "data"
+    print("== Import the starter corpus (for demonstration, not for clinical use)", flush=True)
+    localmed(data, "import", str(CORPORA / "starter"), "-c", "starter", "--manifest", str(CORPORA / "starter.toml"))
+    questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"][:QUESTIONS]
+    for each in questions:
+        print(f"\n== {each['text']}", flush=True)
+        localmed(data, "ask", each["text"])
+    image = folder / "cited_page.png"
+    for each in questions:
+        if drawn := cited_page(data, each["text"], image):
+            print(f"\n== Written {image}: {drawn}")
+            return
+    sys.exit("demo: no answer cited a page")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))

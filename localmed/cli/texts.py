@@ -1,0 +1,73 @@
+"""What is printed around answers and search results, in the question's language (notes of the flow included).
+
+Notes and reasons are English where they are made, because JSON, the audit log and tests read them; here they are turned
+into Chinese for the reader. A note without a translation is shown in English, and a test fails.
+"""
+
+from __future__ import annotations
+
+import re
+
+TEXTS = {
+    "en": {
+        "extractive": "Quoted from the sources, word for word (no language model):",
+        "abstained": "No answer: the library does not hold enough to answer this.",
+        "searched": "Searched: {names}",
+        "sources": "Sources",
+        "page": "page {page}",
+        "edition": "edition {edition}",
+        "no_date": "no date",
+        "withheld": "[a sentence was withheld: {reason}]",
+        "show": "Open a source: localmed show ID --image page.png",
+        "superseded": "SUPERSEDED",
+        "withdrawn": "WITHDRAWN",
+        "nothing": "Nothing was found.",
+        "words_only": "Searched by words only: the encoder does not know this language.",
+    },
+    "zh": {
+        "extractive": "以下均为原文摘录（未使用语言模型）：",
+        "abstained": "无法回答：资料库中没有足够的依据。",
+        "searched": "已检索：{names}",
+        "sources": "来源",
+        "page": "第 {page} 页",
+        "edition": "版本日期 {edition}",
+        "no_date": "无日期",
+        "withheld": "［一句未通过核对，已隐去：{reason}］",
+        "show": "查看原文页面：localmed show 编号 --image page.png",
+        "superseded": "已被取代",
+        "withdrawn": "已撤回",
+        "nothing": "未检索到任何内容。",
+        "words_only": "仅按词检索：当前配置的向量模型不支持该语言。",
+    },
+}
+
+# English pattern -> Chinese; {1}, {2} are the pattern's groups.
+CHINESE = {
+    r"The encoder of this profile does not know Chinese: only words were searched, and no meaning was compared":
+        "当前配置的向量模型不支持中文：仅按词检索，未做语义比较",
+    r"Nothing found was relevant enough to answer from": "检索到的内容相关性不足，不能据以回答",
+    r"The question holds no word that can be searched for": "问题中没有可检索的词",
+    r"Every sentence failed its check and was withheld": "所有句子均未通过核对，已隐去",
+    r"Source (\S+) is superseded: (.*) \(no date\)": "来源 {1} 已被取代：{2}（无日期）",
+    r"Source (\S+) is superseded: (.*) \((.*)\)": "来源 {1} 已被取代：{2}（{3}）",
+    r"Source (\S+) is withdrawn: (.*) \(no date\)": "来源 {1} 已撤回：{2}（无日期）",
+    r"Source (\S+) is withdrawn: (.*) \((.*)\)": "来源 {1} 已撤回：{2}（{3}）",
+    r"no citation that exists": "没有有效的引用",
+    r"the quotation is not what source (\S+) says": "引文与来源 {1} 的原文不符",
+    r"it is shown as a quotation but is not one": "标为引文，但不是原文",
+}  # fmt: skip
+
+
+def texts(language: str) -> dict[str, str]:
+    """The labels for ``language`` (English where there are none)."""
+    return TEXTS.get(language, TEXTS["en"])
+
+
+def translated(note: str, language: str) -> str:
+    """A note or reason in ``language``; unchanged where it is not known."""
+    if language != "zh":
+        return note
+    for pattern, chinese in CHINESE.items():
+        if found := re.fullmatch(pattern, note, re.DOTALL):
+            return chinese.format(found[0], *found.groups())
+    return note

@@ -1,0 +1,86 @@
+"""What the benchmarks share: where the data is, how a figure is written down, timing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+DEFAULT_DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of RESULTS.md: a figure, its target, what was measured, and how."""
+
+    what: str
+    target: str
+    measured: str
+    met: str  # yes, no, or - where there is no target
+    how: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the real data lies and where a benchmark may write."""
+
+    data: Path
+    work: Path
+
+    def medquad(self) -> Path:
+        """The unpacked MedQuAD records."""
+        folder = self.work / "medquad"
+        if not folder.exists():
+            with tarfile.open(self.data / "medquad" / "medquad_sets1-9_xml.tar.xz") as archive:
+                archive.extractall(folder, filter="data")
+        return folder
+
+
+def met(condition: bool) -> str:
+    """For ``Row.met``."""
+    return "yes" if condition else "**no**"
+
+
+def timed(call: Callable[[], object], runs: int = 5) -> float:
+    """The median wall seconds of ``runs`` calls."""
+    seconds = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which ``share`` of ``values`` lie."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def peak_memory() -> int:
+    """The highest resident memory of this process so far, in bytes."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def machine() -> str:
+    """The machine in one line."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.processor(),
+    )
+    memory = psutil.virtual_memory().total / 2**30
+    return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, no GPU, Python {platform.python_version()}"
+
+
+def work_folder() -> Path:
+    """A fresh folder for one benchmark run."""
+    return Path(tempfile.mkdtemp(prefix="localmed-benchmark-"))
