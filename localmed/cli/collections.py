@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 
 import click
@@ -10,11 +11,17 @@ from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.domain import Collection
 from localmed.errors import NoLibrary, UsageError
 
+LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
+_NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
+
 
 @click.group("collections", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List and create collections, set their priority (lower is searched first)."""
+    """List and create collections, set their priority (lower is searched first).
+
+    A collection is a set of documents with one licence and one rank, such as guidelines or the hospital's own pages.
+    """
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
@@ -44,12 +51,12 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 @click.option("--title", default="", help="What readers see.")
 @click.option("--priority", type=int, default=100, show_default=True, help="Lower is searched first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
-@click.option("--licence", default="", help="Under what terms its documents are held.")
+@click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
 @click.pass_context
 def create(ctx: click.Context, name: str, title: str, priority: int, language: str | None, licence: str) -> None:
     """Create the collection NAME."""
-    if not name.replace("-", "").replace("_", "").isalnum():
-        raise UsageError(f"{name!r} is not a collection name", "Use letters, digits, - and _")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
     with opened(ctx) as app:
         try:
             there = {each.name for each in app.library.catalogue.collections()}

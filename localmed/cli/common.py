@@ -25,7 +25,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
-STDIN_CHARACTERS = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
+STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
 WIDEST = 100  # columns; longer lines are hard to read
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
 # What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
@@ -36,7 +36,7 @@ def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, 
     """The words as one text that every library takes; ``-`` alone is standard input."""
     del ctx, parameter
     if value == ("-",):
-        value = (click.get_text_stream("stdin", errors="replace").read(STDIN_CHARACTERS),)
+        value = (sys.stdin.buffer.read(STDIN_BYTES).decode("utf-8", "replace"),)
     return language.clean(" ".join(value))
 
 
@@ -138,7 +138,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if not rows:
         click.echo(f"{title}: none")
         return
-    table = Table(title=title, box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(title=Text(title), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
@@ -163,7 +163,7 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a file may be called [b].txt
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),

@@ -18,14 +18,14 @@ SHOWN = 200  # rows of a list printed; --json has them all
 @click.group("documents", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, remove, supersede or withdraw documents."""
+    """List, show, remove, supersede or withdraw documents, by the id that the list shows (its start is enough)."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
 
 @command.command("list")
-@click.option("--collection", "-c", default="", help="Only this collection.")
-@click.option("--status", type=click.Choice(list(Status)), help="Only documents with this status.")
+@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@click.option("--status", type=click.Choice([each.value for each in Status]), help="Only documents of this status.")
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, collection: str = "", status: str | None = None, as_json: bool = False) -> None:
@@ -46,7 +46,7 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
 @json_option
 @click.pass_context
 def show(ctx: click.Context, document: str, as_json: bool) -> None:
-    """What is known of DOCUMENT (the start of its id), and its passages."""
+    """What is known of DOCUMENT, and its passages."""
     with opened(ctx) as app:
         found = app.document(document)
         passages = app.library.lexical.of_document(found.id)
@@ -62,12 +62,15 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
 
 @command.command("remove")
 @click.argument("documents", nargs=-1)
-@click.option("--collection", "-c", default="", help="With --all: the collection to empty.")
+@click.option("--collection", "-c", default="", metavar="NAME", help="With --all: the collection to empty.")
 @click.option("--all", "everything", is_flag=True, help="Remove every document of the collection.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
 def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
-    """Remove DOCUMENTS from every index. The files they came from stay where they are."""
+    """Remove DOCUMENTS from every index. The files they came from stay where they are.
+
+    Documents of a folder that is imported again come back; to keep one out for good, withdraw it.
+    """
     if bool(documents) == everything or (everything and not collection):
         raise UsageError("nothing to remove was named", "Give document ids, or --collection NAME --all")
     with opened(ctx) as app:
@@ -82,7 +85,7 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
 
 @command.command("supersede")
 @click.argument("document")
-@click.option("--by", default="", help="The document that replaces it.")
+@click.option("--by", default="", metavar="DOCUMENT", help="The document that replaces it.")
 @click.option("--undo", is_flag=True, help="Make it current again.")
 @click.pass_context
 def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
@@ -120,11 +123,11 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
 
 
 @command.command("quarantine")
-@click.option("--collection", "-c", default="", help="Only this collection.")
+@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
 @json_option
 @click.pass_context
 def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
-    """Files and parts of files that were refused, and why."""
+    """Files and parts of files that were refused, and why. To read them again: localmed import ... --retry."""
     from localmed.library.state import State
 
     with opened(ctx) as app, closing(State(app.data)) as state:

@@ -13,7 +13,7 @@ from localmed.errors import Damaged
 @click.group("generations", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, verify and roll back library generations."""
+    """List, verify and roll back generations: the states of the library that imports have left, newest last."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
@@ -53,7 +53,8 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
 
     results: dict[int, list[str]] = {}
     with opened(ctx) as app:
-        for each in [number] if number else store.numbers(app.data):
+        store.current(app.data)  # says so if there is no library
+        for each in store.numbers(app.data) if number is None else [number]:
             try:
                 results[each] = store.check(store.path_of(app.data, each), whole=True)
             except Damaged as error:

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.errors import NoLibrary, UnknownName
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.ingest.manifest import Manifest
+    from localmed.ingest.pipeline import Report
 
 SHOWN = 30  # lines of the report printed; --json has them all
 
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--collection", "-c", required=True, help="The collection to import into.")
+@click.option("--collection", "-c", required=True, metavar="NAME", help="The collection to import into.")
 @click.option(
     "--manifest",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Corpus manifest (TOML); kept for later imports.",
+    metavar="FILE",
+    help="What the collection is (TOML; see corpora/starter.toml). Kept, so later imports need not give it.",
 )
 @click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
 @json_option
@@ -30,15 +38,33 @@ def command(
 
     A folder is kept in step: changed files replace their passages, removed ones disappear. Files that cannot be read
     go to quarantine with the reason; the others are imported. Ctrl-C changes nothing, and the next run goes on.
+
+    The first import into a collection needs --manifest, or: localmed collections create NAME.
     """
     with opened(ctx) as app:
-        described = app.manifest(collection, manifest)
+        described = _described(app, collection, manifest)
         with progress(not as_json) as (started, advance):
             report = app.import_paths(list(paths), described, manifest, retry, advance, started)
     if as_json:
         print_json({"collection": collection, "generation": report.generation, "counts": report.counts,
                     "files": [asdict(line) for line in report.lines]})  # fmt: skip
         return
+    _tell(collection, report)
+
+
+def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
+    """The collection's manifest; raise ``UnknownName`` also where there is no library at all yet."""
+    try:
+        return app.manifest(collection, manifest)
+    except NoLibrary:
+        raise UnknownName(
+            f"there is no collection {collection!r} yet",
+            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
+        ) from None
+
+
+def _tell(collection: str, report: Report) -> None:
+    """Print what became of every file, refusals first, and the sums."""
     told = [line for line in report.lines if line.outcome != "unchanged"]
     told.sort(key=lambda line: (line.outcome == "read", line.outcome))
     rows = [(Path(line.path).name, line.outcome, line.passages or "", line.detail) for line in told[:SHOWN]]

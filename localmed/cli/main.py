@@ -60,7 +60,9 @@ class Lazy(click.Group):
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["--help", "-h"]})
-@click.option("--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA, else ~/.local/share/localmed).")
+@click.option(
+    "--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA, else ~/.local/share/localmed)."
+)
 @click.option("--debug", is_flag=True, help="Show where an error arose (a traceback).")
 @click.version_option(__version__, prog_name="localmed")
 @click.pass_context
@@ -74,7 +76,7 @@ def main(ctx: click.Context, data: str | None, debug: bool) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Chinese shows ?, it does not end the command
@@ -100,12 +102,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
         _fail(f"unexpected {_described(error)}. Run again with: localmed --debug ...", 1)
 
 
-def _invoke(arguments: list[str]) -> int:
+def _invoke(arguments: Sequence[str]) -> int:
     """Run ``arguments``; unlike click's own ``main`` this leaves Ctrl-C and closed pipes to ``run``."""
     if COMPLETION in os.environ:
         main.main(prog_name="localmed")  # a shell asks for completions; does not return
     try:
-        with main.make_context("localmed", arguments) as ctx:
+        with main.make_context("localmed", list(arguments)) as ctx:
             main.invoke(ctx)
             return 0
     except click.exceptions.Exit as end:  # --help, --version, ctx.exit
@@ -120,7 +122,7 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
         return 'that is no command or option. To ask: localmed ask "QUESTION"'
     message = " ".join(error.format_message().split()).rstrip(".")
-    return f"{message[:1].lower()}{message[1:]}. See: {where} --help"
+    return f"{message[:1].lower()}{message[1:]}{'' if message.endswith('?') else '.'} See: {where} --help"
 
 
 def _traceback(arguments: Sequence[str]) -> None:

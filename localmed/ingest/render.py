@@ -2,13 +2,13 @@
 
 Rules: a picture is at most ``MOST_PIXELS`` on a side, whatever the page claims to measure; it is written beside its
 place and moved there, so that no half picture is ever served. Boxes are points of the page as displayed. As hostile
-files are rendered too, callers run this as a child with limits::
+files are rendered too, callers run this as a child, which limits its own memory and processor time::
 
     python -m localmed.ingest.render    (one JSON request on standard input; exit code 0, or 3 and a line on stderr)
     {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
 
-Not covered: limits on time and memory, which the parent sets.
+Not covered: the time on the wall, which the parent watches.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ from localmed.ingest.readers.pdf_open import opened, silence
 DPI = 110  # body text is comfortable to read on a ward screen at full width
 MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 144,000-point page must not cost gigabytes
 LEAST_PIXELS = 1  # of a side, for pages of next to no size
+MEMORY = 2 * 2**30  # bytes of address space of the child; the largest picture needs 0.2 GB
+SECONDS = 60  # of processor time of the child; a page of dense vector graphics takes ~5
 PADDING = 1.0  # points around a line, so that its letters do not touch the border
 SAME_LINE = 0.6  # of the height that two boxes share when they stand on one line
 FILL = (255, 235, 110)  # yellow, multiplied into the page: black text stays black
@@ -63,7 +66,7 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
 def render_text(title: str, text: str, start: int, end: int, output: Path) -> None:
     """Write a PNG of ``text`` laid out under ``title`` to ``output`` with its characters ``start:end`` marked."""
     silence()
-    shown = text[:TEXT_CHARACTERS]
+    shown = text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]} …"
     start, end = max(0, min(start, len(shown))), max(0, min(end, len(shown)))
     parts = [html.escape(part) for part in (shown[:start], shown[start:end], shown[end:])]
     marked = f'{parts[0]}<span class="mark">{parts[1]}</span>{parts[2]}' if parts[1] else "".join(parts)
@@ -198,8 +201,16 @@ def answer(request: dict[str, Any]) -> None:
     render_page(Path(str(request["file"])), int(request["page"]), boxes, output, int(request.get("dpi", DPI)))
 
 
+def _limit() -> None:
+    """Bound this process: a hostile page may swell or never end, and a core dump would leave its text on the disk."""
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
 def main() -> int:
     """Answer the request on standard input; 3 and one line on standard error if that cannot be done."""
+    _limit()
     try:
         answer(json.load(sys.stdin))
     except LocalmedError as error:

@@ -40,7 +40,10 @@ def keep(data: Path, source: Path) -> str:
 def sync(data: Path, hashes: Iterable[str]) -> None:
     """Force the originals with these hashes, and their folder, to disk."""
     folder = data / "files"
-    for path in (*(folder / sha256 for sha256 in hashes), folder):
+    chosen = [folder / sha256 for sha256 in hashes]
+    if not chosen:
+        return
+    for path in (*chosen, folder):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

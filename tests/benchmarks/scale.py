@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +22,12 @@ from localmed.config import LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest
 from localmed.library.library import Library, build
 from localmed.models.minilm import MiniLM
-from localmed.ports import EncoderIdentity, Vectors
+from localmed.ports import EncoderIdentity
 from localmed.retrieval.search import HybridSearch
 from tests.benchmarks.common import Place, Row, met, percentile
+
+if TYPE_CHECKING:
+    from localmed.ports import Vectors
 
 ROWS = 200_000
 JITTER = 0.02

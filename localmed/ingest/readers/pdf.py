@@ -164,7 +164,8 @@ def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
         return ""
     lead = next(page for page in pages if any(piece.size == largest for piece in page.pieces))
     rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright], lead.number)
-    text = Paragraph(rows, 0.0, 0.0).text
+    below = (index for index in range(1, len(rows)) if rows[index].box.y0 - rows[index - 1].box.y1 > largest)
+    text = Paragraph(rows[: next(below, None)], 0.0, 0.0).text  # the next heading of its size is not part of it
     return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
 
 

@@ -63,13 +63,14 @@ class Rules:
 
     across: tuple[Rectangle, ...] = ()
     down: tuple[Rectangle, ...] = ()
+    too_many: bool = False
 
 
 def rules(page: Any) -> Rules:
     """The rules of ``page`` as displayed; none for plots and maps."""
     paths = page.get_cdrawings()
     if len(paths) > MAX_PATHS:
-        return Rules()
+        return Rules(too_many=True)
     across: list[Rectangle] = []
     down: list[Rectangle] = []
     matrix = page.rotation_matrix

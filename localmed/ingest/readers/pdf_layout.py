@@ -27,6 +27,7 @@ TOP_HEADING = 1.15  # of the body size: a heading that stands above all columns
 TRAILING_HEADING = 1.1  # of the body size: a heading at the foot of a group belongs to what follows
 CAPTION_GAP = 1.5  # a caption is so much further from the text above than from its table
 CENTRED = 6.0  # points by which a centred caption may miss the middle of its table
+MOST_COLUMNS = 40  # strips in one group; an index in small print has 8, a hostile page may have thousands
 DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhaust the stack
 
 
@@ -226,10 +227,13 @@ def _gutters(covered: list[Interval], body: float) -> list[Interval]:
 def _columns(group: _Group[Item], body: float) -> list[list[Item]]:
     """The columns of ``group``; a strip beside something that is no text column is not a gutter."""
     items, gutters = group.items, _gutters(group.covered, body)
-    edges = [gutter[0] for gutter in gutters]
+    if len(gutters) >= MOST_COLUMNS:
+        return [items]
+    edges = [(gutter[0] + gutter[1]) / 2 for gutter in gutters]
     columns: list[list[Item]] = [[] for _ in range(len(edges) + 1)]
     for item in items:
-        columns[sum(1 for edge in edges if item.x0 > edge - 0.01)].append(item)
+        columns[sum(1 for edge in edges if item.x0 > edge)].append(item)
+    columns = [column for column in columns if column]
     while len(columns) > 1:
         narrow = next((index for index, column in enumerate(columns) if not _is_column(column, body)), None)
         if narrow is None:

@@ -128,13 +128,24 @@ def _content(page: Any) -> tuple[list[Piece], list[Grid], str]:
     grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled))]
     if len(grids) > len(ruled):
         pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
-    seen = _seen(page, pieces)
-    if len(seen) < len(pieces):
+    inside = [piece for piece in pieces if _on(page.rect, piece)]
+    if len(inside) < len(pieces):
+        remark = remark or "text outside the page's edges was left out"
+    seen = _seen(page, inside)
+    if len(seen) < len(inside):
         remark = remark or "white text on white was left out"
     return seen, grids, remark
 
 
+def _on(page: Any, piece: Piece) -> bool:
+    """Whether the middle of ``piece`` is on ``page``; comparisons with what is not a number fail."""
+    middle = (piece.x0 + piece.x1) / 2
+    return bool(page.x0 <= middle <= page.x1 and page.y0 <= piece.middle <= page.y1)
+
+
 def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], str]:
+    if drawn.too_many:
+        return [], "too many drawn lines to look for tables; what it holds is read as text"
     try:
         return (pdf_grid.find(page) if pdf_grid.worth_searching(drawn) else []), ""
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read

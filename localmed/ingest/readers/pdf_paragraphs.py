@@ -23,6 +23,7 @@ from localmed.ingest.readers.pdf_layout import rows as printed_rows
 from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
 
 SAME_SIZE = 0.08  # share; sizes within it are one
+SMALLEST = 4.0  # points: of a body size; what is printed smaller cannot be read, and sizes of 0 occur
 WIDE_GAP = 1.3  # of the column's usual line distance
 INDENT_EMS = 0.7
 SHORT_ROW = 0.35  # of the column's width left white: the line was ended on purpose, whatever it ends in
@@ -117,7 +118,7 @@ def body_of(pieces: Iterable[Piece]) -> Body:
         faces[is_cjk(piece.text[len(piece.text) // 2]), piece.family] += length
     total = max(1, faces.total())
     shares = {face: count / total for face, count in faces.items()}
-    return Body(sizes.most_common(1)[0][0] if sizes else 10.0, bold[True] > bold[False], shares)
+    return Body(max(sizes.most_common(1)[0][0], SMALLEST) if sizes else SMALLEST, bold[True] > bold[False], shares)
 
 
 def column_rows(pieces: Sequence[Piece], page: int) -> list[Row]:

@@ -39,6 +39,17 @@ _SUPERSCRIPTS = str.maketrans("0123456789+-−()", "⁰¹²³⁴⁵⁶⁷⁸⁹�
 _SYMBOLS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF06F: "□", 0xF0A8: "□", 0xF0FE: "☑", 0xF06C: "●"}
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _RADICALS = {point: unicodedata.normalize("NFKC", chr(point)) for point in range(0x2E80, 0x2FE0)}
+# The supplement's radicals have no NFKC mapping; those that are whole characters, after EquivalentUnifiedIdeograph.
+_RADICALS |= dict(
+    zip(
+        map(
+            ord,
+            "⺁⺄⺈⺊⺌⺍⺎⺐⺒⺓⺗⺜⺝⺞⺠⺧⺩⺪⺫⺬⺮⺶⺷⺻⺼⺽⻁⻄⻅⻆⻉⻊⻋⻑⻓⻔⻗⻘⻙⻚⻛⻜⻝⻡⻢⻣⻤⻥⻦⻧⻨⻩⻪⻫⻬⻭⻮⻯⻰⻱⻲",
+        ),
+        "厂乙刀卜小小兀尢巳幺心日月歺民牛王疋目示竹羊羊聿肉臼虎西见角贝足车長长门雨青韦页风飞食首马骨鬼鱼鸟卤麦黄黾斉齐歯齿竜龙龜亀",
+        strict=True,
+    )
+)
 _SPACES = {0x09: " ", 0x0A: " ", 0x0D: " ", 0xA0: " ", 0x2028: " ", 0x2029: " "}
 _DROPPED = {
     point: None

@@ -1,0 +1,92 @@
+"""Import throughput, what adding one PDF costs, and the memory of an import."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from localmed.app import App
+from localmed.config import Settings
+from localmed.domain import Collection
+from localmed.ingest.chunking import encoder_text
+from localmed.ingest.manifest import Manifest
+from localmed.models.minilm import MiniLM
+from tests.benchmarks.common import Place, Row, met, peak_memory
+from tests.benchmarks.known_item import MEDQUAD
+
+BATCH = 512  # the pipeline's, so that both sides sort alike
+PDF = "pdf_en/cdc_infection_prevention_outpatient_2016.pdf"
+SMALL = 530  # MedQuAD files that make about 3,000 passages
+
+
+def throughput(place: Place, data: Path) -> list[Row]:
+    """Import MedQuAD in a process of its own, then encode its passages alone; whole, once."""
+    code = "import sys; from tests.benchmarks.importing import import_medquad; import_medquad(sys.argv[1], sys.argv[2])"
+    command = [sys.executable, "-c", code, str(place.medquad()), str(data)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, memory = (float(each) for each in done.stdout.split())
+    with App(Settings(data)) as app:
+        texts = [encoder_text(passage) for passage in app.library.lexical.each()]
+    encoder = MiniLM()
+    encoder.encode(texts[:64], "passage")
+    began = time.perf_counter()
+    for start in range(0, len(texts), BATCH):
+        encoder.encode(texts[start : start + BATCH], "passage")
+    alone = time.perf_counter() - began
+    share = alone / seconds
+    how = f"{len(texts):,} passages, once: import {seconds:.0f} s, encoding alone {alone:.0f} s"
+    return [
+        Row("import of MedQuAD against encoding its passages alone", ">= 85 %", f"{share:.0%}", met(share >= 0.85), how),
+        Row("peak memory importing MedQuAD", "<= 2 GiB", f"{memory / 2**30:.2f} GiB", met(memory <= 2 * 2**30),
+            "the importing process; its parser child has a limit of its own"),
+    ]  # fmt: skip
+
+
+def import_medquad(source: str, data: str) -> None:
+    """Import and print the seconds and the peak memory (run in a fresh process)."""
+    began = time.perf_counter()
+    with App(Settings(Path(data))) as app:
+        app.import_paths([Path(source)], MEDQUAD)
+    print(time.perf_counter() - began, peak_memory())
+
+
+def small_library(place: Place) -> Path:
+    """A library of about 3,000 of MedQuAD's passages."""
+    data, folder = place.work / "small", place.work / "small-source"
+    folder.mkdir()
+    for file in sorted(place.medquad().rglob("*.xml"))[:: 5497 // SMALL]:
+        shutil.copy(file, folder / f"{file.parent.name}-{file.name}")
+    with App(Settings(data)) as app:
+        app.import_paths([folder], MEDQUAD)
+    return data
+
+
+def adding_one(place: Place, large: Path) -> list[Row]:
+    """Seconds to import one 44-page PDF into a large and a small library, vectors encoded anew each time."""
+    pdf = place.data / PDF
+    manifest = Manifest(Collection("cdc", "CDC", 10, "en"))
+    medians, sizes = {}, {}
+    libraries = {"small": small_library(place), "large": large}
+    encoder = MiniLM()
+    encoder.encode(["warm"], "query")
+    times: dict[str, list[float]] = {name: [] for name in libraries}
+    for turn in range(6):  # the first round warms the file cache
+        for name, data in libraries.items():
+            shutil.rmtree(data / "vectors", ignore_errors=True)
+            with App(Settings(data), encoder) as app:
+                sizes[name] = app.library.manifest.passages
+                began = time.perf_counter()
+                app.import_paths([pdf], manifest)
+                times[name].append(time.perf_counter() - began)
+                app.remove(app.documents("cdc"))
+        if turn == 0:
+            times = {name: [] for name in libraries}
+    medians = {name: statistics.median(each) for name, each in times.items()}
+    ratio = medians["large"] / medians["small"]
+    how = f"libraries of {sizes['large']:,} and {sizes['small']:,} passages, median of 5, vector cache emptied before each"
+    measured = f"{ratio:.2f}x ({medians['large']:.2f} against {medians['small']:.2f} s)"
+    return [Row("adding one 44-page PDF, large library against small", "<= 1.5x", measured, met(ratio <= 1.5), how)]

@@ -1,0 +1,118 @@
+"""Run the benchmarks on the real data and write RESULTS.md.
+
+    python -m tests.benchmarks.run --data DIR [--only NAME ...] [--work FOLDER]
+
+Each part's rows are kept in ``results.json``, so one part can be measured again without the others. Nothing here is
+timed in tests. ``--work`` keeps the libraries that were built; importing MedQuAD takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from localmed.app import App
+from localmed.config import Settings
+from localmed.ingest.chunking import encoder_text
+from tests.benchmarks import calibrate_relevance, commands, encoder, importing, known_item, scale, starter
+from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+LOSS_PASSAGES = 6000
+INTRODUCTION = """# Benchmark results
+
+Made by `make bench DATA=DIR` (`python -m tests.benchmarks.run --data DIR`), where DIR holds MedQuAD, PubMedQA and the
+PDFs; each file under `tests/benchmarks/` says what its figure means. Ratios are taken in one run on one machine. Whole
+MedQuAD imports are measured once, everything else is a median of five unless it says otherwise.
+"""
+
+
+class Benchmarks:
+    """The parts, sharing one MedQuAD library."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.library = place.work / "medquad-data"
+
+    def parts(self) -> dict[str, Callable[[], list[Row]]]:
+        """Name -> part, in the order they should run (``import`` builds what the others use)."""
+        return {
+            "import": lambda: importing.throughput(self.place, self.library),
+            "medquad": self.medquad,
+            "pubmedqa": lambda: known_item.pubmedqa(self.place),
+            "encoder": self.encoder,
+            "adding": lambda: importing.adding_one(self.place, self.library),
+            "scale": lambda: scale.run(self.place, self.library, self.questions()),
+            "commands": lambda: commands.run(self.library, self.questions()),
+            "relevance": lambda: calibrate_relevance.run(self.place),
+            "starter": lambda: starter.run(self.place),
+        }
+
+    def questions(self) -> list[str]:
+        """The reported sample's questions."""
+        reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
+        return [question for question, _ in reported]
+
+    def medquad(self) -> list[Row]:
+        """Known items over the shared library."""
+        with App(Settings(self.library)) as app:
+            return known_item.medquad(app, self.place.medquad())
+
+    def encoder(self) -> list[Row]:
+        """Speed, and what the fast arithmetic costs."""
+        with App(Settings(self.library)) as app:
+            records, _ = known_item.medquad_records(app)
+            passages = sorted(app.library.lexical.each(), key=lambda passage: passage.id)
+            reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
+        asked = {record for _, record in reported}
+        theirs = [passage for passage in passages if records[passage.document_id] in asked]
+        others = [passage for passage in passages if records[passage.document_id] not in asked]
+        chosen = (theirs + others)[: max(LOSS_PASSAGES, len(theirs))]
+        owners = [records[passage.document_id] for passage in chosen]
+        speed = encoder.run([encoder_text(passage) for passage in passages])
+        return [*speed, encoder.loss([encoder_text(passage) for passage in chosen], owners, reported)]
+
+
+def write(results: dict[str, list[dict[str, str]]]) -> None:
+    """RESULTS.md from the rows of all parts."""
+    lines = [INTRODUCTION, f"Machine: {machine()}. Written {datetime.now(UTC):%Y-%m-%d}.\n"]
+    lines += ["| what | target | measured | met | how |", "|---|---|---|---|---|"]
+    for rows in results.values():
+        lines += [
+            f"| {row['what']} | {row['target'] or '-'} | {row['measured']} | {row['met']} | {row['how']} |"
+            for row in rows
+        ]
+    notes = (HERE / "notes.md").read_text("utf-8")
+    (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n\n" + notes, "utf-8")
+
+
+def main() -> None:
+    """Run the chosen parts and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    given = parser.parse_args()
+    if not (given.data or Path()).is_dir():
+        parser.error(f"--data {given.data} is not a folder")
+    work = given.work or work_folder()
+    work.mkdir(exist_ok=True, parents=True)
+    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    for name, part in Benchmarks(Place(given.data, work)).parts().items():
+        if given.only and name not in given.only:
+            continue
+        rows = part()
+        for row in rows:
+            print(f"{row.what}: {row.measured} (target {row.target or '-'})", flush=True)
+        results[name] = [asdict(row) for row in rows]
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False), "utf-8")
+        write(results)
+
+
+if __name__ == "__main__":
+    main()

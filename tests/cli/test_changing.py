@@ -1,0 +1,211 @@
+"""Commands that change the library: documents, collections, generations, imports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FILES, MANIFEST, Localmed
+
+
+def test_withdraw_takes_effect_at_once_and_survives_rollback(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    assert "Paracetamol" in copied.titles("paracetamol")
+    copied.ok("documents", "withdraw", document[:10], "--reason", "recalled")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    assert len(copied.ok("generations", "list", "--json").json) == 1
+    copied.ok("collections", "priority", "ward", "7")
+    copied.ok("generations", "rollback")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
+    copied.ok("documents", "reinstate", document, "--reason", "a mistake")
+    assert "Paracetamol" in copied.titles("paracetamol")
+
+
+def test_a_withdrawn_document_never_answers(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "withdraw", document, "--reason", "recalled")
+    answer = copied.ok("ask", "What is the maximum dose of paracetamol?", "--status", "superseded",
+                       "--status", "current", "--json").json  # fmt: skip
+    assert document not in {each["passage"]["document_id"] for each in answer["evidence"]}
+
+
+def test_supersede_and_undo(copied: Localmed) -> None:
+    old, new = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
+    copied.ok("documents", "supersede", old, "--by", new)
+    shown = copied.ok("documents", "show", old, "--json").json
+    assert shown["status"] == "superseded"
+    assert shown["replaced_by"] == new
+    copied.ok("documents", "supersede", old, "--undo")
+    assert copied.ok("documents", "show", old, "--json").json["status"] == "current"
+
+
+def test_remove(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    assert "Removed 1 document" in copied.ok("documents", "remove", document, "--yes").out
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    copied("documents", "show", document).failed(2)
+
+
+def test_remove_asks_first(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    assert copied("documents", "remove", document, stdin="n\n").code == 130
+    assert "Paracetamol" in copied.titles("paracetamol")
+    copied.ok("documents", "remove", document, stdin="y\n")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+
+
+def test_remove_all_of_a_collection(copied: Localmed) -> None:
+    copied.ok("documents", "remove", "--all", "-c", "ward", "--yes")
+    assert copied.ok("documents", "list", "--json").json == []
+    assert copied.ok("search", "paracetamol").out == "Nothing was found.\n"
+    assert copied.ok("ask", "paracetamol dose").out.startswith("No answer")
+    assert copied.ok("documents").out == "Documents: none\n"
+    copied("documents", "remove", "--all", "-c", "ward", "--yes").failed(2)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all",), ("abc", "--all", "-c", "ward")])
+def test_remove_needs_to_be_told_what(localmed: Localmed, arguments: tuple[str, ...]) -> None:
+    localmed("documents", "remove", *arguments, "--yes").failed(2)
+
+
+def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -> None:
+    copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
+    assert "Generation 0001 is served" in copied.ok("generations", "rollback").out
+    assert "Paracetamol" in copied.titles("paracetamol")
+    assert [each["served"] for each in copied.ok("generations", "list", "--json").json] == [True, False]
+    copied.ok("generations", "rollback", "2")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    copied("generations", "rollback", "99").failed(2)
+
+
+def test_upgrade_makes_a_generation(copied: Localmed) -> None:
+    assert "Generation 0002 is served" in copied.ok("generations", "upgrade").out
+    assert "Paracetamol" in copied.titles("paracetamol")
+    assert copied.ok("generations", "verify").out == "generation 1: ok\ngeneration 2: ok\n"
+
+
+def test_verify_names_a_damaged_file(copied: Localmed) -> None:
+    catalogue = copied.data / "generations" / "0001" / "library.sqlite"
+    content = bytearray(catalogue.read_bytes())
+    content[-1] ^= 1
+    catalogue.write_bytes(bytes(content))
+    ran = copied("generations", "verify")
+    assert ran.code == 5
+    assert "library.sqlite" in ran.out
+    assert copied("generations", "verify", "--json").json["1"]
+
+
+def test_collections(copied: Localmed) -> None:
+    copied.ok("collections", "create", "textbooks", "--title", "Textbooks", "--priority", "50", "--language", "en")
+    assert copied.ok("collections", "list", "--json").json["textbooks"]["title"] == "Textbooks"
+    copied("collections", "create", "textbooks").failed(2)
+    copied.ok("collections", "priority", "textbooks", "1")
+    assert list(copied.ok("collections", "list", "--json").json) == ["textbooks", "ward"]
+    copied("collections", "priority", "nowhere", "1").failed(2)
+
+
+def test_the_first_collection_makes_the_library(tmp_path: Path) -> None:
+    fresh = Localmed(tmp_path / "data")
+    fresh.ok("collections", "create", "书籍")
+    assert list(fresh.ok("collections", "list", "--json").json) == ["书籍"]
+    assert fresh.ok("search", "anything").out == "Nothing was found.\n"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../up", "a/b", "-", "x" * 61, "a\nb"])
+def test_names_that_no_collection_may_have(localmed: Localmed, name: str) -> None:
+    localmed("collections", "create", "--", name).failed(2)
+
+
+# --- imports ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_changed(copied: Localmed, folder: Path) -> None:
+    report = copied.ok("import", str(folder), "-c", "ward", "--json").json
+    assert report["generation"] == 0
+    assert report["counts"]["unchanged"] == 6
+    assert "Nothing changed" in copied.ok("import", str(folder), "-c", "ward").out
+
+
+def test_a_folder_is_kept_in_step(copied: Localmed, tmp_path: Path) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    for name in ("one.txt", "two.txt"):
+        (folder / name).write_text(f"The drug of {name} is aspirin.", "utf-8")
+    copied.ok("import", str(folder), "-c", "ward")
+    (folder / "one.txt").write_text("The drug is now clopidogrel.", "utf-8")
+    (folder / "two.txt").unlink()
+    counts = copied.ok("import", str(folder), "-c", "ward", "--json").json["counts"]
+    assert (counts["read"], counts["removed"], counts["unchanged"]) == (1, 1, 0)
+    titles = {each["title"] for each in copied.ok("documents", "list", "--json").json}
+    assert "one" in titles
+    assert "two" not in titles
+    assert "Paracetamol" in titles
+
+
+def test_a_bad_file_is_reported_and_the_rest_imported(copied: Localmed, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "bad.pdf").write_text("not a PDF")
+    (folder / "empty.txt").write_text("")
+    (folder / "good.txt").write_text("Heparin is given under the skin.")
+    ran = copied.ok("import", str(folder), "-c", "ward")
+    for name in ("bad.pdf", "empty.txt", "good.txt"):
+        assert name in ran.out
+    assert "2 quarantined" in ran.out
+    assert "good" in copied.titles("heparin")
+    again = copied.ok("import", str(folder), "-c", "ward", "--json").json
+    assert again["counts"]["quarantined"] == 2
+    retried = copied.ok("import", str(folder), "-c", "ward", "--retry", "--json").json
+    assert retried["counts"]["quarantined"] == 2
+
+
+def test_the_manifest_given_first_is_used_later(copied: Localmed, folder: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    (changed / "hypertension-2019.md").write_text(FILES["hypertension-2019.md"] + "\nOne more sentence.\n", "utf-8")
+    copied.ok("import", str(changed), "-c", "ward")
+    statuses = [
+        each["status"] for each in copied.ok("documents", "list", "--json").json if each["edition"] == "2019-03"
+    ]
+    assert statuses == ["superseded", "superseded"]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["not toml [", "title = 'no name'", MANIFEST.replace('"ward"', '"other"'), MANIFEST + "\n[unknown]\n", None,
+     MANIFEST.replace("priority = 5", 'priority = "high"'), MANIFEST.replace("superseded", "outdated")],
+)  # fmt: skip
+def test_a_bad_manifest_is_refused(copied: Localmed, folder: Path, tmp_path: Path, manifest: str | None) -> None:
+    file = tmp_path / "manifest.toml"
+    if manifest is not None:
+        file.write_text(manifest, "utf-8")
+    copied("import", str(folder), "-c", "ward", "--manifest", str(file)).failed(2)
+
+
+@pytest.mark.parametrize("kind", ["fields = 3", "options = 3", "documents = 3", "[documents]\nx = 3", "priority = true",
+                                  "[fields]\ntitle = 3"])  # fmt: skip
+def test_a_manifest_with_values_of_the_wrong_kind(copied: Localmed, folder: Path, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "manifest.toml"
+    file.write_text(f'name = "ward"\n{kind}\n', "utf-8")
+    copied("import", str(folder), "-c", "ward", "--manifest", str(file)).failed(2)
+
+
+def test_importing_what_is_not_there(copied: Localmed, tmp_path: Path) -> None:
+    copied("import", str(tmp_path / "missing"), "-c", "ward").failed(2)
+    assert "collections create" in copied("import", str(tmp_path), "-c", "other").failed(2)
+    fresh = Localmed(tmp_path / "fresh")
+    assert "collections create new" in fresh("import", str(tmp_path), "-c", "new").failed(2)
+
+
+def test_file_names_of_any_kind(copied: Localmed, tmp_path: Path) -> None:
+    folder = tmp_path / "names"
+    folder.mkdir()
+    names = [b"[b]bold[red].txt", "用药指南.txt".encode(), b"two\nlines.txt", "用药.txt".encode("gbk")]
+    for number, name in enumerate(names):
+        (folder / os.fsdecode(name)).write_text(f"Drug {number}.")
+    ran = copied.ok("import", str(folder), "-c", "ward")
+    assert "4 documents" in ran.out
+    assert "用药指南" in copied.ok("documents").out

@@ -1,0 +1,265 @@
+"""What goes wrong: one line on stderr that says what to do, the exit code of its kind, nobody's question in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from localmed import language
+from localmed.cli import main
+from localmed.library import generations
+from tests.cli.conftest import COMMAND, Localmed, environment
+
+QUESTION_OF_SOMEBODY = "Zyxwvut Patientname MRN-00417"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("search", "x", "-c", "nowhere"), 2),
+        (("ask", "x", "-c", "nowhere"), 2),
+        (("documents", "list", "-c", "nowhere"), 2),
+        (("documents", "show", "ffffffffffff"), 2),
+        (("documents", "withdraw", "ffffffffffff", "--reason", "x"), 2),
+        (("documents", "withdraw", "ffffffffffff"), 2),
+        (("show", "ffffffffffff"), 2),
+        (("show", "ab"), 2),
+        (("generations", "verify", "77"), 2),
+        (("generations", "verify", "0"), 2),
+        (("search", "x", "--from", "2024-13"), 2),
+        (("search", "x", "--from", "24"), 2),
+        (("search", "x", "--to", "yesterday"), 2),
+        (("search", "x", "--to", "2024-5-1"), 2),
+        (("search", "x", "-n", "0"), 2),
+        (("search", "x", "-n", "201"), 2),
+        (("search", "x", "--language", "fr"), 2),
+        (("search", "x", "--nonsense"), 2),
+        (("search",), 2),
+        (("serch", "x"), 2),
+        (("import", "-c", "ward"), 2),
+        (("--data", __file__, "documents"), 2),
+    ],
+)
+def test_one_line_and_the_code_of_its_kind(localmed: Localmed, arguments: tuple[str, ...], code: int) -> None:
+    localmed(*arguments).failed(code)
+    if arguments[0] in ("search", "ask", "show"):
+        localmed(*arguments, "--json").failed(code)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("search", "x"), ("ask", "x"), ("documents",), ("collections",), ("generations",), ("show", "abcdef"),
+     ("generations", "verify"), ("generations", "rollback"), ("documents", "remove", "abcdef", "--yes")],
+)  # fmt: skip
+def test_no_library(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    data = tmp_path / "data"
+    assert "Import documents first" in Localmed(data)(*arguments).failed(5)
+    assert not (data / "generations").exists()
+
+
+def test_another_writer(copied: Localmed, folder: Path) -> None:
+    script = (
+        "import sys, pathlib\n"
+        "from localmed.library.generations import lock_writer\n"
+        "lock = lock_writer(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(copied.data)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert str(holder.pid) in copied("import", str(folder), "-c", "ward").failed(4)
+        copied("collections", "create", "new").failed(4)
+        copied("generations", "rollback").failed(4)
+        assert copied.titles("paracetamol")  # reading goes on
+        holder.communicate(b"")
+    copied.ok("import", str(folder), "-c", "ward")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["search = ", "[search]\nrrf = 3", "[search]\nrrf_k = 'x'", "[search]\nrrf_k = 1.5", "data = '/elsewhere'",
+     "[chunk]\ncharacters = 0", "[ask]\nabstain_below = 1.5", "[ask]\nabstain_below = nan", "[read]\npages = -1",
+     "search = 3", "profile = 'huge'", "profile = 3", "[read]\nfile_seconds = inf", "[read]\npages = true",
+     f"[read]\nfile_seconds = 1{'0' * 400}", "[library]\nwriter_memory_bytes = 1000"],
+)  # fmt: skip
+def test_bad_settings(copied: Localmed, settings: str) -> None:
+    (copied.data / "localmed.toml").write_text(settings)
+    error = copied("documents").failed(2)
+    assert "localmed.toml" in error or "profile" in error
+
+
+def test_settings_from_the_environment(copied: Localmed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALMED_CONFIG", str(tmp_path / "missing.toml"))
+    assert "missing.toml" in copied("documents").failed(2)
+    monkeypatch.setenv("LOCALMED_CONFIG", str(tmp_path))
+    copied("documents").failed(2)
+    (tmp_path / "site.toml").write_bytes(b"\xff")
+    monkeypatch.setenv("LOCALMED_CONFIG", str(tmp_path / "site.toml"))
+    copied("documents").failed(2)
+
+
+def test_a_damaged_library(copied: Localmed) -> None:
+    (copied.data / "generations" / "0001" / "library.sqlite").write_bytes(b"gone")
+    assert "rollback" in copied("search", "x").failed(5)
+
+
+def test_the_originals_are_gone(copied: Localmed, tmp_path: Path) -> None:
+    (hit, *_) = copied.ok("search", "vancomycin loading dose", "--json").json["hits"]
+    for original in (copied.data / "files").iterdir():
+        original.unlink()
+    copied("show", hit["passage"]["id"], "--image", str(tmp_path / "page.png")).failed(5)
+    assert not (tmp_path / "page.png").exists()
+    copied.ok("show", hit["passage"]["id"])
+
+
+def test_an_image_that_cannot_be_written(localmed: Localmed, tmp_path: Path) -> None:
+    (hit, *_) = localmed.ok("search", "vancomycin loading dose", "--json").json["hits"]
+    localmed("show", hit["passage"]["id"], "--image", str(tmp_path / "no" / "page.png")).failed(2)
+
+
+def test_traceback_only_with_debug(tmp_path: Path) -> None:
+    fresh = Localmed(tmp_path)
+    ran = fresh("--debug", "documents")
+    assert ran.code == 5
+    assert ran.err.startswith("Traceback")
+    assert ran.err.splitlines()[-1].startswith("localmed: there is no library")
+
+
+def test_an_unexpected_error_is_one_line(copied: Localmed) -> None:
+    (copied.data / "state.sqlite").unlink(missing_ok=True)
+    (copied.data / "state.sqlite").mkdir()
+    assert "--debug" in copied("documents", "quarantine").failed(1)
+
+
+def test_nothing_given_shows_the_help(localmed: Localmed, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main.run([])
+    assert "Commands:" in capsys.readouterr().out
+    localmed().failed(2)
+    assert localmed.ok("--version").out.startswith("localmed, version ")
+
+
+# --- questions of any kind -----------------------------------------------------------------------------------
+
+STRANGE = {
+    "empty": "",
+    "blank": " \n\t ",
+    "punctuation": "?!... ---  ，。？",
+    "long": "paracetamol dose " * 1200,
+    "one long word": "p" * 20_000,
+    "long Chinese": "普通病房的探视时间" * 2300,
+    "operators": 'paracetamol AND OR NOT "unclosed ( ) : ^ ~ * [ TO } \\ / +dose -x title:dose dose~2 dose^9',
+    "NUL": "paracetamol\x00dose",
+    "lone surrogate": "paracetamol \udcff dose \ud800",
+    "emoji": "💊 paracetamol dose 👩‍⚕️",
+    "right to left": "\u202eparacetamol dose\u202c",
+    "SQL": "'; DROP TABLE documents; --",
+    "markup": "[bold]paracetamol[/red] <b>dose</b>",
+    "rare Chinese": "\U0002fffe\U0002ffff",
+}
+
+
+@pytest.mark.parametrize("question", STRANGE.values(), ids=STRANGE.keys())
+def test_any_text_is_a_question(localmed: Localmed, question: str) -> None:
+    found = localmed.ok("search", "--json", "--", question).json
+    answer = localmed.ok("ask", "--json", "--", question).json
+    assert answer["status"] in ("answered", "abstained")
+    if "paracetamol" in question:
+        assert found["hits"][0]["passage"]["title"] == "Paracetamol"
+    if not language.words(question):
+        assert found["hits"] == []
+        assert "holds no word" in answer["notes"][-1]
+
+
+@pytest.mark.parametrize("question", [STRANGE[name] for name in ("long", "lone surrogate", "markup", "empty")])
+def test_any_question_can_be_printed(localmed: Localmed, question: str) -> None:
+    assert localmed.ok("ask", "--", question).out
+    assert localmed.ok("search", "--", question).out
+
+
+def test_bytes_that_are_no_text(localmed: Localmed) -> None:
+    done = localmed.process("search", "--json", "--", b"paracetamol \xff\xfe dose")
+    assert done.returncode == 0, done.stderr
+    assert b'"title": "Paracetamol"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (QUESTION_OF_SOMEBODY,),
+        ("--" + QUESTION_OF_SOMEBODY,),
+        ("ask", "--" + QUESTION_OF_SOMEBODY),
+        ("ask", "-" + QUESTION_OF_SOMEBODY),
+        ("ask", QUESTION_OF_SOMEBODY, "--colection", "ward"),
+        ("ask", QUESTION_OF_SOMEBODY, "-c", "nowhere"),
+        ("search", QUESTION_OF_SOMEBODY, "-n", "0"),
+        ("search", QUESTION_OF_SOMEBODY, "--from", "x"),
+        ("documents", QUESTION_OF_SOMEBODY),
+    ],
+)
+def test_no_error_repeats_a_question(localmed: Localmed, arguments: tuple[str, ...]) -> None:
+    error = localmed(*arguments).failed(2)
+    for word in QUESTION_OF_SOMEBODY.split():
+        assert word not in error
+
+
+# --- pipes and interruptions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", ["documents", "documents list --json", "search dose --json", "generations"])
+def test_a_reader_that_leaves_early(localmed: Localmed, arguments: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [*COMMAND, "--data", str(localmed.data), *arguments.split()]
+    try:
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False, env=environment())
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_terminal_without_chinese(localmed: Localmed) -> None:
+    command = [*COMMAND, "--data", str(localmed.data), "documents"]
+    ascii_only = environment() | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=ascii_only)
+    assert done.returncode == 0, done.stderr
+    assert b"ward" in done.stdout
+    assert "探".encode() not in done.stdout
+
+
+@pytest.mark.slow
+def test_an_interrupted_import_changes_nothing(copied: Localmed, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(2000):
+        (folder / f"{number}.txt").write_text(f"Drug {number} is given by mouth, {number} mg each morning.\n")
+    command = [*COMMAND, "--data", str(copied.data), "import", str(folder), "-c", "ward"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True
+    ) as running:
+        originals = copied.data / "files"
+        before = len(list(originals.iterdir()))
+        deadline = time.monotonic() + 60
+        while len(list(originals.iterdir())) < before + 20 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does: the children too
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert err.decode().count("\n") == 1, err
+    assert err.startswith(b"localmed: interrupted")
+    assert not out
+    assert generations.numbers(copied.data) == [1]
+    assert not (copied.data / "generations" / "building").exists()
+    with (copied.data / "writer.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert "Paracetamol" in copied.titles("paracetamol")
+    for file in list(folder.iterdir())[40:]:
+        file.unlink()
+    assert copied.ok("import", str(folder), "-c", "ward", "--json").json["counts"]["read"] == 40

@@ -1,0 +1,220 @@
+"""Commands that read: search, ask, show and the lists, with every filter and as JSON."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from localmed.cli.common import width_of
+from localmed.domain import Answer, Document, Evidence, Hit, Passage
+from tests.cli.conftest import PDF_LINE, Localmed, Ran
+
+
+def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
+    report = imported[1].json
+    outcomes = {(Path(line["path"]).name, line["outcome"]) for line in report["files"]}
+    assert report["collection"] == "ward"
+    assert report["generation"] == 1
+    assert ("broken.pdf", "quarantined") in outcomes
+    assert ("photo.xyz", "skipped") in outcomes
+    assert report["counts"]["read"] == 6
+    assert report["counts"]["documents"] == 6
+
+
+def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
+    found = localmed.ok("search", "maximum paracetamol dose", "--json").json
+    assert set(found) == {"hits", "dense", "language"}
+    best = found["hits"][0]
+    assert set(best) == set(Hit.__slots__)
+    assert set(best["passage"]) == set(Passage.__slots__)
+    assert best["passage"]["title"] == "Paracetamol"
+    assert best["similarity"] > 0.5
+    assert found["dense"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), {"2024-05"}),
+        (("--status", "superseded"), {"2019-03"}),
+        (("--status", "superseded", "--status", "current"), {"2019-03", "2024-05"}),
+        (("--from", "2024"), {"2024-05"}),
+        (("--to", "2024-04"), set()),
+        (("--to", "2019", "--status", "superseded"), {"2019-03"}),
+        (("--from", "2019-04", "--status", "superseded"), set()),
+        (("--language", "zh"), set()),
+        (("--language", "en", "-c", "ward"), {"2024-05"}),
+    ],
+)
+def test_search_filters(localmed: Localmed, options: tuple[str, ...], expected: set[str]) -> None:
+    hits = localmed.ok("search", "blood pressure target", *options, "--json").json["hits"]
+    editions = {hit["passage"]["edition"] for hit in hits if "Hypertension" in hit["passage"]["title"]}
+    assert editions == expected
+
+
+def test_search_limit(localmed: Localmed) -> None:
+    assert len(localmed.titles("dose", "-n", "2")) == 2
+
+
+def test_the_number_of_results_can_be_set(copied: Localmed) -> None:
+    (copied.data / "localmed.toml").write_text("[search]\nresults = 1\n")
+    assert len(copied.titles("dose")) == 1
+
+
+def test_words_need_no_quotes_and_may_come_from_standard_input(localmed: Localmed) -> None:
+    quoted = localmed.ok("search", "maximum paracetamol dose").out
+    assert localmed.ok("search", "maximum", "paracetamol", "dose").out == quoted
+    assert localmed.ok("search", "-", stdin="maximum paracetamol dose\n").out == quoted
+
+
+def test_ask_quotes_its_source(localmed: Localmed) -> None:
+    answer = localmed.ok("ask", "What is the loading dose of vancomycin?", "--json").json
+    assert set(answer) == set(Answer.__slots__)
+    assert answer["status"] == "answered"
+    quoted = [s for s in answer["statements"] if s["text"] == PDF_LINE]
+    assert len(quoted) == 1
+    citation = quoted[0]["citations"][0]
+    assert citation["quote"] == PDF_LINE
+    assert citation["page"] == 2
+    assert citation["boxes"][0]["page"] == 2
+    assert citation["marker"] in {each["marker"] for each in answer["evidence"]}
+    assert set(answer["evidence"][0]) == set(Evidence.__slots__)
+    assert quoted[0]["verdict"]["support"] == "verbatim"
+    assert answer["provenance"]["generation"] == "0001"
+
+
+def test_ask_prints_the_answer_and_its_sources(localmed: Localmed) -> None:
+    ran = localmed.ok("ask", "What is the loading dose of vancomycin?", "--trace")
+    assert f"{PDF_LINE} [" in " ".join(ran.out.split())
+    assert "vancomycin.pdf" in ran.out
+    assert "page 2" in ran.out
+    assert re.search(r"ms  search: hits \d", ran.err)
+
+
+def test_ask_abstains(localmed: Localmed) -> None:
+    ran = localmed.ok("ask", "Which rocket engines burn methane on Mars?")
+    assert ran.out.startswith("No answer")
+    assert "Searched: ward" in ran.out
+
+
+def test_ask_in_chinese(localmed: Localmed) -> None:
+    ran = localmed.ok("ask", "普通病房的探视时间是几点？")
+    assert "普通病房的探视时间为每天14:00至19:30。" in ran.out.replace("\n    ", "")
+    assert "来源" in ran.out
+    assert "仅按词检索" in ran.out
+    assert not re.search(r"[A-Za-z]{3,} [a-z]{3,}", ran.out.replace("localmed show 编号 --image", "")), ran.out
+
+
+def test_abstaining_in_chinese(localmed: Localmed) -> None:
+    ran = localmed.ok("ask", "火星上有哪些火箭发动机？")
+    assert ran.out.startswith("无法回答")
+    assert not re.search(r"[A-Za-z]{3,} [a-z]{3,}", ran.out), ran.out
+
+
+def test_a_superseded_source_is_marked(localmed: Localmed) -> None:
+    ran = localmed.ok("ask", "What is the blood pressure target?", "--status", "superseded")
+    assert "SUPERSEDED" in ran.out
+    assert "140/90" in ran.out
+    assert "is superseded" in ran.out
+    assert "130/80" not in ran.out
+    assert "SUPERSEDED" in localmed.ok("search", "blood pressure target", "--status", "superseded").out
+
+
+@pytest.mark.parametrize("question", ["What is the blood pressure target?", "普通病房的探视时间是几点？"])
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_lines_fit_eighty_columns(localmed: Localmed, command: str, question: str) -> None:
+    for line in localmed.ok(command, question).out.splitlines():
+        assert width_of(line) <= 80, line
+
+
+def _passage_of(localmed: Localmed, question: str) -> str:
+    return str(localmed.ok("search", question, "--json").json["hits"][0]["passage"]["id"])
+
+
+def test_show_prints_a_passage(localmed: Localmed) -> None:
+    passage = _passage_of(localmed, "vancomycin loading dose")
+    ran = localmed.ok("show", passage[:12])
+    assert PDF_LINE in ran.out
+    assert "page 2" in ran.out
+    shown = localmed.ok("show", passage, "--json").json
+    assert set(shown) == set(Evidence.__slots__)
+    assert shown["passage"]["id"] == passage
+
+
+def test_show_draws_the_page_with_the_passage_marked(localmed: Localmed, tmp_path: Path) -> None:
+    passage = _passage_of(localmed, "vancomycin loading dose")
+    image = tmp_path / "page.png"
+    box = localmed.ok("show", passage, "--image", str(image), "--json").json["passage"]["spans"][-1]["box"]
+    picture = pymupdf.Pixmap(str(image))
+    scale = picture.width / 595
+    middle = round((box["y0"] + box["y1"]) / 2 * scale)
+    row = [picture.pixel(x, middle) for x in range(round(box["x0"] * scale), round(box["x1"] * scale))]
+    assert sum(_yellow(pixel) for pixel in row) > len(row) / 3
+    assert not any(_yellow(picture.pixel(x, round(800 * scale))) for x in range(picture.width))
+
+
+def _yellow(pixel: tuple[int, ...]) -> bool:
+    red, green, blue = pixel[:3]
+    return red > 200 and green > 180 and blue < 180
+
+
+def test_show_draws_a_text_without_pages(localmed: Localmed, tmp_path: Path) -> None:
+    image = tmp_path / "page.png"
+    localmed.ok("show", _passage_of(localmed, "antibiotics septic shock"), "--image", str(image))
+    picture = pymupdf.Pixmap(str(image))
+    assert any(_yellow(picture.pixel(x, y)) for x in range(0, picture.width, 3) for y in range(0, picture.height, 3))
+
+
+def test_show_another_page_than_the_passage_is_on(localmed: Localmed, tmp_path: Path) -> None:
+    passage = _passage_of(localmed, "vancomycin loading dose")
+    error = localmed("show", passage, "--image", str(tmp_path / "a.png"), "--page", "7").failed(2)
+    assert "It is on 2" in error
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_documents_list_and_show(localmed: Localmed) -> None:
+    documents = localmed.ok("documents", "list", "-c", "ward", "--json").json
+    assert {each["title"] for each in documents} >= {"Paracetamol", "Vancomycin leaflet", "探视指南"}
+    assert set(documents[0]) == set(Document.__slots__)
+    superseded = localmed.ok("documents", "list", "--status", "superseded", "--json").json
+    assert [each["edition"] for each in superseded] == ["2019-03"]
+    shown = localmed.ok("documents", "show", documents[0]["id"][:10], "--json").json
+    assert set(shown) == {*Document.__slots__, "passage_ids"}
+    assert len(shown["passage_ids"]) == shown["passages"] > 0
+    assert documents[0]["id"] in localmed.ok("documents", "show", documents[0]["id"]).out
+
+
+@pytest.mark.parametrize("command", [("documents",), ("documents", "list")])
+def test_lists_show_ids_that_can_be_copied(localmed: Localmed, command: tuple[str, ...]) -> None:
+    printed = localmed.ok(*command).out
+    for document in localmed.ok("documents", "list", "--json").json:
+        assert document["id"][:12] in printed
+
+
+def test_collections(localmed: Localmed) -> None:
+    ward = localmed.ok("collections", "list", "--json").json["ward"]
+    assert ward["title"] == "Ward documents"
+    assert ward["priority"] == 5
+    assert ward["documents"] == 6
+    assert "ward" in localmed.ok("collections").out
+
+
+def test_quarantine(localmed: Localmed) -> None:
+    (refused,) = localmed.ok("documents", "quarantine", "--json").json
+    assert refused["path"].endswith("broken.pdf")
+    assert refused["reason"]
+    assert "broken.pdf" in localmed.ok("documents", "quarantine", "-c", "ward").out
+    assert localmed.ok("documents", "quarantine", "-c", "other").out == "Quarantine: none\n"
+
+
+def test_generations(localmed: Localmed) -> None:
+    (only,) = localmed.ok("generations", "list", "--json").json
+    assert only["number"] == 1
+    assert only["served"]
+    assert only["documents"] == 6
+    assert localmed.ok("generations", "verify").out == "generation 1: ok\n"
+    assert localmed.ok("generations", "verify", "1", "--json").json == {"1": []}
+    assert "import into ward" in localmed.ok("generations").out

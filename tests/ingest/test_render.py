@@ -1,0 +1,115 @@
+"""Pictures of pages and passages: where the marks are, bounds, and the child's protocol."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+
+from localmed.domain import Box
+from localmed.errors import InputError
+from localmed.ingest.render import DPI, MOST_PIXELS, render_page, render_text
+from tests.ingest import pdf_fixtures as make
+
+
+def yellow(picture: Any, x: float, y: float) -> bool:
+    """Whether the pixel at ``x, y`` points is paper multiplied by the mark's colour."""
+    red, _, blue = picture.pixel(int(x * DPI / 72), int(y * DPI / 72))
+    return bool(red > 200 and blue < 150)
+
+
+@pytest.mark.parametrize("rotation", [0, 90])
+def test_the_mark_lies_on_the_word_and_nowhere_else(tmp_path: Path, rotation: int) -> None:
+    path = make.rotated(tmp_path / "page.pdf", rotation)
+    with pymupdf.open(path) as document:
+        found = document[0].search_for("perforation")[0] * document[0].rotation_matrix
+    render_page(path, 1, [Box(1, *found), Box(2, 0, 0, 400, 400)], tmp_path / "page.png")
+    picture = pymupdf.Pixmap(str(tmp_path / "page.png"))
+    assert yellow(picture, found.x0 - 0.3, found.y1 - 1)
+    assert not yellow(picture, found.x0 + 5, found.y1 + 20)
+    assert not yellow(picture, found.x0 - 20, found.y0)
+    middle = int((found.y0 + found.y1) / 2 * DPI / 72)
+    inks = [picture.pixel(x, middle) for x in range(int(found.x0 * DPI / 72), int(found.x1 * DPI / 72))]
+    assert min(sum(ink) for ink in inks) < 150  # the letters under the mark stay dark
+
+
+def test_overlapping_boxes_are_not_darker(tmp_path: Path) -> None:
+    path = make.two_columns(tmp_path / "page.pdf")
+    render_page(path, 1, [Box(1, 100, 700, 200, 720), Box(1, 150, 690, 250, 715)], tmp_path / "two.png")
+    picture = pymupdf.Pixmap(str(tmp_path / "two.png"))
+    assert picture.pixel(int(175 * DPI / 72), int(708 * DPI / 72)) == picture.pixel(
+        int(120 * DPI / 72), int(716 * DPI / 72)
+    )
+
+
+def test_boxes_beyond_the_page_are_harmless(tmp_path: Path) -> None:
+    path = make.two_columns(tmp_path / "page.pdf")
+    render_page(path, 1, [Box(1, -500, -500, 9000, 9000), Box(1, 50, 50, 40, 40)], tmp_path / "out.png")
+    assert yellow(pymupdf.Pixmap(str(tmp_path / "out.png")), 300, 700)
+
+
+def test_the_picture_is_bounded(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    document.new_page(width=14000, height=700).insert_text((50, 60), "wide")
+    path = make.save(document, tmp_path / "wide.pdf")
+    render_page(path, 1, [], tmp_path / "wide.png", dpi=600)
+    picture = pymupdf.Pixmap(str(tmp_path / "wide.png"))
+    assert max(picture.width, picture.height) <= MOST_PIXELS
+
+
+def test_a_page_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no page 7"):
+        render_page(make.two_columns(tmp_path / "page.pdf"), 7, [], tmp_path / "out.png")
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_text_is_laid_out_with_its_characters_marked(tmp_path: Path) -> None:
+    text = "高血压患者 <b>take</b> care & rest. " * 30
+    render_text("标题 <i>title</i>", text, 0, 5, tmp_path / "text.png")
+    render_text("标题 <i>title</i>", text, 0, 0, tmp_path / "plain.png")
+    marked, plain = (pymupdf.Pixmap(str(tmp_path / name)) for name in ("text.png", "plain.png"))
+    assert (marked.width, marked.height) == (plain.width, plain.height)
+    assert _yellow_pixels(marked) > 500
+    assert _yellow_pixels(plain) == 0
+
+
+def test_markup_in_a_text_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    render_text("t", "a <span class='mark'>b</span> c", 0, 0, tmp_path / "markup.png")
+    assert _yellow_pixels(pymupdf.Pixmap(str(tmp_path / "markup.png"))) == 0
+
+
+def _yellow_pixels(picture: Any) -> int:
+    samples = picture.samples
+    pairs = zip(samples[0 :: picture.n], samples[2 :: picture.n], strict=True)
+    return sum(red > 200 and blue < 150 for red, blue in pairs)
+
+
+def _child(request: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "localmed.ingest.render"]
+    return subprocess.run(command, input=json.dumps(request), text=True, capture_output=True, timeout=60, check=False)
+
+
+def test_the_child_draws_pages_and_texts(tmp_path: Path) -> None:
+    path = make.two_columns(tmp_path / "page.pdf")
+    request = {"file": str(path), "page": 1, "boxes": [[1, 60, 100, 200, 130]], "output": str(tmp_path / "a.png")}
+    assert _child(request).returncode == 0
+    assert yellow(pymupdf.Pixmap(str(tmp_path / "a.png")), 100, 110)
+    done = _child({"text": "some words", "title": "t", "start": 0, "end": 4, "output": str(tmp_path / "b.png")})
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "b.png", "page.pdf"]  # nothing half-written
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"page": 1}, [], {"file": "no-such.pdf", "page": 1, "output": "x.png"}, {"text": "t", "output": "no/such/x.png"}],
+)
+def test_the_child_fails_in_one_line(request_: object) -> None:
+    done = _child(request_)
+    assert done.returncode == InputError.exit_code
+    assert len(done.stderr.splitlines()) == 1
+    assert "Traceback" not in done.stderr

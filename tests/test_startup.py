@@ -1,0 +1,50 @@
+"""``--help`` must be there at once: it loads none of the heavy libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from localmed.cli.main import COMMANDS, main
+
+HEAVY = ("torch", "lancedb", "tantivy", "pymupdf", "pyarrow", "numpy", "transformers", "tokenizers", "safetensors",
+         "sentencex", "rich")  # fmt: skip
+SECONDS = 1.5  # generous; the real figure is in tests/benchmarks/RESULTS.md
+
+SCRIPT = f"""
+import sys
+from localmed.cli.main import main
+for arguments in {[["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]!r}:
+    main.main(arguments, standalone_mode=False)
+    loaded = sorted(set(sys.modules) & set({HEAVY!r}))
+    assert not loaded, (arguments, loaded)
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_help_is_quick() -> None:
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "localmed", "--help"], check=True, capture_output=True, timeout=60)
+        took.append(time.perf_counter() - began)
+    assert min(took) < SECONDS, took
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    command = main.get_command(main.make_context("localmed", [name, "--help"], resilient_parsing=True), name)
+    assert command is not None
+    assert command.help
+    for each in [command, *getattr(command, "commands", {}).values()]:
+        assert each.help, each.name
+        for option in each.params:
+            if option.param_type_name == "option":
+                assert getattr(option, "help", ""), (each.name, option.name)

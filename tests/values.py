@@ -1,0 +1,55 @@
+"""Small values that tests of several parts are written with."""
+
+from __future__ import annotations
+
+from localmed.domain import (
+    Box,
+    Citation,
+    Evidence,
+    Hit,
+    Origin,
+    Passage,
+    Provenance,
+    Span,
+    Statement,
+    Status,
+    digest,
+)
+
+PROVENANCE = Provenance("0001", "starter", (("encoder", "words 1"),), (("relevance", "rules-1"),), "0")
+
+
+def passage(text: str, title: str = "Title", document: str = "", language: str = "en", edition: str = "") -> Passage:
+    """A passage of a document of its own, one box a line."""
+    spans, start = [], 0
+    for number, line in enumerate(text.split("\n")):
+        spans.append(Span(start, start + len(line), Box(1 + number // 40, 72, 90 + number, 400, 100 + number)))
+        start += len(line) + 1
+    return Passage(
+        id=digest("c", text, title),
+        document_id=document or digest("document", title),
+        collection="c",
+        language=language,
+        edition=edition,
+        title=title,
+        headings=(title,),
+        text=text,
+        locator=f"0-{len(text)}",
+        page=1,
+        spans=tuple(spans),
+    )
+
+
+def hit(text: str, title: str = "Title", similarity: float | None = None, language: str = "en") -> Hit:
+    return Hit(passage(text, title, language=language), 1.0, similarity)
+
+
+def evidence(marker: str, text: str, title: str = "Title", status: Status = Status.CURRENT) -> Evidence:
+    return Evidence(marker, passage(text, title), title, "2024", status, "source.txt", "", "0" * 64, "text/plain")
+
+
+def quotation(source: Evidence, start: int, end: int) -> Statement:
+    """A statement that quotes ``start:end`` of ``source``."""
+    text = source.passage.text[start:end]
+    citation = Citation(source.marker, source.passage.id, source.passage.document_id, start, end, text)
+    return Statement(text, (citation,), Origin.EXTRACTIVE)

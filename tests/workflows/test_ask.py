@@ -1,0 +1,225 @@
+"""The flow of a question, replayed with scripted results: no search, no model, no files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from localmed.agents.roles import CITED_ANSWER, RELEVANCE, Relevance, Role
+from localmed.cli.texts import translated
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Evidence,
+    Hit,
+    SearchFilter,
+    Statement,
+    Status,
+    Support,
+    TraceStep,
+)
+from localmed.retrieval.search import Found
+from localmed.workflows import ask as flow_module
+from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_WORDS, NOT_ENOUGH, ask
+from localmed.workflows.flow import Cite, Driver, Perform, Search
+from tests.values import PROVENANCE, evidence, hit, quotation
+
+QUESTION = "What dose for Patientname Zyxwvut?"
+SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")
+OTHER = evidence("2", "Store it in the dark.", "Storage")
+HITS = (hit(SOURCE.passage.text, similarity=0.8),)
+ENOUGH, TOO_LITTLE = Relevance(0.9, 0.5), Relevance(0.49, 0.5)
+
+
+def replay(results: Sequence[Any], question: str = QUESTION) -> tuple[Answer, list[Any]]:
+    """The answer that the flow comes to when its requests get ``results``, and the requests."""
+    flow = ask(question, SearchFilter(), 8, ("guidelines",), PROVENANCE)
+    requests, given = [], None
+    waiting = list(results)
+    while True:
+        try:
+            requests.append(flow.send(given))
+        except StopIteration as end:
+            assert not waiting, "the flow ended before its results were used up"
+            return end.value, requests
+        given = waiting.pop(0)
+
+
+def found(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:
+    return Found(hits, dense, language)
+
+
+def test_answered() -> None:
+    answer, requests = replay([found(), ENOUGH, (SOURCE, OTHER), (quotation(SOURCE, 0, 19),)])
+    assert answer.status is AnswerStatus.ANSWERED
+    assert answer.evidence == (SOURCE,), "only what is cited"
+    assert answer.statements[0].verdict is not None
+    assert answer.statements[0].verdict.support is Support.VERBATIM
+    assert answer.notes == ()
+    assert answer.searched == ("guidelines",)
+    assert answer.provenance == PROVENANCE
+    assert [type(each) for each in requests] == [Search, Perform, Cite, Perform]
+    assert requests[0] == Search(QUESTION, SearchFilter(), 8)
+    assert [each.role for each in requests if isinstance(each, Perform)] == [RELEVANCE, CITED_ANSWER]
+
+
+def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
+    answer, requests = replay([found(), TOO_LITTLE])
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes == (NOT_ENOUGH,)
+    assert (answer.statements, answer.evidence) == ((), ())
+    assert answer.searched == ("guidelines",)
+    assert len(requests) == 2
+
+
+def test_the_threshold_itself_is_enough() -> None:
+    answer, _ = replay([found(), Relevance(0.5, 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    assert answer.status is AnswerStatus.ANSWERED
+
+
+def test_no_words() -> None:
+    answer, _ = replay([found(hits=()), Relevance(0.0, 0.5)], question="?! ...")
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes == (NO_WORDS,)
+
+
+def test_all_withheld() -> None:
+    false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), (false, replace(false, citations=()))])
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes == (ALL_WITHHELD,)
+    assert (answer.statements, answer.evidence) == ((), ())
+    assert answer.verification.statements_withheld == 2
+
+
+def test_some_withheld_stay_as_a_gap() -> None:
+    false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19), false)])
+    assert answer.status is AnswerStatus.ANSWERED
+    assert [each.withheld for each in answer.statements] == [False, True]
+    assert answer.verification.statements_withheld == 1
+
+
+def test_nothing_drafted() -> None:
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), ()])
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes == (NOT_ENOUGH,)
+
+
+def test_a_source_nobody_minted_is_not_believed() -> None:
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), (quotation(OTHER, 0, 21),)])
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.verification.markers_rejected == 1
+
+
+@pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.WITHDRAWN])
+def test_the_reader_is_told_of_a_source_that_is_not_current(status: Status) -> None:
+    old = replace(SOURCE, status=status)
+    answer, _ = replay([found(), ENOUGH, (old, OTHER), (quotation(old, 0, 19),)])
+    (note,) = answer.notes
+    assert note.startswith(f"Source 1 is {status.value}")
+
+
+def test_an_unused_superseded_source_is_not_mentioned() -> None:
+    old = replace(OTHER, status=Status.SUPERSEDED)
+    answer, _ = replay([found(), ENOUGH, (SOURCE, old), (quotation(SOURCE, 0, 19),)])
+    assert answer.notes == ()
+
+
+def test_chinese_says_that_only_words_were_searched() -> None:
+    for results in ([TOO_LITTLE], [ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19),)]):
+        answer, _ = replay([found(dense=False, language="zh"), *results], question="剂量多少？")
+        assert answer.notes[0] == LEXICAL_ONLY["zh"]
+        assert answer.language == "zh"
+
+
+def test_every_note_can_be_shown_in_chinese() -> None:
+    old = [replace(SOURCE, status=status, edition=edition) for status in (Status.SUPERSEDED, Status.WITHDRAWN)
+           for edition in ("2024", "")]  # fmt: skip
+    notes = [NO_WORDS, NOT_ENOUGH, ALL_WITHHELD, *LEXICAL_ONLY.values(), *flow_module._warnings(tuple(old))]
+    for note in notes:
+        assert not translated(note, "zh").isascii(), note
+        assert translated(note, "en") == note
+
+
+# --- the driver ------------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A finder and performer that answers what it was told to."""
+
+    def __init__(self, relevance: Relevance, drafted: tuple[Statement, ...]) -> None:
+        self.results = {RELEVANCE: relevance, CITED_ANSWER: drafted}
+
+    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+        return found()
+
+    def perform(self, role: Role, given: Any) -> Any:
+        return self.results[role]
+
+
+def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
+    steps: list[TraceStep] = []
+    system = Scripted(relevance, (quotation(SOURCE, 0, 19),))
+    mint: dict[tuple[Hit, ...], tuple[Evidence, ...]] = {HITS: (SOURCE,)}
+    driver = Driver(system, system, mint.__getitem__, steps.append)
+    return driver.run(ask(QUESTION, SearchFilter(), 8, ("guidelines",), PROVENANCE)), steps
+
+
+def test_the_trace_tells_the_steps() -> None:
+    answer, watched = drive()
+    assert [step.name for step in answer.trace] == ["search", "relevance", "cite", "cited_answer"]
+    assert list(answer.trace) == watched
+    assert dict(answer.trace[0].detail)["hits"] == "1"
+    assert dict(answer.trace[1].detail) == {"probability": "0.900", "threshold": "0.50"}
+    assert all(step.seconds >= 0 for step in answer.trace)
+
+
+def test_the_trace_holds_no_text() -> None:
+    for relevance in (ENOUGH, TOO_LITTLE):
+        answer, watched = drive(relevance)
+        for text in (str(answer.trace), str(watched)):
+            for word in (*QUESTION.split(), "Give", "mouth"):
+                assert word.strip("?") not in text
+
+
+def test_an_error_passes_through_the_driver() -> None:
+    class Broken(Scripted):
+        def perform(self, role: Role, given: Any) -> Any:
+            raise OSError("gone")
+
+    system = Broken(ENOUGH, ())
+    with pytest.raises(OSError, match="gone"):
+        Driver(system, system, lambda hits: (), lambda step: None).run(ask(QUESTION, SearchFilter(), 8, (), PROVENANCE))
+
+
+def test_an_answer_survives_json() -> None:
+    answer, _ = drive()
+    values = json.loads(json.dumps(asdict(answer), ensure_ascii=False))
+    assert json.loads(json.dumps(values, ensure_ascii=False)) == values
+    assert values["status"] == "answered"
+    assert values["statements"][0]["citations"][0]["quote"] == "Give 5 mg by mouth."
+    assert values["evidence"][0]["passage"]["spans"][0]["box"]["page"] == 1
+    assert rebuilt(Answer, values) == answer
+
+
+def rebuilt(kind: Any, value: Any) -> Any:
+    """A value of ``kind`` from its JSON, by the field types of the dataclasses."""
+    import types
+    import typing
+    from dataclasses import fields, is_dataclass
+
+    if is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{each.name: rebuilt(hints[each.name], value[each.name]) for each in fields(kind)})  # type: ignore[operator]
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        return tuple(rebuilt(each, item) for each, item in zip(kinds, value, strict=True))
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else rebuilt(arguments[0], value)
+    return kind(value)
