@@ -51,5 +51,7 @@ def evidence(marker: str, text: str, title: str = "Title", status: Status = Stat
 def quotation(source: Evidence, start: int, end: int) -> Statement:
     """A statement that quotes ``start:end`` of ``source``."""
     text = source.passage.text[start:end]
-    citation = Citation(source.marker, source.passage.id, source.passage.document_id, start, end, text)
+    found = source.passage
+    boxes = found.boxes(start, end)
+    citation = Citation(source.marker, found.id, found.document_id, start, end, text, boxes[0].page, boxes)
     return Statement(text, (citation,), Origin.EXTRACTIVE)

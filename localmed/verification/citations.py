@@ -40,10 +40,15 @@ def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
 
 
 def exact(citation: Citation, evidence: Evidence) -> bool:
-    """Whether ``citation`` quotes its evidence to the character."""
+    """Whether ``citation`` quotes its evidence to the character, and marks no box that these do not stand in."""
     passage = evidence.passage
-    same = passage.text[citation.start : citation.end] == citation.quote
-    return bool(citation.quote) and same and citation.passage_id == passage.id
+    start, end = citation.start, citation.end
+    return (
+        (citation.passage_id, citation.document_id) == (passage.id, passage.document_id)
+        and 0 <= start < end <= len(passage.text)
+        and passage.text[start:end] == citation.quote
+        and set(citation.boxes) <= set(passage.boxes(start, end))
+    )
 
 
 def _withheld(statement: Statement, citations: tuple[Citation, ...], reason: str) -> Statement:

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from localmed.cli.texts import translated
-from localmed.domain import Citation, Origin, Statement, Support
+from localmed.domain import Box, Citation, Origin, Statement, Support
 from localmed.verification.citations import check, exact
 from tests.values import evidence, quotation
 
@@ -48,12 +48,20 @@ def test_an_altered_quotation_is_withheld() -> None:
         replace(citation, passage_id="0" * 32),
         replace(citation, start=0, end=0, quote=""),
         replace(citation, start=900, end=919),
+        replace(citation, document_id="0" * 32),
+        replace(citation, boxes=(Box(9, 0, 0, 1, 1),)),
     ]
     for each in altered:
         (checked,), _ = check([replace(honest, text=each.quote, citations=(each,))], [SOURCE])
         assert checked.withheld, each
         assert checked.verdict is not None
         assert checked.verdict.support is Support.UNSUPPORTED
+
+
+def test_an_end_beyond_the_passage_is_not_exact() -> None:
+    whole = quotation(SOURCE, 20, len(TEXT)).citations[0]
+    assert exact(whole, SOURCE)
+    assert not exact(replace(whole, end=len(TEXT) + 1), SOURCE)
 
 
 def test_a_statement_that_is_not_its_quotation_is_withheld() -> None:

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.agents.extractive import Extractive
+from localmed.agents.roles import CITED_ANSWER, RELEVANCE, AnswerInput, Relevance, RelevanceInput, Role
+from localmed.config import AskSettings
+from localmed.domain import Evidence, Origin, Passage, Statement
+from localmed.errors import UsageError
+from localmed.library.lexical import LexicalIndex
+from localmed.verification.citations import check
+from tests.retrieval.embedder import WordEmbedder
+from tests.values import evidence, hit
+
+TEXTS = [
+    ("Paracetamol", "Paracetamol relieves pain and fever. The maximum dose of paracetamol in adults is 4 g in 24 hours. "
+                    "Store it in a dry place. In adults under 50 kg the maximum dose is 2 g in 24 hours."),
+    ("Ibuprofen", "Ibuprofen relieves pain. The maximum dose of ibuprofen is 2.4 g in 24 hours."),
+    ("Leaflet", "The maximum dose of paracetamol in adults is 4 g in 24 hours. Ask your pharmacist."),
+    ("Doses", "Drug: Paracetamol; Route: oral; Maximum dose: 4 g\nDrug: Ibuprofen; Route: oral; Maximum dose: 2.4 g"),
+    ("对乙酰氨基酚", "对乙酰氨基酚用于退热和止痛。成人最大剂量为每24小时4克。请放在干燥处保存。"),
+]  # fmt: skip
+
+
+def sources() -> tuple[Evidence, ...]:
+    return tuple(evidence(str(number), text, title) for number, (title, text) in enumerate(TEXTS, 1))
+
+
+def index_of(folder: Path, passages: Sequence[Passage]) -> LexicalIndex:
+    index = LexicalIndex(folder)
+    writer = index.writer(15_000_000)
+    writer.add(passages)
+    writer.finish()
+    index.reload()
+    return index
+
+
+@pytest.fixture
+def extractive(tmp_path: Path) -> Extractive:
+    index = index_of(tmp_path / "lexical", [each.passage for each in sources()])
+    return Extractive(index, WordEmbedder(), AskSettings())
+
+
+def answer(
+    agent: Extractive, question: str, given: tuple[Evidence, ...] | None = None, dense: bool = True
+) -> tuple[Statement, ...]:
+    found: tuple[Statement, ...] = agent.perform(CITED_ANSWER, AnswerInput(question, given or sources(), dense))
+    return found
+
+
+QUESTIONS = [
+    "What is the maximum dose of paracetamol in adults?",
+    "How should paracetamol be stored?",
+    "ibuprofen",
+    "对乙酰氨基酚的最大剂量是多少？",
+    "zebra",
+    "",
+    "?",
+]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_statement_is_a_quotation(extractive: Extractive, question: str, dense: bool) -> None:
+    known = {each.marker: each.passage for each in sources()}
+    statements = answer(extractive, question, dense=dense)
+    for statement in statements:
+        (citation,) = statement.citations
+        passage = known[citation.marker]
+        assert statement.origin is Origin.EXTRACTIVE
+        assert statement.text == citation.quote == passage.text[citation.start : citation.end]
+        assert citation.boxes == passage.boxes(citation.start, citation.end) != ()
+        assert citation.page == citation.boxes[0].page
+    assert len(statements) <= AskSettings().sentences
+    _, account = check(statements, sources())
+    assert account.statements_withheld == account.markers_rejected == 0
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_answer_is_in_it(extractive: Extractive, dense: bool) -> None:
+    texts = [each.text for each in answer(extractive, QUESTIONS[0], dense=dense)]
+    assert "The maximum dose of paracetamol in adults is 4 g in 24 hours." in texts
+    assert "Store it in a dry place." not in texts
+
+
+def test_copies_are_quoted_once(extractive: Extractive) -> None:
+    texts = [each.text for each in answer(extractive, QUESTIONS[0])]
+    assert texts.count("The maximum dose of paracetamol in adults is 4 g in 24 hours.") == 1
+
+
+def test_statements_are_in_the_order_of_the_sources(extractive: Extractive) -> None:
+    places = [(int(c.marker), c.start) for s in answer(extractive, QUESTIONS[0]) for c in s.citations]
+    assert places == sorted(places)
+    assert len(places) > 1
+
+
+def test_the_same_every_time(extractive: Extractive, tmp_path: Path) -> None:
+    first = answer(extractive, QUESTIONS[0])
+    assert all(answer(extractive, QUESTIONS[0]) == first for _ in range(3))
+    again = Extractive(
+        index_of(tmp_path / "other", [each.passage for each in reversed(sources())]), WordEmbedder(), AskSettings()
+    )
+    assert answer(again, QUESTIONS[0]) == first
+
+
+def test_a_table_row_is_quoted_whole(extractive: Extractive) -> None:
+    table = (sources()[3],)
+    texts = [each.text for each in answer(extractive, "maximum dose of ibuprofen", table)]
+    assert "Drug: Ibuprofen; Route: oral; Maximum dose: 2.4 g" in texts
+
+
+def test_chinese(extractive: Extractive) -> None:
+    texts = [each.text for each in answer(extractive, "对乙酰氨基酚的最大剂量是多少？", dense=False)]
+    assert texts[0] == "成人最大剂量为每24小时4克。"
+    assert "请放在干燥处保存。" not in texts
+
+
+def test_only_the_languages_it_knows_are_encoded(tmp_path: Path) -> None:
+    encoder = WordEmbedder()
+    agent = Extractive(index_of(tmp_path, [each.passage for each in sources()]), encoder, AskSettings())
+    answer(agent, "对乙酰氨基酚的最大剂量是多少？", dense=False)
+    assert encoder.encoded == []
+    answer(agent, QUESTIONS[0], dense=True)
+    assert encoder.encoded
+
+
+def test_a_bounded_number_of_sentences_is_compared(tmp_path: Path) -> None:
+    encoder = WordEmbedder()
+    source = evidence("1", " ".join(f"The dose of drug number {n} is {n} mg each day." for n in range(500)))
+    agent = Extractive(index_of(tmp_path, [source.passage]), encoder, AskSettings())
+    assert answer(agent, "What is the dose of drug number 7?", (source,))
+    assert len(encoder.encoded) <= 41
+
+
+def test_no_evidence_no_answer(extractive: Extractive) -> None:
+    found = extractive.perform(CITED_ANSWER, AnswerInput("dose", (), True))
+    assert found == ()
+
+
+def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> None:
+    settings = AskSettings()
+
+    def judge(question: str, dense: bool, hits: Any) -> Relevance:
+        result: Relevance = extractive.perform(RELEVANCE, RelevanceInput(question, hits, dense))
+        return result
+
+    good = (hit(TEXTS[0][1], TEXTS[0][0], similarity=0.9),)
+    poor = (hit("The cafeteria opens at noon.", "Cafeteria", similarity=0.05),)
+    assert judge(QUESTIONS[0], True, good).enough
+    assert not judge(QUESTIONS[0], True, poor).enough
+    assert not judge(QUESTIONS[0], True, ()).enough
+    assert not judge("", True, good).enough
+    chinese = (hit(TEXTS[4][1], TEXTS[4][0], language="zh"),)
+    assert judge("对乙酰氨基酚的最大剂量", False, chinese).enough
+    assert not judge("火箭发动机在哪", False, chinese).enough
+    assert judge(QUESTIONS[0], True, good).threshold == settings.abstain_below
+    assert judge(QUESTIONS[0], False, good).threshold == settings.abstain_below_lexical
+
+
+def test_other_roles_and_wrong_input_are_refused(extractive: Extractive) -> None:
+    for role, given in ((Role("poet", "", ""), "x"), (RELEVANCE, AnswerInput("x", (), True)), (CITED_ANSWER, "x")):
+        with pytest.raises(UsageError):
+            extractive.perform(role, given)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localmed.config import LibrarySettings, SearchSettings
+from localmed.domain import Collection, Document, Passage, SearchFilter, digest
+from localmed.errors import WrongEncoder
+from localmed.library.library import Library, build
+from localmed.library.lexical import LexicalIndex
+from localmed.ports import EncoderIdentity
+from localmed.retrieval.relevance import Question, relevance, weigh
+from localmed.retrieval.search import HybridSearch
+from tests.retrieval.embedder import WordEmbedder
+from tests.values import hit, passage
+
+TEXTS = [
+    ("Sepsis", "Give antibiotics within one hour of recognition of septic shock.", "en"),
+    ("Asthma", "Salbutamol is inhaled during an attack of asthma.", "en"),
+    ("Paracetamol", "The maximum dose of paracetamol is 4 g in 24 hours.", "en"),
+    ("探视指南", "普通病房的探视时间为每天14:00至19:30。", "zh"),
+    ("发热", "儿童发热可以用对乙酰氨基酚。", "zh"),
+]
+EVERYTHING = SearchFilter()
+
+
+def _document(found: Passage) -> Document:
+    return Document(found.document_id, "c", found.title, found.title, found.language, found.title, "0" * 64,
+                    digest(found.text), "text/plain", passages=1)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def encoder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, encoder: WordEmbedder) -> Iterator[Library]:
+    data = tmp_path_factory.mktemp("data")
+    (data / "files").mkdir()
+    passages = [passage(text, title, language=language) for title, text, language in TEXTS]
+    with build(data, encoder.identity, LibrarySettings()) as builder:
+        builder.put_collection(Collection("c", "C"))
+        for each in passages:
+            builder.put(_document(each))
+        builder.add(passages, encoder.encode([each.text for each in passages], "passage"))
+        builder.publish("test")
+    with Library.open(data) as opened:
+        yield opened
+
+
+@pytest.fixture
+def search(library: Library, encoder: WordEmbedder) -> HybridSearch:
+    encoder.encoded.clear()
+    return HybridSearch(library, encoder, SearchSettings())
+
+
+def test_english_is_searched_both_ways(search: HybridSearch) -> None:
+    found = search.search("antibiotics in septic shock", EVERYTHING, 3)
+    assert found.dense
+    assert found.language == "en"
+    best = found.hits[0]
+    assert best.passage.title == "Sepsis"
+    assert (best.dense_rank, best.lexical_rank) == (0, 0)
+    assert best.similarity is not None
+    assert best.lexical_score is not None
+    assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
+
+
+def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder: WordEmbedder) -> None:
+    found = search.search("探视时间", EVERYTHING, 3)
+    assert not found.dense
+    assert found.language == "zh"
+    assert found.hits[0].passage.title == "探视指南"
+    assert all(each.similarity is None and each.dense_rank == -1 for each in found.hits)
+    assert encoder.encoded == []
+
+
+@pytest.mark.parametrize("question", ["", "  ", "?!", "，。", "the of and"])
+def test_without_words_nothing_is_found(search: HybridSearch, encoder: WordEmbedder, question: str) -> None:
+    found = search.search(question, EVERYTHING, 3)
+    if question != "the of and":
+        assert found.hits == ()
+        assert encoder.encoded == []
+
+
+def test_the_limit_and_the_filter_hold(search: HybridSearch) -> None:
+    assert len(search.search("dose of antibiotics in asthma", EVERYTHING, 2).hits) == 2
+    chinese = search.search("paracetamol dose", SearchFilter(language="zh"), 5)
+    assert {each.passage.language for each in chinese.hits} <= {"zh"}
+    assert search.search("paracetamol", SearchFilter(collections=("other",)), 5).hits == ()
+
+
+def test_only_the_beginning_of_a_long_question_counts(search: HybridSearch, encoder: WordEmbedder) -> None:
+    search.search("asthma " * 3000, EVERYTHING, 1)
+    assert max(map(len, encoder.encoded)) <= SearchSettings().query_characters
+
+
+def test_the_same_every_time(search: HybridSearch) -> None:
+    first = search.search("dose in asthma and sepsis", EVERYTHING, 5)
+    assert all(search.search("dose in asthma and sepsis", EVERYTHING, 5) == first for _ in range(3))
+
+
+def test_another_encoder_is_refused(library: Library) -> None:
+    class Other(WordEmbedder):
+        @property
+        def identity(self) -> EncoderIdentity:
+            return EncoderIdentity("words", "2", 64, ("en",))
+
+    with pytest.raises(WrongEncoder):
+        HybridSearch(library, Other(), SearchSettings())
+
+
+# --- relevance -------------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_relevance_is_a_probability_that_grows_with_similarity(lexical: LexicalIndex, one: float, other: float) -> None:
+    question = weigh("dose of paracetamol", lexical)
+    low, high = (
+        relevance(question, (hit(TEXTS[2][1], similarity=each),), lexical, True) for each in sorted((one, other))
+    )
+    assert 0 <= low <= high <= 1
+
+
+@pytest.fixture(scope="module")
+def lexical(library: Library) -> LexicalIndex:
+    return library.lexical
+
+
+def test_relevance_grows_with_the_words_covered(lexical: LexicalIndex) -> None:
+    question = weigh("maximum dose of paracetamol", lexical)
+    texts = ["Nothing of it.", "Paracetamol.", "Dose of paracetamol.", "The maximum dose of paracetamol."]
+    for dense in (True, False):
+        found = [relevance(question, (hit(text, "", similarity=0.5),), lexical, dense) for text in texts]
+        assert found == sorted(found)
+        assert found[0] < found[-1]
+    assert relevance(question, (hit(texts[-1], ""),), lexical, False) == pytest.approx(1)
+
+
+def test_more_hits_never_make_less_relevant(lexical: LexicalIndex) -> None:
+    question = weigh("maximum dose of paracetamol", lexical)
+    good, poor = hit("The dose of paracetamol.", similarity=0.6), hit("Asthma.", similarity=0.1)
+    for dense in (True, False):
+        alone = relevance(question, (good,), lexical, dense)
+        assert relevance(question, (poor, good), lexical, dense) >= alone
+
+
+def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:
+    assert relevance(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == 0
+    assert relevance(weigh("dose", lexical), (), lexical, True) == 0
+    assert Question({}).coverage(["dose"]) == 0
