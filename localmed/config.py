@@ -91,7 +91,7 @@ class AskSettings:
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
     abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
-    abstain_below_lexical: float = 0.5  # share of the question's weight, where no similarity is known
+    abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
 
 
 @dataclass(frozen=True, slots=True)

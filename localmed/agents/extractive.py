@@ -37,7 +37,8 @@ QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question a
 SHORTEST = 12  # characters; shorter fragments are list markers and captions
 
 _ASKS_QUANTITY = re.compile(
-    r"\b(dos(e|es|age)|how (much|many|long|often|old|high|low|soon)|maximum|minimum|target|threshold|level|range|when)\b"
+    r"\b(dos(e|es|age)|how (much|many|long|often|old|high|low|soon)|maximum|minimum|target|threshold|level|range)\b"
+    r"|\bwhen\b"
     "|多少|多久|多长|多大|几|剂量|用量|上限|下限|范围|标准|什么时候",
     re.IGNORECASE,
 )

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from localmed.library.library import Library, build
 from localmed.models.minilm import MiniLM
 from localmed.ports import EncoderIdentity
 from localmed.retrieval.search import HybridSearch
-from tests.benchmarks.common import Place, Row, met, percentile
+from tests.benchmarks.common import Place, Row, met, peak_memory, percentile
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors
@@ -118,46 +118,38 @@ def run(place: Place, source: Path, questions: list[str]) -> list[Row]:
 def measure(target: Path, questions: list[str]) -> dict[str, float]:
     """What ``run`` reports, measured in this process."""
     import lancedb
-    import tantivy
 
     settings, encoder, wanted = SearchSettings(), MiniLM(), SearchFilter()
     vectors = encoder.encode(questions, "query")
     known = dict(zip(questions, vectors, strict=True))
-    figures: dict[str, float] = {}
     with Library.open(target) as library:
         hybrid = HybridSearch(library, Prepared(encoder.identity, known), settings)
-        times = _each(questions, lambda question: hybrid.search(question, wanted, settings.results))
-        figures["hybrid_p50"], figures["hybrid_p95"] = statistics.median(times), percentile(times, 0.95)
-        number = settings.candidates
+        for question in questions:  # served memory, before anything else is opened
+            hybrid.search(question, wanted, settings.results)
+        memory = peak_memory()
         table = lancedb.connect(library.path).open_table("passages")
-        lexical = library.lexical
-        queries = {
-            question: lexical.query(question, wanted, settings.title_boost, settings.query_terms)
-            for question in questions
-        }
-        index = lexical._index
+        lexical, number = library.lexical, settings.candidates
+        queries = {q: lexical.query(q, wanted, settings.title_boost, settings.query_terms) for q in questions}
 
-        def raw_dense(question: str) -> object:
+        def dense(question: str) -> object:
             found = table.search(known[question], vector_column_name="vector").distance_type("dot")
             return library.dense.tuned(found.select(["id", "document", "_distance"]).limit(number)).to_arrow()
 
-        def raw_lexical(question: str) -> object:
-            searcher = index.searcher()
+        def words(question: str) -> object:
+            searcher = lexical._index.searcher()
             hits = searcher.search(queries[question], limit=number, count=False).hits
             return [searcher.doc(address) for _, address in hits]
 
-        def raw(question: str) -> object:
-            return raw_dense(question), raw_lexical(question)
-
-        assert isinstance(index, tantivy.Index)
-        figures["raw_p50"] = statistics.median(_each(questions, raw))
-        figures["dense_p50"] = statistics.median(_each(questions, raw_dense))
-        figures["lexical_p50"] = statistics.median(_each(questions, raw_lexical))
-        figures["recall"] = statistics.mean(_recall(table, library, known[question]) for question in questions)
-    from tests.benchmarks.common import peak_memory
-
-    figures["memory"] = peak_memory()
-    return figures
+        calls: dict[str, Callable[[str], object]] = {
+            "hybrid": lambda question: hybrid.search(question, wanted, settings.results),
+            "raw": lambda question: (dense(question), words(question)),
+            "dense": dense,
+            "lexical": words,
+        }
+        times = _in_turn(questions, calls)
+        recall = statistics.mean(_recall(table, library, known[question]) for question in questions)
+    figures = {f"{name}_p50": statistics.median(each) for name, each in times.items()}
+    return figures | {"hybrid_p95": percentile(times["hybrid"], 0.95), "recall": recall, "memory": float(memory)}
 
 
 def _recall(table: object, library: Library, vector: Vectors) -> float:
@@ -168,18 +160,19 @@ def _recall(table: object, library: Library, vector: Vectors) -> float:
     return len(true & found) / len(true)
 
 
-def _each(questions: list[str], call: object) -> list[float]:
-    """Milliseconds of a call per question, median of five rounds each, after one to warm up."""
-    assert callable(call)
-    rounds: list[list[float]] = []
+def _in_turn(questions: list[str], calls: dict[str, Callable[[str], object]]) -> dict[str, list[float]]:
+    """Milliseconds of each call per question: median of five rounds in which the calls take turns, after one to warm up."""
+    rounds: dict[str, list[list[float]]] = {name: [] for name in calls}
     for _ in range(6):
-        times = []
+        times: dict[str, list[float]] = {name: [] for name in calls}
         for question in questions:
-            began = time.perf_counter()
-            call(question)
-            times.append((time.perf_counter() - began) * 1000)
-        rounds.append(times)
-    return [statistics.median(each) for each in zip(*rounds[1:], strict=True)]
+            for name, call in calls.items():
+                began = time.perf_counter()
+                call(question)
+                times[name].append((time.perf_counter() - began) * 1000)
+        for name in calls:
+            rounds[name].append(times[name])
+    return {name: [statistics.median(each) for each in zip(*taken[1:], strict=True)] for name, taken in rounds.items()}
 
 
 if __name__ == "__main__":

@@ -80,7 +80,8 @@ class Localmed:
     data: Path
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ran:
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        kept = io.BytesIO(), io.BytesIO()
+        out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in kept)
         before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
         code = -1
         try:
@@ -90,8 +91,7 @@ class Localmed:
             code = end.code if isinstance(end.code, int) else -1
         finally:
             sys.stdin = before
-        written = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
-        return Ran(code, *written)
+        return Ran(code, *(each.getvalue().decode() for each in kept))
 
     def ok(self, *arguments: str, stdin: str = "") -> Ran:
         ran = self(*arguments, stdin=stdin)

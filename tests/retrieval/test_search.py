@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,12 +9,11 @@ from hypothesis import strategies as st
 from localmed.config import LibrarySettings, SearchSettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, digest
 from localmed.errors import WrongEncoder
-from localmed.library.library import Library, build
 from localmed.library.lexical import LexicalIndex
-from localmed.ports import EncoderIdentity
+from localmed.library.library import Library, build
 from localmed.retrieval.relevance import Question, relevance, weigh
 from localmed.retrieval.search import HybridSearch
-from tests.retrieval.embedder import WordEmbedder
+from tests.fakes import HashedWords
 from tests.values import hit, passage
 
 TEXTS = [
@@ -34,12 +32,12 @@ def _document(found: Passage) -> Document:
 
 
 @pytest.fixture(scope="module")
-def encoder() -> WordEmbedder:
-    return WordEmbedder()
+def encoder() -> HashedWords:
+    return HashedWords()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory, encoder: WordEmbedder) -> Iterator[Library]:
+def library(tmp_path_factory: pytest.TempPathFactory, encoder: HashedWords) -> Iterator[Library]:
     data = tmp_path_factory.mktemp("data")
     (data / "files").mkdir()
     passages = [passage(text, title, language=language) for title, text, language in TEXTS]
@@ -54,7 +52,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, encoder: WordEmbedder) -> 
 
 
 @pytest.fixture
-def search(library: Library, encoder: WordEmbedder) -> HybridSearch:
+def search(library: Library, encoder: HashedWords) -> HybridSearch:
     encoder.encoded.clear()
     return HybridSearch(library, encoder, SearchSettings())
 
@@ -71,7 +69,7 @@ def test_english_is_searched_both_ways(search: HybridSearch) -> None:
     assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
 
 
-def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder: WordEmbedder) -> None:
+def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder: HashedWords) -> None:
     found = search.search("探视时间", EVERYTHING, 3)
     assert not found.dense
     assert found.language == "zh"
@@ -81,7 +79,7 @@ def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder:
 
 
 @pytest.mark.parametrize("question", ["", "  ", "?!", "，。", "the of and"])
-def test_without_words_nothing_is_found(search: HybridSearch, encoder: WordEmbedder, question: str) -> None:
+def test_without_words_nothing_is_found(search: HybridSearch, encoder: HashedWords, question: str) -> None:
     found = search.search(question, EVERYTHING, 3)
     if question != "the of and":
         assert found.hits == ()
@@ -95,7 +93,7 @@ def test_the_limit_and_the_filter_hold(search: HybridSearch) -> None:
     assert search.search("paracetamol", SearchFilter(collections=("other",)), 5).hits == ()
 
 
-def test_only_the_beginning_of_a_long_question_counts(search: HybridSearch, encoder: WordEmbedder) -> None:
+def test_only_the_beginning_of_a_long_question_counts(search: HybridSearch, encoder: HashedWords) -> None:
     search.search("asthma " * 3000, EVERYTHING, 1)
     assert max(map(len, encoder.encoded)) <= SearchSettings().query_characters
 
@@ -106,13 +104,8 @@ def test_the_same_every_time(search: HybridSearch) -> None:
 
 
 def test_another_encoder_is_refused(library: Library) -> None:
-    class Other(WordEmbedder):
-        @property
-        def identity(self) -> EncoderIdentity:
-            return EncoderIdentity("words", "2", 64, ("en",))
-
     with pytest.raises(WrongEncoder):
-        HybridSearch(library, Other(), SearchSettings())
+        HybridSearch(library, HashedWords("2"), SearchSettings())
 
 
 # --- relevance -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+"""For every test: no network, and small fixtures. Sockets are refused by an audit hook, which no code can take back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import LibrarySettings, Settings
+from tests.fakes import HashedWords
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_EVENTS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg")
+_LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _EVENTS:
+        address = arguments[1]
+        if isinstance(address, tuple) and address[0] not in _LOOPBACK:
+            raise RuntimeError(f"a test tried to reach {address[0]!r}")
+    elif event in _LOOKUPS and arguments[0] not in (*_LOOPBACK, None):
+        raise RuntimeError(f"a test tried to look up {arguments[0]!r}")
+
+
+sys.addaudithook(_refuse)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings with a data folder of the test's own."""
+    return Settings(tmp_path / "data", library=LibrarySettings(writer_memory_bytes=15_000_000))
+
+
+@pytest.fixture
+def encoder() -> HashedWords:
+    """An encoder that needs no model."""
+    return HashedWords()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """An empty folder to import from."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,112 @@
+"""Real implementations of the ports, small enough for any test; and corpora and imports in one line each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.config import Settings
+from localmed.domain import Collection, Document, SearchFilter
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.pipeline import Importer, Report
+from localmed.language import words
+from localmed.library import generations
+from localmed.library.library import Library
+from localmed.ports import EncoderIdentity
+
+DIMENSIONS = 32
+
+
+class HashedWords:
+    """An ``Embedder``: each word adds one to the dimension its hash names; length one. Remembers what it encoded."""
+
+    def __init__(self, version: str = "1") -> None:
+        self.identity = EncoderIdentity("hashed-words", version, DIMENSIONS, ("en",))
+        self.encoded: list[str] = []
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> npt.NDArray[np.float32]:
+        self.encoded.extend(texts)
+        vectors = np.full((len(texts), DIMENSIONS), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text):
+                vectors[row, hashlib.sha256(word.encode()).digest()[0] % DIMENSIONS] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
+
+
+def described(name: str = "ward", **facts: Any) -> Manifest:
+    """A manifest of the collection ``name``; ``facts`` are further fields of ``Manifest``."""
+    return Manifest(Collection(name, name.title()), **facts)
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> Path:
+    """Write ``texts`` (path within the folder -> text) and return the folder."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return folder
+
+
+def jsonl(*records: Mapping[str, Any] | str) -> str:
+    """Records as JSON lines; a string is taken as the line it is."""
+    return "".join((each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) + "\n" for each in records)
+
+
+def import_into(
+    settings: Settings,
+    *paths: Path,
+    manifest: Manifest | None = None,
+    encoder: HashedWords | None = None,
+    retry: bool = False,
+) -> Report:
+    """Import ``paths`` into the collection of ``manifest`` ("ward")."""
+    return Importer(settings, manifest or described(), encoder or HashedWords()).run(list(paths), retry)
+
+
+def documents(settings: Settings, collection: str = "") -> dict[str, Document]:
+    """What the served catalogue holds, by the name of the file and the record in it."""
+    with Library.open(settings.data) as library:
+        return {each.key.rpartition("/")[2]: each for each in library.catalogue.documents(collection)}
+
+
+def answers(settings: Settings, question: str, wanted: SearchFilter = SearchFilter(), limit: int = 10) -> set[str]:
+    """The titles of the documents that both indexes together find for ``question``."""
+    with Library.open(settings.data) as library:
+        return titles(library, question, wanted, limit)
+
+
+def titles(library: Library, question: str, wanted: SearchFilter = SearchFilter(), limit: int = 10) -> set[str]:
+    """The titles that an open library finds by words, which must be those of documents that it may find by meaning."""
+    vector = HashedWords().encode([question], "query")[0]
+    found = library.search_lexical(question, limit, wanted, 3.0, 64)
+    near = library.search_dense(vector, 1000, wanted)
+    assert {each[1] for each in found} <= {each[1] for each in near}
+    return {each.title for each in library.passages([each[0] for each in found]).values()}
+
+
+def verify(data: Path) -> None:
+    """The served generation is whole: every hash, and both indexes and the catalogue hold the same documents."""
+    with Library.open(data) as library:
+        assert generations.check(library.path, whole=True) == []
+        catalogued = library.catalogue.passages_by_document()
+        lexical: dict[str, int] = {}
+        for passage in library.lexical.each():
+            lexical[passage.document_id] = lexical.get(passage.document_id, 0) + 1
+        assert lexical == catalogued
+        assert library.dense.documents() == catalogued
+        assert library.manifest.passages == sum(catalogued.values())
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of every file under ``folder`` but lock files."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".lock"
+    }
