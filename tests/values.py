@@ -53,5 +53,7 @@ def quotation(source: Evidence, start: int, end: int) -> Statement:
     text = source.passage.text[start:end]
     found = source.passage
     boxes = found.boxes(start, end)
-    citation = Citation(source.marker, found.id, found.document_id, start, end, text, boxes[0].page, boxes)
+    citation = Citation(
+        source.marker, found.id, found.document_id, start, end, text, boxes[0].page if boxes else 0, boxes
+    )
     return Statement(text, (citation,), Origin.EXTRACTIVE)

@@ -27,6 +27,7 @@ from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, sa
 SEED = 3
 QUESTIONS = 1000
 THRESHOLD = 0.5
+MISSING = {"MedQuAD": "a subject", "PubMedQA": "an abstract"}
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,9 @@ def run(place: Place) -> list[Row]:
         scores = 1 / (1 + np.exp(-np.c_[each.features[1::2], np.ones(len(each.features[1::2]))] @ force))
         present = each.present[1::2]
         answered, wrongly = np.mean(scores[present] >= THRESHOLD), np.mean(scores[~present] >= THRESHOLD)
-        measured = f"answers {answered:.0%} of questions with an answer, {wrongly:.0%} of those without; AUC {area_under_curve(scores, present):.3f}"
-        how = f"{len(present)} questions not fitted on, {int((~present).sum())} of them without their {'subject' if each.name == 'MedQuAD' else 'abstract'} in the library; fit: {fitted.round(2).tolist()}"
+        area = area_under_curve(scores, present)
+        measured = f"answers {answered:.0%} of questions with an answer, {wrongly:.0%} of those without; AUC {area:.3f}"
+        lacking = f"{int((~present).sum())} of them about {MISSING[each.name]} that the library lacks"
+        how = f"{len(present)} questions not fitted on, {lacking}; fitted constants {fitted.round(2).tolist()}"
         rows.append(Row(f"relevance judge at threshold {THRESHOLD}, {each.name}", "", measured, "-", how))
     return rows

@@ -34,7 +34,7 @@ def run(place: Place) -> list[Row]:
             rows.append(_row(name, asked))
         foreign = _foreign(place)
         answered = sum(bool(app.ask(question, SearchFilter()).statements) for question in foreign)
-        how = f"{len(foreign)} questions of six CMMLU subjects over the starter corpus; the threshold (0.5) was set on these"
+        how = f"{len(foreign)} questions of six CMMLU subjects over the starter corpus; the threshold was set on these"
         rows.append(
             Row(
                 "Chinese questions of other subjects that were answered", "", f"{answered / len(foreign):.1%}", "-", how
@@ -54,14 +54,12 @@ def _row(name: str, asked: list[tuple[dict[str, str], Answer]]) -> Row:
         _bare(each["evidence"]) in _bare(" ".join(s.text for s in answer.statements)) for each, answer in answered
     )
     wrong = sum(bool(answer.statements) for _, answer in no)
-    measured = f"{len(answered)} of {len(yes)} answered, {right} citing the right document, {held} with the very words; {wrong} of {len(no)} unanswerable answered"
-    return Row(
-        f"starter corpus, {name} questions",
-        "",
-        measured,
-        "-",
-        "the corpus's own questions; sentence scoring was developed on them",
+    measured = (
+        f"{len(answered)} of {len(yes)} answered, {right} citing the right document, {held} with the very words; "
+        f"{wrong} of {len(no)} unanswerable answered"
     )
+    how = "the corpus's own questions; sentence scoring was developed on them"
+    return Row(f"starter corpus, {name} questions", "", measured, "-", how)
 
 
 def _bare(text: str) -> str:

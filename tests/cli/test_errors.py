@@ -184,6 +184,7 @@ def test_any_question_can_be_printed(localmed: Localmed, question: str) -> None:
     assert localmed.ok("search", "--", question).out
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text(localmed: Localmed) -> None:
     done = localmed.process("search", "--json", "--", b"paracetamol \xff\xfe dose")
     assert done.returncode == 0, done.stderr
