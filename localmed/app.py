@@ -22,6 +22,7 @@ from localmed.ingest import draw
 from localmed.ingest import manifest as manifests
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
+from localmed.language import clean
 from localmed.library import generations, originals
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
@@ -84,7 +85,7 @@ class App:
     def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
         self._known(wanted)
-        return self._hybrid().search(question, wanted, limit)
+        return self._hybrid().search(clean(question), wanted, limit)
 
     def ask(self, question: str, wanted: SearchFilter, watch: Callable[[TraceStep], None] | None = None) -> Answer:
         """Answer ``question``; the audit log notes that it was asked, not what."""
@@ -92,7 +93,7 @@ class App:
         performer = Extractive(self.library.lexical, self.encoder, self.settings.ask)
         driver = Driver(self._hybrid(), performer, self.mint, watch or _unwatched)
         searched = wanted.collections or tuple(each.name for each in self.library.catalogue.collections())
-        answer = driver.run(ask(question, wanted, self.settings.ask.passages, searched, self.provenance()))
+        answer = driver.run(ask(clean(question), wanted, self.settings.ask.passages, searched, self.provenance()))
         self.note("ask", f"{len(answer.statements)} statements", answer.status.value, answer)
         return answer
 

@@ -32,6 +32,10 @@ _CHINESE_FILLER = frozenset(
         """,
     )
 )
+_CHINESE_PARTICLES = frozenset(
+    "的了在是于与和或及对为有中前后应可能会被把从到吗呢吧啊几多大小个时将要需我你他她它这那每"
+)
+
 _ENGLISH_FILLER = frozenset(
     re.findall(
         r"\w+",
@@ -126,7 +130,19 @@ def question_words(question: str) -> list[str]:
 
 
 def _chinese_words(text: str) -> list[str]:
-    """The words of two characters and more that are not filler; single characters are particles and units."""
+    """The words of ``text`` that are not filler.
+
+    Single characters are particles and units, unless several stand together: then they are mostly a name that the
+    dictionary cuts up (metformin comes as 二甲 | 双 | 胍), and are taken as one word.
+    """
     import rjieba  # lazily: its dictionary takes 0.25 s
 
-    return [word for word in rjieba.cut(text) if len(word) > 1 and word not in _CHINESE_FILLER]
+    found: list[str] = []
+    singles = ""
+    for word in [*rjieba.cut(text), ""]:
+        if len(word) == 1 and word not in _CHINESE_PARTICLES:
+            singles += word
+            continue
+        found += [each for each in (singles, word) if len(each) > 1 and each not in _CHINESE_FILLER]
+        singles = ""
+    return found

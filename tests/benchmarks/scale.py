@@ -101,7 +101,7 @@ def run(place: Place, source: Path, questions: list[str]) -> list[Row]:
     figures = json.loads(done.stdout)
     ratio = figures["hybrid_p50"] / figures["raw_p50"]
     how = (
-        f"{ROWS:,} passages, {QUERIES} questions, encoder excluded; raw = the same queries, limits and columns straight "
+        f"{ROWS:,} passages, {QUERIES} questions, no encoder; raw = the same queries, limits and columns straight "
         f"to the libraries; recall@10 {figures['recall']:.3f}; index built in {seconds:.0f} s"
     )
     return [
