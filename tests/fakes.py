@@ -21,6 +21,7 @@ from localmed.library.library import Library
 from localmed.ports import EncoderIdentity
 
 DIMENSIONS = 32
+ANY = SearchFilter()
 
 
 class HashedWords:
@@ -36,7 +37,8 @@ class HashedWords:
         for row, text in enumerate(texts):
             for word in words(text):
                 vectors[row, hashlib.sha256(word.encode()).digest()[0] % DIMENSIONS] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(unit, np.float32)
 
 
 def described(name: str = "ward", **facts: Any) -> Manifest:
@@ -75,13 +77,13 @@ def documents(settings: Settings, collection: str = "") -> dict[str, Document]:
         return {each.key.rpartition("/")[2]: each for each in library.catalogue.documents(collection)}
 
 
-def answers(settings: Settings, question: str, wanted: SearchFilter = SearchFilter(), limit: int = 10) -> set[str]:
+def answers(settings: Settings, question: str, wanted: SearchFilter = ANY, limit: int = 10) -> set[str]:
     """The titles of the documents that both indexes together find for ``question``."""
     with Library.open(settings.data) as library:
         return titles(library, question, wanted, limit)
 
 
-def titles(library: Library, question: str, wanted: SearchFilter = SearchFilter(), limit: int = 10) -> set[str]:
+def titles(library: Library, question: str, wanted: SearchFilter = ANY, limit: int = 10) -> set[str]:
     """The titles that an open library finds by words, which must be those of documents that it may find by meaning."""
     vector = HashedWords().encode([question], "query")[0]
     found = library.search_lexical(question, limit, wanted, 3.0, 64)

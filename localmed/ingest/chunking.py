@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localmed.config import ChunkSettings
 from localmed.domain import Document, Passage, Span, digest
@@ -60,17 +60,19 @@ def passages(record: Record, document: Document, settings: ChunkSettings) -> Ite
 def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
     """The lines joined (see ``parsed.Block``) and the span of each placed line in the result."""
     text = ""
-    spans = []
+    spans: list[Span] = []
     for line in lines:
         added = " ".join(line.text.split())
         if not added:
             continue
         text = _joined(text, added)
         start = len(text)
+        if spans and spans[-1].end > start:  # its hyphen was undone
+            spans[-1] = replace(spans[-1], end=start)
         text += added
         if line.box is not None:
             spans.append(Span(start, len(text), line.box))
-    return text, tuple(Span(each.start, min(each.end, len(text)), each.box) for each in spans)
+    return text, tuple(spans)
 
 
 def _joined(text: str, added: str) -> str:
@@ -97,10 +99,10 @@ def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragrap
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """``start:end`` in parts of at most ``limit`` characters."""
+    """``start:end`` in parts of at most ``limit`` characters, without blanks around them."""
     while end - start > limit:
-        stop = break_point(text, start, start + limit)
-        yield start, stop
+        stop = break_point(text, start, start + max(limit, 1))
+        yield start, start + len(text[start:stop].rstrip())
         start = stop
         while start < end and text[start].isspace():
             start += 1

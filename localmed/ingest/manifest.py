@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from localmed.ingest.parsed import FieldMapping
 KEYS = frozenset(
     {"name", "title", "language", "source", "licence", "priority", "reader", "fields", "options", "documents"}
 )
+_NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it becomes a file name
 FACTS = frozenset({"title", "edition", "language", "status", "replaced_by"})
 
 
@@ -77,10 +79,24 @@ def _check(path: Path, values: dict[str, Any]) -> None:
             raise BadSettings(f"manifest {path}: {name} must be text", "Put it in quotes")
     if not values.get("name"):
         raise BadSettings(f"manifest {path} has no name", 'Add: name = "..."')
-    if not isinstance(values.get("priority", 0), int):
+    if not _NAME.fullmatch(values["name"]):
+        raise BadSettings(f"manifest {path}: name is not a collection name", "Use up to 64 letters, digits, - and _")
+    if type(values.get("priority", 0)) is not int:
         raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower is searched first")
-    for file, facts in values.get("documents", {}).items():
-        if set(facts) - FACTS or not all(isinstance(value, str) for value in facts.values()):
+    for name in ("fields", "options", "documents"):
+        if not isinstance(values.get(name, {}), dict):
+            raise BadSettings(f"manifest {path}: {name} must be a table", f"Begin it with [{name}]")
+    for name, value in values.get("fields", {}).items():
+        names = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, str) for each in names):
+            raise BadSettings(f"manifest {path}: fields.{name} must be text or a list of texts", "Put it in quotes")
+    _check_documents(path, values.get("documents", {}))
+
+
+def _check_documents(path: Path, documents: dict[str, Any]) -> None:
+    for file, facts in documents.items():
+        known = isinstance(facts, dict) and not set(facts) - FACTS
+        if not known or not all(isinstance(value, str) for value in facts.values()):
             raise BadSettings(
                 f"manifest {path}: documents.{file!r} may hold {', '.join(sorted(FACTS))}, as text", "Correct it"
             )

@@ -113,6 +113,12 @@ class Catalogue:
         found = (ImportedFile(*row) for row in rows)
         return {each.path: each for each in found if root is None or each.root == root}
 
+    def file(self, collection: str, path: str) -> ImportedFile | None:
+        """The row of one file, if it was imported."""
+        query = "SELECT collection, path, sha256, recipe, root FROM files WHERE collection = ? AND path = ?"
+        row = self._database.execute(query, (collection, path)).fetchone()
+        return ImportedFile(*row) if row else None
+
     def put_file(self, file: ImportedFile) -> None:
         """Add or replace a file's row."""
         values = (file.collection, file.path, file.sha256, file.recipe, file.root)
@@ -167,7 +173,7 @@ class Catalogue:
 
     def put_document(self, document: Document) -> None:
         """Add or replace a document; a mark on it overrides the status it comes with."""
-        marked = self._marked(document)
+        marked = self.marked(document)
         more = {name: getattr(marked, name) for name in _DOCUMENT_FIELDS if name not in COLUMNS}
         row = [getattr(marked, name) for name in COLUMNS]
         self._database.execute(
@@ -178,6 +184,12 @@ class Catalogue:
     def remove_documents(self, ids: Iterable[str]) -> None:
         """Remove documents' rows."""
         self._database.executemany("DELETE FROM documents WHERE id = ?", [(each,) for each in ids])
+
+    def rename(self, old: str, new: str) -> None:
+        """What was decided about the document ``old``, and what it replaces, holds for ``new`` (its file was moved)."""
+        self._database.execute("UPDATE OR REPLACE marks SET document = ? WHERE document = ?", (new, old))
+        self._database.execute("UPDATE marks SET replaced_by = ? WHERE replaced_by = ?", (new, old))
+        self._database.execute("UPDATE documents SET replaced_by = ? WHERE replaced_by = ?", (new, old))
 
     def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:
         """Record a librarian's decision about a document and put it into effect."""
@@ -195,7 +207,8 @@ class Catalogue:
         """How many passages each document should have."""
         return dict(self._database.execute("SELECT id, passages FROM documents WHERE passages > 0"))
 
-    def _marked(self, document: Document) -> Document:
+    def marked(self, document: Document) -> Document:
+        """``document`` with the librarian's decision about it, as it would be stored."""
         row = self._database.execute(
             "SELECT status, replaced_by FROM marks WHERE document = ?", (document.id,)
         ).fetchone()

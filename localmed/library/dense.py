@@ -10,6 +10,7 @@ Vectors have length one, so the dot product is the cosine similarity. Similariti
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -112,6 +113,12 @@ class DenseIndex:
         if not indexed and rows > index_above:
             self._build_index()
         elif self._gathered(rows, indexed):
+            self.compact()
+
+    def compact(self) -> None:
+        """Rewrite the table without what was deleted, extend its index and drop its older versions."""
+        with warnings.catch_warnings():  # that others may use an older version: nobody else sees the clone
+            warnings.simplefilter("ignore", UserWarning)
             self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
     def _gathered(self, rows: int, indexed: Sequence[str]) -> bool:

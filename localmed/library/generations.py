@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,7 +70,10 @@ class Manifest:
             raise ValueError("the digest does not match")
         values = dict(outer["manifest"])
         values["files"] = {name: FileEntry(**entry) for name, entry in values["files"].items()}
-        return cls(**values)
+        manifest = cls(**values)
+        if manifest.to_json() != text:
+            raise ValueError("it is not as it was written")
+        return manifest
 
 
 def folder(data: Path) -> Path:
@@ -169,7 +173,7 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
                 continue
             raise Damaged(f"generation {generation.name} is incomplete", REPAIR) from None
         fcntl.flock(stream, fcntl.LOCK_SH)
-        if generation.exists():
+        if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
             return generation, stream
         stream.close()
     raise Busy("the library is being replaced again and again", "Try again")
@@ -183,8 +187,7 @@ def start_build(data: Path) -> tuple[Path, int]:
 
     The caller holds the writer lock. What an interrupted build left behind is removed.
     """
-    building = folder(data) / "building"
-    shutil.rmtree(building, ignore_errors=True)
+    building = abandon_build(data)
     building.mkdir(parents=True, mode=0o700)
     try:
         parent = current(data)
@@ -197,15 +200,27 @@ def start_build(data: Path) -> tuple[Path, int]:
     return building, int(parent.name)
 
 
+def abandon_build(data: Path) -> Path:
+    """Remove ``generations/building`` and return its path; the caller holds the writer lock."""
+    building = folder(data) / "building"
+    shutil.rmtree(building, ignore_errors=True)
+    return building
+
+
 def clone(source: Path, target: Path) -> None:
-    """Hard links of everything in the manifest of ``source``, copies of its SQLite files."""
-    for name in read_manifest(source).files:
+    """Hard links of everything in the manifest of ``source``, copies of its SQLite files.
+
+    The copies are checked: hashed again for the next manifest, a flipped bit would pass for what was meant.
+    """
+    for name, entry in read_manifest(source).files.items():
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)
-        if destination.suffix in COPIED:
-            shutil.copyfile(source / name, destination)
-        else:
+        if destination.suffix not in COPIED:
             os.link(source / name, destination)
+            continue
+        shutil.copyfile(source / name, destination)
+        if sha256_of(destination) != entry.sha256:
+            raise Damaged(f"generation {source.name} cannot be built upon: {name} has changed", REPAIR)
 
 
 def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:
@@ -235,42 +250,55 @@ def switch(data: Path, number: int) -> None:
 
 
 def rollback(data: Path, number: int | None) -> int:
-    """Serve generation ``number``, or the newest before the current; refuse one whose files are damaged."""
-    served = int(current(data).name)
-    earlier = [each for each in numbers(data) if each < served]
-    if number is None and not earlier:
-        raise UnknownName(f"there is no generation before {served}", "Nothing to go back to")
-    chosen = earlier[-1] if number is None else number
-    problems = check(path_of(data, chosen), whole=True)
+    """Serve generation ``number``, or the one that the current was built from; refuse one whose files are damaged."""
+    chosen = _before(data) if number is None else number
+    path = path_of(data, chosen)
+    problems = check(path, whole=True)
     if problems:
         raise Damaged(f"generation {chosen} is damaged: {problems[0]}", "Choose another: localmed generations list")
+    (path / LEASE).touch()  # a prune that was killed may have begun with it
     switch(data, chosen)
     return chosen
 
 
+def _before(data: Path) -> int:
+    """The parent of the current generation, else the newest before it.
+
+    After a rollback and an import the newest before it would be the one that was rolled back from.
+    """
+    served = current(data)
+    with suppress(Damaged):
+        parent = read_manifest(served).parent
+        if parent in numbers(data):
+            return parent
+    earlier = [each for each in numbers(data) if each < int(served.name)]
+    if not earlier:
+        raise UnknownName(f"there is no generation before {int(served.name)}", "Nothing to go back to")
+    return earlier[-1]
+
+
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all but the newest ``keep`` generations; never the one served, never one that a reader has leased."""
-    served = current(data).name
-    removed = []
-    for number in numbers(data)[:-keep]:
-        path = path_of(data, number)
-        if path.name == served or _leased(path):
-            continue
-        (path / LEASE).unlink(missing_ok=True)  # first, so that nobody takes a lease on what is going
-        shutil.rmtree(path, ignore_errors=True)
-        removed.append(number)
-    return removed
+    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one."""
+    served = current(data)
+    kept = {int(served.name), read_manifest(served).parent if keep > 1 else 0, *numbers(data)[-keep:]}
+    return [number for number in numbers(data) if number not in kept and _remove(path_of(data, number))]
 
 
-def _leased(generation: Path) -> bool:
+def _remove(generation: Path) -> bool:
+    """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one."""
     try:
-        with (generation / LEASE).open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        stream = (generation / LEASE).open("rb")
+    except FileNotFoundError:  # a removal that was interrupted
+        shutil.rmtree(generation, ignore_errors=True)
         return True
-    except OSError:
-        return False
-    return False
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        (generation / LEASE).unlink()
+        shutil.rmtree(generation, ignore_errors=True)
+    return True
 
 
 def _files(root: Path) -> list[Path]:
@@ -279,15 +307,21 @@ def _files(root: Path) -> list[Path]:
 
 
 def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
-    """Hashes of all files; a file that is the parent's own (same inode) keeps the hash recorded there."""
+    """Hashes of all files; a file that is the parent's own (same inode) keeps the hash recorded there.
+
+    What the engines have rewritten they have read from the parent's files, unchecked: those are checked here.
+    """
     known = read_manifest(parent).files if parent else {}
-    entries = {}
+    entries: dict[str, FileEntry] = {}
     for path in _files(building):
         name = str(path.relative_to(building))
         entry = known.get(name)
         if entry is None or parent is None or not path.samefile(parent / name):
             entry = FileEntry(path.stat().st_size, sha256_of(path))
         entries[name] = entry
+    for name in known.keys() - entries.keys():
+        if parent and sha256_of(parent / name) != known[name].sha256:
+            raise Damaged(f"generation {parent.name} cannot be built upon: {name} has changed", REPAIR)
     return entries
 
 

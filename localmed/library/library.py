@@ -9,10 +9,9 @@ many of the best are left out the search is repeated for more, so that a filter 
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,11 +19,12 @@ import numpy as np
 
 from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, Status
-from localmed.errors import Damaged, UnknownName, WrongEncoder
+from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals
 from localmed.library.catalogue import Catalogue, totals
 from localmed.library.dense import DenseIndex
 from localmed.library.lexical import LexicalIndex
+from localmed.library.space import told_if_full
 from localmed.library.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
@@ -55,11 +55,14 @@ class Library:
     def open(cls, data: Path) -> Library:
         """Open the generation being served; raise ``NoLibrary`` or ``Damaged``."""
         generation, lease = generations.lease_current(data)
-        problems = generations.check(generation, whole=False)
-        if problems:
+        try:
+            problems = generations.check(generation, whole=False)
+            if problems:
+                raise Damaged(f"generation {generation.name} is damaged: {problems[0]}", generations.REPAIR)
+            return cls(data, generation, lease)
+        except BaseException:
             lease.close()
-            raise Damaged(f"generation {generation.name} is damaged: {problems[0]}", generations.REPAIR)
-        return cls(data, generation, lease)
+            raise
 
     def __enter__(self) -> Library:
         """The library itself."""
@@ -132,6 +135,8 @@ class Library:
     def _allowed(self, search: Callable[[int], Found], limit: int, wanted: SearchFilter) -> Found:
         """Run ``search`` for more and more until ``limit`` allowed passages are found or there are no more."""
         self._look_up()
+        if limit < 1:
+            return []
         asked = limit
         while True:
             found = search(asked)
@@ -147,14 +152,9 @@ class Builder:
     def __init__(self, data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> None:
         """Clone the current generation; the caller holds the writer lock (see ``build``)."""
         self._data, self._encoder, self._settings = data, encoder, settings
+        _require(data, encoder)
+        originals.sweep(data)
         self.path, self.parent = generations.start_build(data)
-        if self.parent:
-            built_with = generations.read_manifest(generations.path_of(data, self.parent)).encoder
-            if built_with != encoder.slug:
-                raise WrongEncoder(
-                    f"this library was built with {built_with}, not {encoder.slug}",
-                    "Import with the profile it was built with, or into another data folder",
-                )
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
         self._lexical = LexicalIndex(self.path / LEXICAL)
@@ -172,9 +172,9 @@ class Builder:
             self._dense = DenseIndex(self.path, self._encoder.dimensions)
         return self._dense
 
-    def keep(self, source: Path) -> str:
-        """Keep a file's original; return its sha256."""
-        sha256 = originals.keep(self._data, source)
+    def keep(self, source: Path, most: int) -> str:
+        """Keep a file's original, of at most that many bytes; return its sha256."""
+        sha256 = originals.keep(self._data, source, most)
         self._originals.add(sha256)
         return sha256
 
@@ -246,7 +246,7 @@ class Builder:
             self.catalogue.close()
         with suppress(ValueError, RuntimeError):  # it has finished
             self._writer.abandon()
-        shutil.rmtree(self.path, ignore_errors=True)
+        generations.abandon_build(self._data)
 
     def _compare(self, passages: int) -> None:
         """The two indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
@@ -258,15 +258,27 @@ class Builder:
             )
 
 
+def _require(data: Path, encoder: EncoderIdentity) -> None:
+    """Raise ``WrongEncoder`` if what is served was built with another encoder."""
+    with suppress(NoLibrary):
+        built_with = generations.read_manifest(generations.current(data)).encoder
+        if built_with != encoder.slug:
+            raise WrongEncoder(
+                f"this library was built with {built_with}, not {encoder.slug}",
+                "Import with the profile it was built with, or into another data folder",
+            )
+
+
 @contextmanager
 def build(data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> Iterator[Builder]:
     """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C."""
-    lock = generations.lock_writer(data)
-    try:
-        builder = Builder(data, encoder, settings)
+    with told_if_full(data), closing(generations.lock_writer(data)):
+        try:
+            builder = Builder(data, encoder, settings)
+        except BaseException:
+            generations.abandon_build(data)
+            raise
         try:
             yield builder
         finally:
             builder.discard()
-    finally:
-        lock.close()

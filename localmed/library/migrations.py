@@ -6,10 +6,13 @@ A migration is never edited once released: a new one is added, and tested from a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from localmed.errors import Damaged
+from localmed.errors import Busy, Damaged, LibraryError, LocalmedError
+
+BUSY_SECONDS = 10.0  # to wait for another process's transaction; ours take milliseconds
 
 LIBRARY: tuple[str, ...] = (
     """
@@ -62,25 +65,81 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str
 
     Raise ``Damaged`` if the file was written by a newer localmed: an older program must not guess.
     """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     if version > len(migrations):
         raise Damaged(f"{name} was written by a newer localmed (schema {version})", "Update localmed")
     for number, script in enumerate(migrations[version:], version + 1):
-        connection.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
+        connection.execute(
+            "BEGIN IMMEDIATE"
+        )  # another process may be doing the same: one applies it, one finds it done
+        try:
+            if _version(connection) < number:
+                for statement in _statements(script):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of ``script`` one by one: ``executescript`` would end the transaction they belong to."""
+    statement = ""
+    for part in script.split(";"):
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> sqlite3.Connection:
     """Open (and make) ``path`` at the newest schema. ``wal`` is for files that outlive generations and have readers."""
-    connection = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+    try:
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    except sqlite3.DatabaseError as error:
+        raise _told(path, error) from None
     try:
         if wal:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
         migrate(connection, migrations, path.name)
-    except sqlite3.DatabaseError as error:
+    except BaseException as error:
         connection.close()
-        raise Damaged(f"{path} cannot be read ({error})", "Restore it from a backup") from None
-    except Damaged:
-        connection.close()
-        raise
+        if not isinstance(error, sqlite3.DatabaseError):
+            raise
+        raise _told(path, error) from None
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite does not wait for the lock that this needs while another process does the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def _busy(error: sqlite3.DatabaseError) -> bool:
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code(error: sqlite3.DatabaseError) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+
+
+def _told(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
+    if _busy(error):
+        return Busy(f"{path} is being written by another process", "Try again")
+    if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        return LibraryError(f"{path} cannot be written ({error})", "Check the disk's space and the folder's rights")
+    return Damaged(f"{path} cannot be read ({error})", "Restore it from a backup")

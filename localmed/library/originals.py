@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from localmed.errors import LibraryError
+from localmed.errors import InputError, LibraryError, LimitExceeded
 
 COPY_BYTES = 1 << 20
+PARTIAL = ".part"
 
 
 def path_of(data: Path, sha256: str) -> Path:
@@ -20,21 +21,29 @@ def path_of(data: Path, sha256: str) -> Path:
     return path
 
 
-def keep(data: Path, source: Path) -> str:
+def keep(data: Path, source: Path, most: int) -> str:
     """Copy ``source`` to its place and return its sha256: what is parsed later is this copy, whatever becomes of the
     source meanwhile. ``sync`` makes the copies durable before a generation that names them is published.
+
+    Raise ``InputError`` if the source cannot be read and ``LimitExceeded`` if it has more than ``most`` bytes.
     """
     folder = data / "files"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = folder / f"{os.getpid()}.part"
+    partial = folder / f"{os.getpid()}{PARTIAL}"
     try:
-        sha256 = _copy(source, partial)
+        sha256 = _copy(source, partial, most)
         target = folder / sha256
-        if not target.exists() or target.stat().st_size != partial.stat().st_size:
+        if not _holds(target, sha256):
             partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
     return sha256
+
+
+def sweep(data: Path) -> None:
+    """Remove half-made copies that a killed import left; the caller holds the writer lock."""
+    for partial in (data / "files").glob(f"*{PARTIAL}"):
+        partial.unlink(missing_ok=True)
 
 
 def sync(data: Path, hashes: Iterable[str]) -> None:
@@ -51,10 +60,36 @@ def sync(data: Path, hashes: Iterable[str]) -> None:
             os.close(handle)
 
 
-def _copy(source: Path, target: Path) -> str:
+def _holds(path: Path, sha256: str) -> bool:
+    """Whether ``path`` is the whole file: a power cut may have left it empty or short, and the copy at hand is good."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def _copy(source: Path, target: Path, most: int) -> str:
     hasher = hashlib.sha256()
-    with source.open("rb") as reading, target.open("wb") as writing:
-        while piece := reading.read(COPY_BYTES):
+    size = 0
+    with target.open("wb") as writing:
+        for piece in _pieces(source):
+            size += len(piece)
+            if size > most:
+                limit = f"{most} bytes (read.file_bytes)"
+                raise LimitExceeded(f"{source.name} is larger than {limit}", "Split the file or raise the bound")
             hasher.update(piece)
             writing.write(piece)
     return hasher.hexdigest()
+
+
+def _pieces(source: Path) -> Iterator[bytes]:
+    """The bytes of ``source``; its errors are the file's, those of writing are the library's."""
+    try:
+        with source.open("rb") as reading:
+            while piece := reading.read(COPY_BYTES):
+                yield piece
+    except OSError as error:
+        raise InputError(
+            f"{source.name} cannot be read ({type(error).__name__})", "Check the path and rights"
+        ) from None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from localmed.library.migrations import STATE, open_database
 
@@ -34,6 +35,14 @@ class State:
         """Open or make ``<data>/state.sqlite``."""
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._database = open_database(data / "state.sqlite", STATE, wal=True)
+
+    def __enter__(self) -> Self:
+        """The open file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
 
     def close(self) -> None:
         """Close the file."""

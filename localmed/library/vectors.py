@@ -8,12 +8,14 @@ float16: the similarity of two unit vectors changes by less than 0.001. One SQLi
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localmed.errors import Damaged
 from localmed.library.migrations import VECTORS, open_database
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ class VectorCache:
         """Open (or make) the file of ``encoder`` in ``folder``."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._encoder = encoder
-        self._database = open_database(folder / f"{encoder.identity.slug}.sqlite", VECTORS, wal=True)
+        self._bytes = encoder.identity.dimensions * np.dtype(np.float16).itemsize
+        self._database = _opened(folder / f"{encoder.identity.slug}.sqlite")
         self._database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost vectors, a kill may not
         self.encoded = 0  # texts encoded, not found
 
@@ -56,10 +59,20 @@ class VectorCache:
             part = keys[start : start + KEYS_A_QUERY]
             marks = ",".join("?" * len(part))
             rows = self._database.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", part)  # noqa: S608
-            found.update({key: np.frombuffer(vector, np.float16) for key, vector in rows})
+            found.update({key: np.frombuffer(vector, np.float16) for key, vector in rows if len(vector) == self._bytes})
         return found
 
     def _write(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         with self._database:  # one transaction
             self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The file at ``path``; one that cannot be read is begun anew, for all it holds can be encoded again."""
+    try:
+        return open_database(path, VECTORS, wal=True)
+    except Damaged:
+        for part in ("", "-wal", "-shm"):
+            path.with_name(path.name + part).unlink(missing_ok=True)
+        return open_database(path, VECTORS, wal=True)

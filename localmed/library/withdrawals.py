@@ -7,6 +7,8 @@ name brings it back. A line that cannot be read is an error, never skipped: it m
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 from collections.abc import Iterable
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from localmed.domain import Document
 from localmed.errors import Damaged
+from localmed.library.space import told_if_full
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,12 @@ class Withdrawals:
         entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
         line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(handle, line.encode())
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with told_if_full(self._path.parent):
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                _write(handle, line.encode())
+            finally:
+                os.close(handle)
         directory = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(directory)
@@ -88,14 +91,39 @@ class Withdrawals:
         return entry
 
     def _read(self) -> Iterable[Entry]:
-        for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
+        lines = self._path.read_bytes().split(b"\n")  # not splitlines: a title may hold U+2028
+        if lines.pop():
+            raise self._damaged(len(lines) + 1)
+        for number, line in enumerate(lines, 1):
             try:
-                yield Entry(**json.loads(line))
+                yield _entry(line)
             except (ValueError, TypeError):
-                raise Damaged(
-                    f"line {number} of {self._path} cannot be read",
-                    "Nothing is answered until it is repaired: restore the file from a backup",
-                ) from None
+                raise self._damaged(number) from None
+
+    def _damaged(self, line: int) -> Damaged:
+        remedy = "Nothing is answered until it is repaired: restore the file from a backup"
+        return Damaged(f"line {line} of {self._path} cannot be read", remedy)
+
+
+def _entry(line: bytes) -> Entry:
+    """The entry of a line; raise ``ValueError`` or ``TypeError`` if it is none."""
+    entry = Entry(**json.loads(line))
+    if type(entry.withdrawn) is not bool or not isinstance(entry.document, str) or not isinstance(entry.content, str):
+        raise TypeError
+    return entry
+
+
+def _write(handle: int, line: bytes) -> None:
+    """Append the whole of ``line`` and sync, or leave the file as it was: half a line stops every answer."""
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    before = os.fstat(handle).st_size
+    try:
+        if os.write(handle, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, before)
+        raise
 
 
 def _true(values: dict[str, bool]) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -132,10 +133,19 @@ def test_traceback_only_with_debug(tmp_path: Path) -> None:
     assert ran.err.splitlines()[-1].startswith("localmed: there is no library")
 
 
-def test_an_unexpected_error_is_one_line(copied: Localmed) -> None:
+def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
     (copied.data / "state.sqlite").unlink(missing_ok=True)
     (copied.data / "state.sqlite").mkdir()
-    assert "--debug" in copied("documents", "quarantine").failed(1)
+    assert "Check the disk" in copied("documents", "quarantine").failed(5)
+
+
+def test_an_unexpected_error_is_one_line(copied: Localmed, tmp_path: Path) -> None:
+    (tmp_path / "ward.toml").write_text('name = "ward"')
+    (tmp_path / "a.txt").write_text("Rest and drink.")
+    shutil.rmtree(copied.data / "corpora", ignore_errors=True)
+    (copied.data / "corpora").write_text("a file where a folder belongs")
+    arguments = ("import", str(tmp_path / "a.txt"), "-c", "ward", "--manifest", str(tmp_path / "ward.toml"))
+    assert "--debug" in copied(*arguments).failed(1)
 
 
 def test_nothing_given_shows_the_help(localmed: Localmed, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) 
     assert documents(settings)["a.txt"].id == document
     with Library.open(settings.data) as library:
         assert [each.text for each in library.lexical.of_document(document)] == [
-            "Give antibiotics within thirty minutes."
+            "Sepsis\nGive antibiotics within thirty minutes."
         ]
     verify(settings.data)
 
@@ -218,7 +218,9 @@ def test_two_collections_may_hold_the_same_file(settings: Settings, corpus: Path
 
 def test_a_record_twice_in_one_file_is_stored_once_and_that_is_settled(settings: Settings, corpus: Path) -> None:
     record = {"title": "Sepsis", "text": "Give antibiotics."}
-    write(corpus, {"a.jsonl": jsonl(record | {"id": "1"}, record | {"id": "2"}, record | {"id": "3", "text": "Other."})})
+    write(
+        corpus, {"a.jsonl": jsonl(record | {"id": "1"}, record | {"id": "2"}, record | {"id": "3", "text": "Other."})}
+    )
     report = import_into(settings, corpus)
     assert report.counts["documents"] == 2
     assert import_into(settings, corpus).generation == 0
@@ -264,9 +266,14 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
 def test_what_is_not_published_leaves_nothing(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS})
     import_into(settings, corpus)
-    with pytest.raises(KeyboardInterrupt), build(settings.data, HashedWords().identity, settings.library) as builder:
-        builder.put_collection(Collection("new", "New"))
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with build(settings.data, HashedWords().identity, settings.library) as builder:
+            builder.put_collection(Collection("new", "New"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert sorted(path.name for path in (settings.data / "generations").iterdir()) == ["0001"]
     write(corpus, {"a.txt": FEVER})
     assert import_into(settings, corpus).generation == 2

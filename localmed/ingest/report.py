@@ -1,0 +1,42 @@
+"""What an import did, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the report: a file or a part of it, what became of it (one of ``OUTCOMES``), and why."""
+
+    path: str
+    outcome: str
+    detail: str = ""
+    documents: int = 0
+    passages: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did. ``generation`` is 0 if nothing changed."""
+
+    collection: str
+    lines: list[Line] = field(default_factory=list)
+    generation: int = 0
+    encoded: int = 0
+
+    def count(self, outcome: str) -> int:
+        """How many lines have this outcome."""
+        return sum(line.outcome == outcome for line in self.lines)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Lines by outcome, and the documents and passages read."""
+        read = [line for line in self.lines if line.outcome == "read"]
+        return {each: self.count(each) for each in OUTCOMES} | {
+            "documents": sum(line.documents for line in read),
+            "passages": sum(line.passages for line in read),
+            "encoded": self.encoded,
+        }

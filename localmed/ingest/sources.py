@@ -1,0 +1,108 @@
+"""Which files an import is about: those under the paths given, each once, and those that earlier imports found there.
+
+Hidden files and editors' lock files (``~$...``) are passed over; links to folders are not followed. A folder that
+cannot be listed ends the import: what it holds would otherwise count as removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from localmed.errors import UsageError
+from localmed.ingest import readers
+from localmed.ingest.report import Line
+from localmed.library import generations
+from localmed.library.catalogue import ImportedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to import, and the folder it was found in ("" when it was named itself)."""
+
+    path: Path
+    root: str
+
+    @property
+    def name(self) -> str:
+        """The path within its folder."""
+        return str(self.path.relative_to(self.root)) if self.root else self.path.name
+
+    @property
+    def bytes(self) -> int:
+        """Its size; 0 if it has gone meanwhile."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def sha256(self) -> str:
+        """Its hash; "" if it cannot be read."""
+        try:
+            return generations.sha256_of(self.path)
+        except OSError:
+            return ""
+
+
+def find(paths: Iterable[Path]) -> tuple[list[Source], list[Line]]:
+    """The files under ``paths`` that have a reader, and report lines for those that have none."""
+    sources: dict[Path, Source] = {}
+    skipped: dict[Path, Line] = {}
+    for path in map(absolute, paths):
+        if not _is_text(str(path)):
+            raise UsageError("the name of a file or folder given is not UTF-8", "Rename it")
+        if path.is_file():
+            sources.setdefault(path, Source(path, ""))
+        elif not path.is_dir():
+            problem = "is not a file or folder" if path.exists() else "does not exist"
+            raise UsageError(f"{path} {problem}", "Check the path")
+        else:
+            for file in _files(path):
+                if not _is_text(str(file)):
+                    shown = str(file).encode("utf-8", "replace").decode()
+                    skipped[file] = Line(shown, "skipped", "its name is not UTF-8: rename it")
+                elif not file.name.lower().endswith(readers.SUFFIXES):
+                    skipped[file] = Line(str(file), "skipped", "no reader for this kind of file")
+                elif file not in sources or not sources[file].root:
+                    sources[file] = Source(file, str(path))
+    return list(sources.values()), list(skipped.values())
+
+
+def _is_text(name: str) -> bool:
+    """Whether a path is UTF-8; names from old Windows systems may not be, and no database takes them."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def absolute(path: Path) -> Path:
+    """``path`` from the root and without ``..``, so that a file has one name; links stay as they are."""
+    return path.resolve() if ".." in path.parts else path.absolute()
+
+
+def under(root: Path, files: Iterable[ImportedFile]) -> list[str]:
+    """The paths of those ``files`` that a folder import found somewhere under ``root``."""
+    return [each.path for each in files if each.root and Path(each.path).is_relative_to(root)]
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted(path for path in _walk(root) if path.is_file())
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root, onerror=_unreadable):
+        folders[:] = [each for each in folders if not _hidden(each)]
+        yield from (Path(folder, name) for name in names if not _hidden(name))
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "~$"))
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise UsageError(f"{error.filename} cannot be listed ({type(error).__name__})", "Check its rights") from None

@@ -1,0 +1,248 @@
+"""Cutting: whatever the document, nothing is lost, doubled, mixed up or cut in the middle of a sentence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from localmed.config import ChunkSettings
+from localmed.domain import Box, Document, Passage, digest
+from localmed.ingest import chunking
+from localmed.ingest.parsed import Block, BlockKind, Line, Record
+from localmed.language import sentences
+
+SENTENCES = [
+    "Give antibiotics within one hour.",
+    "Dr. Smith measured 4.5 mg/l of lactate.",
+    "Is it sepsis?",
+    "Repeat, e.g. after two hours!",
+    "脓毒症患者应在一小时内使用抗生素。",
+    "剂量为每日4.5 mg/kg，分两次口服。",
+    "是否需要输液？",
+    "a" * 90 + ".",
+    "No full stop",
+    "A long sentence with many words, commas, and clauses; it goes on until the limit is far behind it, as in law.",
+    "一个很长的句子，包含许多逗号，许多分句，许多从句，一直延续下去，直到超过限度，还没有结束，仍然在继续，因为它没有句号，也没有停顿。",
+]
+WORDS = ["well-", "known", "抗生", "素", "beta-", "5-", "10", "Up-", "x", "mg.", "。", " ", "\t", "", "  two  words "]
+
+
+def document(content: str = "content", collection: str = "ward") -> Document:
+    return Document("id", collection, "key", "Title", "en", "file.txt", "0" * 64, content, "text")
+
+
+def cut(record: Record, limit: int = 100, of: Document | None = None) -> list[Passage]:
+    made = of or document(chunking.content_of(record))
+    return list(chunking.passages(record, made, ChunkSettings(limit)))
+
+
+def paragraph(text: str, kind: BlockKind = "paragraph") -> Block:
+    return Block.of(kind, text)
+
+
+boxes = st.builds(lambda page, at: Box(page, 72, at, 400, at + 10), st.integers(1, 3), st.integers(0, 700))
+lines = st.builds(
+    Line, st.one_of(st.sampled_from(SENTENCES), st.sampled_from(WORDS), st.text(max_size=40)), st.none() | boxes
+)
+texts = st.lists(lines, max_size=6).map(tuple)
+blocks = st.builds(Block, st.sampled_from(["heading", "paragraph", "paragraph", "row"]), texts, st.integers(1, 3))
+records = st.builds(lambda parts: Record("", "Title", tuple(parts)), st.lists(blocks, max_size=10))
+limits = st.integers(20, 200)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def sections(record: Record) -> list[tuple[tuple[str, ...], str]]:
+    """The text under each heading, with the path of headings to it."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    path: list[tuple[int, str]] = []
+    for block in record.blocks:
+        text = chunking.text_of(block.lines)[0]
+        if block.kind == "heading":
+            path = [*(each for each in path if each[0] < block.level), (block.level, text)]
+            found.append((tuple(each for _, each in path), ""))
+        else:
+            headings, before = found.pop() if found else ((), "")
+            found.append((headings, before + squeezed(text)))
+    return [each for each in found if each[1]]
+
+
+@hypothesis(deadline=None, max_examples=150)
+@given(records, limits)
+def test_every_character_is_in_one_passage_under_its_heading_in_order(record: Record, limit: int) -> None:
+    made: list[tuple[tuple[str, ...], str]] = []
+    last: Passage | None = None
+    for passage in cut(record, limit):
+        if made and made[-1][0] == passage.headings and last is not None:
+            made[-1] = (passage.headings, made[-1][1] + squeezed(passage.text))
+        else:
+            made.append((passage.headings, squeezed(passage.text)))
+        last = passage
+    expected: list[tuple[tuple[str, ...], str]] = []
+    for headings, text in sections(record):  # two sections of the same path may follow each other
+        if expected and expected[-1][0] == headings:
+            expected[-1] = (headings, expected[-1][1] + text)
+        else:
+            expected.append((headings, text))
+    assert made == expected
+
+
+@hypothesis(deadline=None, max_examples=150)
+@given(records, limits)
+def test_no_passage_is_longer_than_the_limit_or_empty(record: Record, limit: int) -> None:
+    for passage in cut(record, limit):
+        assert passage.text.strip()
+        assert len(passage.text) <= limit
+
+
+@hypothesis(deadline=None, max_examples=150)
+@given(records, limits)
+def test_no_sentence_is_cut_unless_it_is_too_long(record: Record, limit: int) -> None:
+    whole = [squeezed(each.text) for each in cut(record, limit) if not each.table]
+    for block in record.blocks:
+        text = chunking.text_of(block.lines)[0]
+        if block.kind == "paragraph":
+            for start, end in sentences(text):
+                assert end - start > limit or any(squeezed(text[start:end]) in each for each in whole)
+
+
+@hypothesis(deadline=None, max_examples=150)
+@given(records, limits)
+def test_rows_and_paragraphs_do_not_mix(record: Record, limit: int) -> None:
+    rows = squeezed("".join(chunking.text_of(each.lines)[0] for each in record.blocks if each.kind == "row"))
+    made = cut(record, limit)
+    assert squeezed("".join(each.text for each in made if each.table)) == rows
+
+
+@hypothesis(deadline=None, max_examples=150)
+@given(records, limits)
+def test_spans_lie_inside_and_say_what_their_line_says(record: Record, limit: int) -> None:
+    by_box: dict[Box, str] = {}
+    for block in record.blocks:
+        for line in block.lines:
+            if line.box is not None and block.kind != "heading":
+                by_box[line.box] = by_box.get(line.box, "") + squeezed(line.text)
+    covered: dict[Box, str] = {}
+    for passage in cut(record, limit):
+        assert passage.page == (passage.spans[0].box.page if passage.spans else 0)
+        ends = 0
+        for span in passage.spans:
+            assert 0 <= span.start < span.end <= len(passage.text)
+            assert span.start >= ends, "two lines do not share characters"
+            ends = span.end
+            covered[span.box] = covered.get(span.box, "") + squeezed(passage.text[span.start : span.end])
+    for box, text in covered.items():  # a hyphen at a line's end may have been undone
+        assert text.replace("-", "") == by_box[box].replace("-", "")
+    assert set(covered) == {box for box, text in by_box.items() if text}
+
+
+@hypothesis(deadline=None, max_examples=100)
+@given(records, limits)
+def test_ids_are_stable_and_unique(record: Record, limit: int) -> None:
+    made = cut(record, limit)
+    assert made == cut(record, limit)
+    assert len({each.id for each in made}) == len(made)
+    others = cut(record, limit, document("other")) + cut(record, limit, document(chunking.content_of(record), "clinic"))
+    assert not {each.id for each in made} & {each.id for each in others}
+    for each in made:
+        start, end = map(int, each.locator.split("-"))
+        assert start < end
+        assert each.id == digest("ward", chunking.content_of(record), each.locator)
+
+
+def test_other_content_is_other_content() -> None:
+    record = Record("", "Title", (paragraph("One."), paragraph("Two.")))
+    others = [
+        replace(record, title="Other"),
+        replace(record, blocks=(paragraph("One. Two."),)),
+        replace(record, blocks=(paragraph("One."), paragraph("Two.", "row"))),
+        replace(record, blocks=(paragraph("One."), Block.of("heading", "Two.", 1))),
+        replace(record, blocks=(*record.blocks, paragraph(""))),
+    ]
+    assert len({chunking.content_of(each) for each in (record, *others)}) == 6
+    assert chunking.content_of(replace(record, key="other", edition="2024")) == chunking.content_of(record)
+
+
+@pytest.mark.parametrize(
+    ("parts", "joined"),
+    [
+        (["antibi-", "otics help"], "antibiotics help"),
+        (["pages 5-", "10"], "pages 5- 10"),
+        (["Covid-", "Patients"], "Covid- Patients"),
+        (["两行", "中文"], "两行中文"),
+        (["剂量为", "5 mg"], "剂量为 5 mg"),
+        (["见第一。", "（二）"], "见第一。（二）"),
+        (["two", "", "  words\there "], "two words here"),
+        ([], ""),
+    ],
+)
+def test_lines_are_joined(parts: list[str], joined: str) -> None:
+    text, spans = chunking.text_of([Line(each, Box(1, 0, at, 1, at + 1)) for at, each in enumerate(parts)])
+    assert text == joined
+    shown = [text[span.start : span.end] for span in spans]
+    assert [each.rstrip("-") for each in shown] == [
+        " ".join(each.split()).rstrip("-") for each in parts if each.strip()
+    ]
+
+
+def test_an_undone_hyphen_belongs_to_no_line() -> None:
+    text, spans = chunking.text_of([Line("antibi-", Box(1, 0, 0, 1, 1)), Line("otics", Box(1, 0, 2, 1, 3))])
+    assert [text[span.start : span.end] for span in spans] == ["antibi", "otics"]
+
+
+def test_chinese_sentences_are_packed_without_blanks_and_paragraphs_with_a_break() -> None:
+    record = Record("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
+    assert [each.text for each in cut(record)] == ["第一句。第二句。\n第三句。"]
+    english = Record("", "Title", (paragraph("One here. Two here."), paragraph("Three.")))
+    assert [each.text for each in cut(english)] == ["One here. Two here.\nThree."]
+
+
+def test_a_passage_ends_with_its_paragraph_once_it_is_half_full() -> None:
+    half, rest = "x" * 49 + ".", "y" * 30 + "."
+    record = Record("", "Title", (paragraph(half), paragraph(rest)))
+    assert [each.text for each in cut(record, 100)] == [half, rest]
+    assert len(cut(record, 110)) == 1
+
+
+def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> None:
+    record = Record("", "Title", (paragraph("first part of it, " * 10 + "end."),))
+    made = cut(record, 50)
+    assert {word for each in made for word in each.text.split()} == {"first", "part", "of", "it,", "end."}
+    assert all(each.text == each.text.strip() for each in made)
+    assert len(made) > 3
+
+
+def test_a_word_without_end_is_cut_at_the_limit() -> None:
+    made = cut(Record("", "Title", (paragraph("x" * 250),)), 100)
+    assert [len(each.text) for each in made] == [100, 100, 50]
+
+
+def test_headings_nest() -> None:
+    record = Record(
+        "", "Title",
+        (paragraph("Zero."), Block.of("heading", "A", 1), paragraph("One."), Block.of("heading", "B", 2),
+         paragraph("Two."), Block.of("heading", "C", 2), Block.of("heading", "D", 1), paragraph("Three.")),
+    )  # fmt: skip
+    assert [(each.headings, each.text) for each in cut(record)] == [
+        ((), "Zero."), (("A",), "One."), (("A", "B"), "Two."), (("D",), "Three."),
+    ]  # fmt: skip
+
+
+def test_what_the_encoder_reads_names_the_subject_once() -> None:
+    record = Record("", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg.")))
+    assert chunking.encoder_text(cut(record)[0]) == "Title. Dose. 5 mg."
+
+
+def test_a_very_long_document_is_cut_in_reasonable_time() -> None:
+    text = "Give antibiotics within one hour of recognition. " * 20
+    record = Record("", "Title", tuple(paragraph(text) for _ in range(200)))
+    made = cut(record, 1000)
+    assert squeezed("".join(each.text for each in made)) == squeezed(text * 200)
+    assert not [each for each in made if re.search(r"\w$", each.text)]

@@ -1,0 +1,245 @@
+"""The SQLite files: migrations from every version, the vector cache, the import log and the audit chain."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from localmed.errors import Busy, Damaged
+from localmed.library import migrations
+from localmed.library.catalogue import Catalogue
+from localmed.library.migrations import AUDIT, LIBRARY, STATE, VECTORS, migrate, open_database
+from localmed.library.state import Quarantined, State
+from localmed.library.vectors import VectorCache
+from localmed.operations.audit import Audit
+from tests.fakes import HashedWords
+
+STEPS = (
+    "CREATE TABLE t (a TEXT DEFAULT 'x;y'); CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t WHERE a = 'z'; END;",
+    "ALTER TABLE t ADD COLUMN b TEXT NOT NULL DEFAULT 'b'; UPDATE t SET b = a;",
+    "CREATE TABLE u (t TEXT); INSERT INTO u SELECT b FROM t;",
+)
+
+
+def schema(database: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")]
+
+
+@pytest.mark.parametrize("version", range(len(STEPS) + 1))
+def test_every_older_version_becomes_the_newest(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "x.sqlite"
+    old = open_database(path, STEPS[:version])
+    if version:
+        old.execute("INSERT INTO t (a) VALUES ('kept')")
+    old.close()
+    for _ in range(2):
+        database = open_database(path, STEPS)
+        fresh = open_database(tmp_path / "fresh.sqlite", STEPS)
+        assert schema(database) == schema(fresh)
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
+        if version:
+            assert database.execute("SELECT a FROM t").fetchall() == [("kept",)]
+        database.close()
+        fresh.close()
+
+
+@pytest.mark.parametrize("script", [LIBRARY, STATE, VECTORS, AUDIT])
+def test_the_real_ones_work_on_an_empty_file(tmp_path: Path, script: tuple[str, ...]) -> None:
+    database = open_database(tmp_path / "x.sqlite", script)
+    assert database.execute("PRAGMA user_version").fetchone() == (len(script),)
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    database.close()
+
+
+def test_a_step_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
+    database = open_database(tmp_path / "x.sqlite", STEPS[:1])
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(database, (STEPS[0], "CREATE TABLE half (x); SELECT nonsense FROM nowhere;"), "x")
+    assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    assert not any("half" in each for each in schema(database))
+    assert not database.in_transaction
+    database.close()
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    open_database(tmp_path / "x.sqlite", STEPS).close()
+    with pytest.raises(Damaged, match="newer localmed"):
+        open_database(tmp_path / "x.sqlite", STEPS[:2])
+    database = sqlite3.connect(tmp_path / "c.sqlite")
+    database.execute(f"PRAGMA user_version = {len(LIBRARY) + 1}")
+    database.close()
+    with pytest.raises(Damaged, match="schema"):
+        Catalogue(tmp_path / "c.sqlite")
+    with pytest.raises(Damaged, match="newer localmed"):
+        Catalogue(tmp_path / "c.sqlite", writable=True)
+
+
+def test_what_is_no_database_is_damaged_and_what_is_locked_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.sqlite").write_bytes(b"no database at all, but long enough to be read as one" * 20)
+    with pytest.raises(Damaged, match="cannot be read"):
+        open_database(tmp_path / "x.sqlite", STEPS)
+    with pytest.raises(Damaged):
+        Catalogue(tmp_path / "x.sqlite")
+    holder = sqlite3.connect(tmp_path / "y.sqlite", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr(migrations, "BUSY_SECONDS", 0.1)
+    with pytest.raises(Busy):
+        open_database(tmp_path / "y.sqlite", STEPS)
+    holder.close()
+
+
+def run_together(code: str, *arguments: str) -> None:
+    """Run ``code`` in four processes that begin at the same moment."""
+    waiting = f"import sys; sys.stdin.readline()\n{code}"
+    command = [sys.executable, "-c", waiting, *arguments]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    failures = [child.communicate()[1] for child in children]
+    assert [child.returncode for child in children] == [0] * 4, failures
+
+
+def test_four_processes_may_make_the_same_file(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from localmed.library.state import State\n"
+        "for number in range(15): State(Path(sys.argv[1]) / str(number)).close()"
+    )
+    run_together(code, str(tmp_path))
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_vector_is_encoded_once(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    cache = VectorCache(tmp_path, encoder)
+    first = cache.encode(["one", "two", "one"])
+    assert encoder.encoded == ["one", "two"]
+    assert np.array_equal(first[0], first[2])
+    cache.close()
+    again = VectorCache(tmp_path, encoder)
+    many = [f"text {number}" for number in range(1200)]
+    assert np.array_equal(again.encode(["two", *many, "one"])[[-1, 0]], first[:2])
+    assert again.encoded == 1200
+    assert len(encoder.encoded) == 1202
+    expected = encoder.encode(many, "passage")
+    assert np.abs(again.encode(many) - expected).max() < 1e-3
+    again.close()
+
+
+def test_encoders_never_mix(tmp_path: Path) -> None:
+    one, two = HashedWords("1"), HashedWords("2")
+    for encoder in (one, two, one):
+        cache = VectorCache(tmp_path, encoder)
+        cache.encode(["text"])
+        cache.close()
+    assert (one.encoded, two.encoded) == (["text"], ["text"])
+
+
+def test_vectors_survive_kill(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, signal; from pathlib import Path; from tests.fakes import HashedWords\n"
+        "from localmed.library.vectors import VectorCache\n"
+        "VectorCache(Path(sys.argv[1]), HashedWords()).encode(['one', 'two']); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=False)
+    assert ran.returncode == -9
+    encoder = HashedWords()
+    cache = VectorCache(tmp_path, encoder)
+    cache.encode(["one", "two", "three"])
+    assert encoder.encoded == ["three"]
+    cache.close()
+
+
+def test_a_damaged_cache_costs_time_only(tmp_path: Path) -> None:
+    encoder = HashedWords()
+    path = tmp_path / f"{encoder.identity.slug}.sqlite"
+    path.write_bytes(b"damaged" * 1000)
+    cache = VectorCache(tmp_path, encoder)
+    first = cache.encode(["one"])
+    cache._database.execute("UPDATE vectors SET vector = x'00'")
+    assert np.array_equal(cache.encode(["one"]), first)
+    assert cache.encoded == 2
+    assert np.array_equal(cache.encode(["one"]), first)
+    assert cache.encoded == 2
+    cache.close()
+
+
+# --- state and audit -------------------------------------------------------------------------------------------------
+
+
+def test_quarantine_is_kept_by_file(tmp_path: Path) -> None:
+    def refused(path: str, place: str = "") -> Quarantined:
+        return Quarantined("ward", path, place, "00", "recipe", "reason")
+
+    with State(tmp_path) as state:
+        state.requarantine("ward", "a", [refused("a", "line 1"), refused("a", "line 2")])
+        state.requarantine("ward", "b", [refused("b")])
+        state.requarantine("ward", "a", [refused("a", "line 3")])
+    with State(tmp_path) as state:
+        assert [(each.path, each.place) for each in state.quarantined("ward")] == [("a", "line 3"), ("b", "")]
+        assert all(each.time for each in state.quarantined())
+        assert state.quarantined("other") == []
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    log = Audit(tmp_path)
+    for number in range(5):
+        log.append("ask", f"{number} statements", "answered", "0001")
+    assert log.verify() == []
+    assert [each.subject for each in log.entries()] == [f"{number} statements" for number in range(5)]
+    log.close()
+    return tmp_path
+
+
+def after(data: Path, statement: str) -> list[str]:
+    database = sqlite3.connect(data / "audit.sqlite")
+    database.execute(statement)
+    database.commit()
+    database.close()
+    log = Audit(data)
+    try:
+        return log.verify()
+    finally:
+        log.close()
+
+
+def test_an_altered_entry_breaks_the_chain(audit: Path) -> None:
+    altered = "UPDATE entries SET entry = replace(entry, '2 statements', '9 statements') WHERE id = 3"
+    assert after(audit, altered) == ["entry 3 was altered"]
+
+
+@pytest.mark.parametrize("row", [1, 3])
+def test_a_deleted_entry_breaks_the_chain(audit: Path, row: int) -> None:
+    assert after(audit, f"DELETE FROM entries WHERE id = {row}") == [
+        f"an entry before number {row + 1} is missing or was altered"
+    ]
+
+
+def test_an_altered_entry_with_a_new_digest_breaks_the_chain(audit: Path) -> None:
+    assert after(audit, "UPDATE entries SET entry = (SELECT entry FROM entries WHERE id = 1), "
+                        "digest = (SELECT digest FROM entries WHERE id = 1) WHERE id = 2")  # fmt: skip
+
+
+def test_four_processes_keep_one_chain(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from localmed.operations.audit import Audit\n"
+        "log = Audit(Path(sys.argv[1]))\n"
+        "for number in range(25): log.append('ask', str(number), 'answered')"
+    )
+    run_together(code, str(tmp_path))
+    log = Audit(tmp_path)
+    assert len(log.entries()) == 100
+    assert log.verify() == []
+    log.close()

@@ -1,0 +1,322 @@
+"""Generations: what is published never changes, every flipped bit is found, nobody loses what he is reading."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.config import LibrarySettings, Settings
+from localmed.errors import Busy, Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.library import generations
+from localmed.library.dense import COMPACT_FRAGMENTS
+from localmed.library.generations import FileEntry, Manifest, lock_writer
+from localmed.library.library import Library, build
+from tests.fakes import HashedWords, answers, hashes, import_into, titles, verify, write
+
+TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
+
+
+@pytest.fixture
+def filled(settings: Settings, corpus: Path) -> Settings:
+    write(corpus, {"a.txt": TEXT, "b.txt": "Fever\n\nGive paracetamol.\n"})
+    import_into(settings, corpus)
+    return settings
+
+
+def another(settings: Settings, corpus: Path, number: int) -> int:
+    write(corpus, {"new.txt": f"New {number}\n\nText number {number}.\n"})
+    return import_into(settings, corpus).generation
+
+
+def path_of(settings: Settings, number: int) -> Path:
+    return generations.path_of(settings.data, number)
+
+
+def test_a_clone_links_what_is_immutable_and_copies_the_rest(filled: Settings, corpus: Path) -> None:
+    building, parent = generations.start_build(filled.data)
+    served = path_of(filled, parent)
+    names = {str(path.relative_to(building)) for path in building.rglob("*") if path.is_file()}
+    assert names == set(generations.read_manifest(served).files)
+    assert not any(name.endswith(".lock") for name in names)
+    assert {"manifest.json", "lease"} & names == set()
+    assert {name for name in names if not (building / name).samefile(served / name)} == {"library.sqlite"}
+    assert any(name.startswith("passages.lance/") for name in names)
+    assert any(name.startswith("lexical/") for name in names)
+
+
+def test_many_imports_change_nothing_in_an_older_generation(filled: Settings, corpus: Path, tmp_path: Path) -> None:
+    """Enough of them to make both engines merge and compact."""
+    keep_all = Settings(filled.data, library=LibrarySettings(keep_generations=99, writer_memory_bytes=15_000_000))
+    first = hashes(path_of(filled, 1))
+    for number in range(12):
+        another(keep_all, corpus, number)
+    (corpus / "a.txt").unlink()
+    import_into(keep_all, corpus)
+    with build(filled.data, HashedWords().identity, keep_all.library) as builder:
+        builder.dense.compact()
+        builder.publish("compacted")
+    verify(filled.data)
+    assert hashes(path_of(filled, 1)) == first
+    generations.rollback(filled.data, 1)
+    verify(filled.data)
+    assert answers(filled, "antibiotics") == {"Sepsis"}
+
+
+def test_a_flipped_bit_in_any_file_is_found(filled: Settings) -> None:
+    served = path_of(filled, 1)
+    names = [path for path in served.rglob("*") if path.is_file() and path.stat().st_size]
+    assert len(names) > 8
+    for path in names:
+        whole = path.read_bytes()
+        for place in {0, len(whole) // 2, len(whole) - 1}:
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+            try:
+                problems = generations.check(served, whole=True)
+            except Damaged:
+                problems = ["the manifest"]
+            assert problems, f"byte {place} of {path.name}"
+        path.write_bytes(whole)
+    assert generations.check(served, whole=True) == []
+
+
+def test_every_bit_of_the_manifest_counts() -> None:
+    files = {"a": FileEntry(10, "0" * 64)}
+    text = Manifest(1, "2024-01-01", "导入 é", "encoder", 0, 1, 2, files).to_json()
+    assert Manifest.from_json(text).files == files
+    for place in range(len(text)):
+        for bit in range(7):
+            altered = text[:place] + chr(ord(text[place]) ^ 1 << bit) + text[place + 1 :]
+            with pytest.raises((ValueError, KeyError, TypeError)):
+                Manifest.from_json(altered)
+
+
+def test_many_small_additions_are_compacted(filled: Settings) -> None:
+    with Library.open(filled.data) as library:
+        document = library.catalogue.documents()[0]
+        passage = library.lexical.of_document(document.id)[0]
+    vector = HashedWords().encode([passage.text], "passage")
+    with build(filled.data, HashedWords().identity, filled.library) as builder:
+        builder.remove([document.id])
+        builder.put(replace(document, passages=COMPACT_FRAGMENTS + 5))
+        for number in range(COMPACT_FRAGMENTS + 5):
+            builder.add([replace(passage, id=f"{number:032}")], vector)
+            builder._write_dense()
+        builder.publish("many")
+    verify(filled.data)
+    assert len(list((path_of(filled, 2) / "passages.lance" / "data").iterdir())) < 5
+
+
+def damage(path: Path, how: str) -> None:
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated"])
+def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus: Path, how: str) -> None:
+    another(filled, corpus, 1)
+    served = path_of(filled, 2)
+    for name in (*generations.read_manifest(served).files, "manifest.json", "lease"):
+        path = served / name
+        if not path.stat().st_size and how == "truncated":
+            continue
+        shutil.copytree(served, served.parent / "safe")
+        damage(path, how)
+        with pytest.raises(Damaged) as caught:
+            Library.open(filled.data)
+        assert "rollback" in caught.value.remedy
+        if name != "lease":
+            with pytest.raises(Damaged), build(filled.data, HashedWords().identity, filled.library):
+                pass
+        shutil.rmtree(served)
+        (served.parent / "safe").rename(served)
+    verify(filled.data)
+
+
+def test_damage_is_not_built_upon(filled: Settings, corpus: Path) -> None:
+    """A flipped bit in the copied catalogue would get a new, matching hash in the next generation."""
+    catalogue = path_of(filled, 1) / "library.sqlite"
+    whole = catalogue.read_bytes()
+    place = whole.index(b"paracetamol") if b"paracetamol" in whole else whole.index(b"Fever")
+    catalogue.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    with pytest.raises(Damaged, match="has changed"):
+        another(filled, corpus, 1)
+    assert generations.numbers(filled.data) == [1]
+
+
+def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> None:
+    data_file = next((path_of(filled, 1) / "passages.lance" / "data").iterdir())
+    whole = data_file.read_bytes()
+
+    def rewrite() -> None:
+        with build(filled.data, HashedWords().identity, filled.library) as builder:
+            data_file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])  # Lance notices nothing
+            rows = builder.dense._table.to_arrow()
+            builder.dense._table.delete("true")
+            builder.dense._table.add(rows)
+            builder.dense.compact()
+            builder.publish("rewritten")
+
+    with pytest.raises(Damaged, match="has changed"):
+        rewrite()
+
+
+def test_rollback_refuses_a_damaged_generation(filled: Settings, corpus: Path) -> None:
+    for number in (1, 2):
+        another(filled, corpus, number)
+    catalogue = path_of(filled, 2) / "library.sqlite"
+    whole = catalogue.read_bytes()
+    catalogue.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(Damaged, match="generation 2 is damaged"):
+        generations.rollback(filled.data, None)
+    assert generations.current(filled.data).name == "0003"
+    assert generations.rollback(filled.data, 1) == 1
+    assert answers(filled, "number") == set()
+
+
+def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corpus: Path) -> None:
+    another(filled, corpus, 1)
+    assert generations.rollback(filled.data, None) == 1
+    with pytest.raises(UnknownName):
+        generations.rollback(filled.data, None)
+    assert another(filled, corpus, 2) == 3
+    assert generations.rollback(filled.data, None) == 1, "2 was rolled back from"
+    with pytest.raises(UnknownName):
+        generations.rollback(filled.data, 9)
+
+
+def test_only_the_last_three_are_kept(filled: Settings, corpus: Path) -> None:
+    for number in range(4):
+        another(filled, corpus, number)
+    assert generations.numbers(filled.data) == [3, 4, 5]
+
+
+def test_what_is_served_is_kept_however_old(filled: Settings, corpus: Path) -> None:
+    for number in range(2):
+        another(filled, corpus, number)
+    generations.rollback(filled.data, 1)
+    assert generations.prune(filled.data, 1) == [2]
+    verify(filled.data)
+
+
+def test_a_reader_keeps_its_generation_and_sees_the_new_one_when_reopened(filled: Settings, corpus: Path) -> None:
+    with Library.open(filled.data) as library:
+        for number in range(5):
+            another(filled, corpus, number)
+        assert library.path.name == "0001"
+        assert titles(library, "antibiotics number") == {"Sepsis"}
+        assert generations.numbers(filled.data) == [1, 4, 5, 6]
+    another(filled, corpus, 9)
+    assert generations.numbers(filled.data) == [5, 6, 7]
+    assert answers(filled, "number") == {"New 9"}
+
+
+def test_a_reader_in_another_process_keeps_its_generation(filled: Settings, corpus: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from localmed.library.library import Library\n"
+        "library = Library.open(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(filled.data)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        for number in range(3):
+            another(filled, corpus, number)
+        assert 1 in generations.numbers(filled.data)
+        child.kill()
+    another(filled, corpus, 9)
+    assert 1 not in generations.numbers(filled.data)
+
+
+def test_no_lease_is_given_on_what_is_being_removed(filled: Settings, corpus: Path) -> None:
+    """Readers open while generations come and go, one kept: each gets a whole one."""
+    one = Settings(filled.data, library=LibrarySettings(keep_generations=1, writer_memory_bytes=15_000_000))
+    problems: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            generation, lease = generations.lease_current(filled.data)
+            problems.extend(generations.check(generation, whole=False))
+            lease.close()
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(6):
+        another(one, corpus, number)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert problems == []
+
+
+def test_a_reader_that_comes_while_its_generation_is_removed_takes_the_next(filled: Settings, corpus: Path) -> None:
+    another(filled, corpus, 1)
+    generations.switch(filled.data, 1)
+    with (path_of(filled, 1) / "lease").open("rb") as pruning, ThreadPoolExecutor(1) as reader:
+        fcntl.flock(pruning, fcntl.LOCK_EX)
+        leased = reader.submit(generations.lease_current, filled.data)
+        time.sleep(0.2)
+        assert not leased.done()
+        generations.switch(filled.data, 2)
+        (path_of(filled, 1) / "lease").unlink()
+        pruning.close()
+        generation, lease = leased.result(10)
+    lease.close()
+    assert generation.name == "0002"
+
+
+def test_a_removal_that_was_interrupted_is_finished_or_mended(filled: Settings, corpus: Path) -> None:
+    another(filled, corpus, 1)
+    (path_of(filled, 1) / "lease").unlink()
+    assert generations.rollback(filled.data, 1) == 1
+    verify(filled.data)
+    generations.rollback(filled.data, 2)
+    (path_of(filled, 1) / "lease").unlink()
+    (path_of(filled, 1) / "manifest.json").unlink()
+    for number in range(2, 5):
+        another(filled, corpus, number)
+    assert 1 not in generations.numbers(filled.data)
+
+
+def test_another_encoder_is_refused_and_leaves_nothing(filled: Settings, corpus: Path) -> None:
+    other = HashedWords("2")
+    write(corpus, {"c.txt": "More\n\nText.\n"})
+    with pytest.raises(WrongEncoder):
+        import_into(filled, corpus, encoder=other)
+    with Library.open(filled.data) as library, pytest.raises(WrongEncoder):
+        library.require(other.identity)
+    assert sorted(path.name for path in generations.folder(filled.data).iterdir()) == ["0001"]
+
+
+def test_one_writer(filled: Settings) -> None:
+    with lock_writer(filled.data), pytest.raises(Busy, match="process") as caught:
+        lock_writer(filled.data)
+    assert caught.value.exit_code == 4
+    lock_writer(filled.data).close()
+
+
+def test_nothing_imported_yet(settings: Settings) -> None:
+    with pytest.raises(NoLibrary):
+        Library.open(settings.data)
+    assert generations.numbers(settings.data) == []
+
+
+def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus: Path) -> None:
+    damage(path_of(filled, 1) / "library.sqlite", "truncated")
+    with pytest.raises(Damaged):
+        Library.open(filled.data)
+    assert not generations.prune(filled.data, 1)
+    with (path_of(filled, 1) / "lease").open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
