@@ -305,7 +305,8 @@ class AuditEntry:
 
     def digest(self) -> str:
         """The digest that the next entry carries as ``previous``."""
-        pairs = [f"{name}={value}" for name, value in (*self.models, *self.prompts)]
+        pairs = [f"model {name}={value}" for name, value in self.models]
+        pairs += [f"prompt {name}={value}" for name, value in self.prompts]
         return digest(
             self.time,
             self.actor,

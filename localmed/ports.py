@@ -31,7 +31,7 @@ class EncoderIdentity:
     @property
     def slug(self) -> str:
         """The identity as a file name."""
-        return f"{self.name}-{self.version}-{self.dimensions}"
+        return f"{self.name}-{self.version}-{self.dimensions}".replace("/", "-")
 
 
 class Embedder(Protocol):

@@ -2,7 +2,8 @@
 
 Each line of ``<data>/withdrawals`` is one JSON object. The newest line about a document decides. A document is
 withdrawn by its id and by the digest of its content, so that neither a rollback nor the same text under another file
-name brings it back. A line that cannot be read is an error, never skipped: it may be a withdrawal.
+name brings it back. A line that cannot be read, or whose digest is not its own, is an error, never skipped: it may be
+a withdrawal, and a flipped bit in an id would otherwise cancel it without a word.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localmed.domain import Document
+from localmed.domain import Document, digest
 from localmed.errors import Damaged
 from localmed.library.space import told_if_full
 
@@ -75,7 +76,7 @@ class Withdrawals:
         """Add a line and sync it before returning: the withdrawal holds even if the power fails now."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
-        line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+        line = json.dumps(asdict(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n"
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent):
             handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -107,10 +108,20 @@ class Withdrawals:
 
 def _entry(line: bytes) -> Entry:
     """The entry of a line; raise ``ValueError`` or ``TypeError`` if it is none."""
-    entry = Entry(**json.loads(line))
+    values = json.loads(line)
+    if not isinstance(values, dict):
+        raise TypeError
+    recorded = values.pop("digest", "")
+    entry = Entry(**values)
+    if _digest(entry) != recorded:
+        raise ValueError
     if type(entry.withdrawn) is not bool or not isinstance(entry.document, str) or not isinstance(entry.content, str):
         raise TypeError
     return entry
+
+
+def _digest(entry: Entry) -> str:
+    return digest(json.dumps(asdict(entry), sort_keys=True))
 
 
 def _write(handle: int, line: bytes) -> None:

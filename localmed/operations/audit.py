@@ -59,10 +59,13 @@ class Audit:
         """What is wrong with the chain (empty: nothing)."""
         problems, previous = [], ""
         for number, text, recorded in self._database.execute("SELECT id, entry, digest FROM entries ORDER BY id"):
-            entry = _entry(text)
-            if entry.digest() != recorded:
+            try:
+                entry = _entry(text)
+            except (ValueError, TypeError, AttributeError):
+                entry = None
+            if entry is None or entry.digest() != recorded:
                 problems.append(f"entry {number} was altered")
-            if entry.previous != previous:
+            if entry is not None and entry.previous != previous:
                 problems.append(f"an entry before number {number} is missing or was altered")
             previous = recorded
         return problems

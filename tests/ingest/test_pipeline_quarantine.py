@@ -197,3 +197,11 @@ class _Interrupting(HashedWords):
             threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             time.sleep(5)
         return super().encode(texts, kind)
+
+
+def test_json_lines_whose_first_line_is_broken(settings: Settings, corpus: Path) -> None:
+    """The stored copy has no suffix: what the file was called still decides how it is read."""
+    write(corpus, {"a.jsonl": jsonl('{"id": "1", ', {"id": "2", "text": "Second."})})
+    import_into(settings, corpus)
+    assert set(documents(settings)) == {"a.jsonl#2"}
+    assert [each.place for each in quarantine(settings)] == ["line 1"]

@@ -11,7 +11,7 @@ import pytest
 from localmed.config import ReadBounds
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
-from localmed.ingest.readers import json_records, values
+from localmed.ingest.readers import json_lines, json_records, values
 
 
 def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[Record | Fault]:
@@ -19,7 +19,8 @@ def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[R
         path.write_bytes(content)
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return list(json_records.read(path, FieldMapping(fields or {}, options)))
+    chosen = json_lines if path.suffix == ".jsonl" else json_records
+    return list(chosen.read(path, FieldMapping(fields or {}, options)))
 
 
 def keys(items: list[Record | Fault]) -> list[str]:

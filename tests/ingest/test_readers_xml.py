@@ -185,7 +185,7 @@ def test_xml_attacks_are_refused(tmp_path: Path, dtd: str) -> None:
     [
         ("a.TXT", b"x", "text"),
         ("a.markdown", b"x", "markdown"),
-        ("a.ndjson", b"x", "json"),
+        ("a.ndjson", b"x", "jsonl"),
         ("a.pdf", b"x", "pdf"),
         ("a", b"%PDF-1.7", "pdf"),
         ("a.xml", b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- <x> -->\n<PubmedArticleSet/>", "pubmed"),

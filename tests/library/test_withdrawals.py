@@ -161,3 +161,13 @@ _WATCH: list = []  # type: ignore[type-arg]
 def _profile(frame, event, argument) -> None:  # type: ignore[no-untyped-def]
     if event == "c_call" and argument is os.fsync and _WATCH:
         _WATCH[0](frame.f_locals.get("handle"))
+
+
+def test_a_flipped_bit_in_an_id_cancels_no_withdrawal(filled: Settings) -> None:
+    withdraw(filled)
+    ledger = filled.data / "withdrawals"
+    values = json.loads(ledger.read_text())
+    values["document"] = ("0" if values["document"][0] != "0" else "1") + values["document"][1:]
+    ledger.write_text(json.dumps(values) + "\n")
+    with pytest.raises(Damaged, match="line 1"):
+        answers(filled, "antibiotics")

@@ -22,9 +22,12 @@ from localmed.errors import InputError
 from localmed.ingest.parsed import FieldMapping, Reader
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
-VERSIONS = {"text": 1, "markdown": 1, "json": 1, "pubmed": 1, "medquad": 1, "pdf": 1}
+VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 1, "medquad": 1, "pdf": 1}
 
-MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {"json": f"{__name__}.json_records"}
+MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
+    "json": f"{__name__}.json_records",
+    "jsonl": f"{__name__}.json_lines",
+}
 
 _BY_SUFFIX = {
     ".txt": "text",
@@ -32,8 +35,8 @@ _BY_SUFFIX = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".pdf": "pdf",
 }
 _XML_SUFFIXES = (".xml", ".xml.gz")

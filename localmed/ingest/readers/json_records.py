@@ -25,7 +25,6 @@ from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import decode, read_text
 from localmed.ingest.readers.fields import NAMES, is_record, record_of
 
-_LINES = frozenset({".jsonl", ".ndjson"})
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTES_A_CHARACTER = 6  # the longest a character gets in JSON: \\u0041
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -35,10 +34,15 @@ Item = tuple[str, str, Any]  # where it stands, its id where its place gives one
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     """A record for each object of the file; faults for what is none."""
+    yield from records(_items(path, mapping), mapping)
+
+
+def records(items: Iterator[Item], mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The records that ``items`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
         raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(NAMES)}")
     seen: set[str] = set()
-    for number, (where, name, value) in enumerate(_items(path, mapping), start=1):
+    for number, (where, name, value) in enumerate(items, start=1):
         item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
         if isinstance(item, Record) and item.key in seen:
             item = Fault(where, "its id came before in the file; the first was read")
@@ -48,8 +52,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
 
 
 def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
-    if path.suffix.lower() in _LINES or _has_lines(path, _most(mapping)):
-        yield from _line_items(path, mapping)
+    if _has_lines(path, _most(mapping)):
+        yield from line_items(path, mapping)
         return
     text = read_text(path)
     start = _blank(text, 0)
@@ -91,7 +95,7 @@ def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
             _broken(path, text, json.JSONDecodeError("Expecting ',' or ']'", text, at))
 
 
-def _line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
+def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
     """The values of JSON lines; a line that is broken, too long or of no known encoding is a fault."""
     most = _most(mapping)
     with path.open("rb") as file:
