@@ -81,6 +81,8 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
             click.confirm(f"Remove {len(chosen)} documents?", abort=True)
         number = app.remove(chosen)
     click.echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
+    if any(Path(each.source).exists() for each in chosen):
+        click.echo("Their files are still there: importing them again brings them back. To keep one out, withdraw it")
 
 
 @command.command("supersede")

@@ -135,8 +135,8 @@ class Catalogue:
         found = self._documents("id >= ? AND id < ? LIMIT 2", (prefix, prefix + "g"))
         if len(found) == 1:
             return found[0]
-        problem = "is no document's id" if not found else "starts several documents' ids"
-        raise UnknownName(f"{prefix!r} {problem}", "List documents with: localmed documents list")
+        problem = "no document's id starts" if not found else "several documents' ids start"
+        raise UnknownName(f"{problem} with what was given", "List documents with: localmed documents list")
 
     def by_ids(self, ids: Iterable[str]) -> dict[str, Document]:
         """Those of ``ids`` that exist."""

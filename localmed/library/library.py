@@ -119,8 +119,8 @@ class Library:
         """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
         found = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
         if len(found) != 1:
-            problem = "is no passage's id" if not found else "starts several passages' ids"
-            raise UnknownName(f"{prefix!r} {problem}", "Give the id that search or ask printed, at least 6 characters")
+            problem = "no passage's id starts" if not found else "several passages' ids start"
+            raise UnknownName(f"{problem} with what was given", "Give the id that search or ask printed, whole")
         return found[0]
 
     def _look_up(self) -> None:
