@@ -17,16 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from localmed.app import App
-from localmed.config import Settings
+from localmed.config import AskSettings, Settings
 from localmed.domain import SearchFilter
 from localmed.ingest.manifest import Manifest
 from localmed.retrieval import relevance
 from tests.benchmarks.common import Place, Row
-from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, samples
+from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, record_of, samples
 
 SEED = 3
 QUESTIONS = 1000
-THRESHOLD = 0.5
+THRESHOLD = AskSettings().abstain_below
 MISSING = {"MedQuAD": "a subject", "PubMedQA": "an abstract"}
 
 
@@ -63,7 +63,7 @@ def half_of_medquad(place: Place) -> Set:
     from xml.etree import ElementTree
 
     folder = place.work / "half-medquad"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     kept = set()
     subjects = sorted(
         {(ElementTree.parse(file).findtext("Focus") or "").lower() for file in place.medquad().rglob("*.xml")}
@@ -73,7 +73,7 @@ def half_of_medquad(place: Place) -> Set:
         tree = ElementTree.parse(file)
         if (tree.findtext("Focus") or "").lower() in chosen:
             (folder / f"{file.parent.name}-{file.name}").write_bytes(file.read_bytes())
-            kept |= {str(question.get("qid")) for question in tree.iter("Question")}
+            kept |= {record_of(file, str(question.get("qid"))) for question in tree.iter("Question")}
     _, tuning = samples(medquad_questions(place.medquad()))
     asked = [(question, record in kept) for question, record in tuning[:QUESTIONS]]
     return collect("MedQuAD", MEDQUAD, folder, asked, place.work / "half-medquad-data")

@@ -78,14 +78,19 @@ def medquad_questions(folder: Path) -> list[tuple[str, str]]:
         for pair in ElementTree.parse(file).iter("QAPair"):
             answer, question = pair.findtext("Answer"), pair.find("Question")
             if answer and answer.strip() and question is not None and question.text:
-                pairs.append((" ".join(question.text.split()), str(question.get("qid"))))
+                pairs.append((" ".join(question.text.split()), record_of(file, str(question.get("qid")))))
     return pairs
+
+
+def record_of(file: Path, qid: str) -> str:
+    """A record's name: question ids repeat between MedQuAD's folders."""
+    return f"{file.parent.name}/{file.name}#{qid}"
 
 
 def medquad_records(app: App) -> tuple[dict[str, str], dict[str, str]]:
     """Document id -> record id, and record id -> the record stored for it (identical answers are stored once)."""
     documents = app.library.catalogue.documents("medquad")
-    records = {each.id: each.key.rpartition("#")[2] for each in documents}
+    records = {each.id: record_of(Path(each.source), each.key.rpartition("#")[2]) for each in documents}
     return records, {record: record for record in records.values()}
 
 
