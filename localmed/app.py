@@ -73,22 +73,28 @@ class App:
 
     @property
     def library(self) -> Library:
-        """The generation being served now, leased; opened again when a newer one was swapped in."""
-        if self._library and generations.current(self.data) != self._library.path:
-            self.close()
+        """The generation in use, leased: one and the same through a whole question, whatever is swapped meanwhile."""
         if self._library is None:
             self._library = Library.open(self.data)
         return self._library
+
+    def newest(self) -> Library:
+        """The generation being served now; every question and look-up begins with it."""
+        if self._library and generations.current(self.data) != self._library.path:
+            self.close()
+        return self.library
 
     # --- questions -------------------------------------------------------------------------------------------------
 
     def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        self.newest()
         self._known(wanted)
         return self._hybrid().search(clean(question), wanted, limit)
 
     def ask(self, question: str, wanted: SearchFilter, watch: Callable[[TraceStep], None] | None = None) -> Answer:
         """Answer ``question``; the audit log notes that it was asked, not what."""
+        self.newest()
         self._known(wanted)
         performer = Extractive(self.library.lexical, self.encoder, self.settings.ask)
         driver = Driver(self._hybrid(), performer, self.mint, watch or _unwatched)
@@ -131,9 +137,8 @@ class App:
         )
 
     def _hybrid(self) -> HybridSearch:
-        library = self.library  # may have been reopened
         if self._search is None:
-            self._search = HybridSearch(library, self.encoder, self.settings.search)
+            self._search = HybridSearch(self.library, self.encoder, self.settings.search)
         return self._search
 
     def _known(self, wanted: SearchFilter) -> None:
@@ -144,6 +149,7 @@ class App:
 
     def documents(self, collection: str = "") -> list[Document]:
         """The documents, of a collection or all, each with the status in force now."""
+        self.newest()
         if collection:
             self.library.catalogue.collection(collection)
         found = self.library.catalogue.documents(collection)
@@ -151,19 +157,24 @@ class App:
 
     def document(self, prefix: str) -> Document:
         """The document whose id starts with ``prefix``, with the status in force now."""
-        found = self.library.catalogue.document(prefix)
+        found = self.newest().catalogue.document(prefix)
         return replace(found, status=self.library.status(found.id))
 
     def evidence_of(self, prefix: str) -> Evidence:
         """The passage whose id starts with ``prefix``, as evidence."""
-        return self.mint((Hit(self.library.passage(prefix), 0.0),))[0]
+        return self.mint((Hit(self.newest().passage(prefix), 0.0),))[0]
 
-    def draw(self, evidence: Evidence, image: Path, page: int | None = None) -> None:
-        """Write the page of ``evidence`` (its first, or ``page``) as PNG with the passage marked."""
+    def draw(
+        self, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
+    ) -> None:
+        """Write a page of ``evidence`` (its first, or ``page``) as PNG with the passage, or ``span`` of it, marked."""
         passage = evidence.passage
+        start, end = span or (0, len(passage.text))
         if not passage.spans:
-            return draw.text(passage.title, passage.text, 0, len(passage.text), image)
-        boxes = [box for box in passage.boxes() if box.page == (page or passage.page)]
+            return draw.text(passage.title, passage.text, start, min(end, len(passage.text)), image)
+        marked = passage.boxes(start, end)
+        chosen = page or (marked[0].page if marked else passage.page)
+        boxes = [box for box in marked if box.page == chosen]
         if not boxes:
             pages = sorted({box.page for box in passage.boxes()})
             raise UsageError(f"the passage is not on page {page}", f"It is on {', '.join(map(str, pages))}")
@@ -174,15 +185,18 @@ class App:
     def manifest(self, collection: str, file: Path | None) -> Manifest:
         """The manifest of ``collection``: ``file``, else the one it was last imported with, else its catalogue row."""
         kept = self.data / "corpora" / f"{collection}.toml"
-        if file or kept.exists():
-            manifest = manifests.load(file or kept)
-            if manifest.collection.name != collection:
-                raise UsageError(
-                    f"the manifest describes {manifest.collection.name!r}, not {collection!r}",
-                    f"Give --collection {manifest.collection.name}",
-                )
+        if not file and not kept.exists():
+            return Manifest(self.newest().catalogue.collection(collection))
+        manifest = manifests.load(file or kept)
+        if manifest.collection.name != collection:
+            raise UsageError(
+                f"the manifest describes {manifest.collection.name!r}, not {collection!r}",
+                f"Give --collection {manifest.collection.name}",
+            )
+        if file:
             return manifest
-        return Manifest(self.library.catalogue.collection(collection))
+        # What the librarian has set of the collection since (its priority) stands.
+        return replace(manifest, collection=self.newest().catalogue.collection(collection))
 
     def import_paths(
         self,

@@ -55,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of documents with one licence, one role and one priority (lower is searched first)."""
+    """A named set of documents with one licence, one role and one priority (lower comes first)."""
 
     name: str
     title: str

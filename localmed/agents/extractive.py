@@ -23,7 +23,7 @@ from localmed.agents.roles import (
     Role,
 )
 from localmed.config import AskSettings
-from localmed.domain import Citation, Evidence, Origin, Statement
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement
 from localmed.errors import UsageError
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
@@ -42,6 +42,7 @@ _ASKS_QUANTITY = re.compile(
     "|多少|多久|多长|多大|几|剂量|用量|上限|下限|范围|标准|什么时候",
     re.IGNORECASE,
 )
+_ROW = re.compile(r"[^\n]+")
 _NUMBER = re.compile(r"\d|[一二三四五六七八九十百]+[层楼天周月年岁次片粒]")
 
 
@@ -103,7 +104,7 @@ class Extractive:
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
-            for start, end in language.sentences(passage.text):
+            for start, end in _units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
                 if end - start >= SHORTEST:
@@ -124,6 +125,13 @@ class Extractive:
         vectors = self._encoder.encode([asked, *texts], "passage")
         for each, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
             yield Candidate(each.evidence, each.place, each.start, each.end, each.score + float(similarity), each.words)
+
+
+def _units(passage: Passage) -> list[tuple[int, int]]:
+    """What may be quoted of a passage: its sentences; of a table its rows, which carry their headers."""
+    if not passage.table:
+        return language.sentences(passage.text)
+    return [match.span() for match in _ROW.finditer(passage.text)]
 
 
 def quotation(candidate: Candidate) -> Statement:

@@ -17,7 +17,7 @@ from localmed.cli.common import (
     wanted,
 )
 from localmed.cli.texts import texts, translated
-from localmed.domain import Answer, AnswerStatus, Evidence, Statement, Status
+from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Statement, Status
 
 
 @click.command("ask")
@@ -59,7 +59,7 @@ def show(answer: Answer) -> None:
     if answer.evidence:
         click.secho(f"\n{labels['sources']}", bold=True)
         for each in answer.evidence:
-            _show_source(each, _pages(answer, each), labels)
+            _show_source(each, _cited(answer, each), labels)
         click.echo(labels["show"])
 
 
@@ -70,19 +70,20 @@ def _line(statement: Statement, language: str) -> str:
     return f"{statement.text} {''.join(f'[{citation.marker}]' for citation in statement.citations)}"
 
 
-def _pages(answer: Answer, evidence: Evidence) -> list[int]:
-    """The pages that the answer cites of one source."""
-    cited = {c.page for s in answer.statements for c in s.citations if c.marker == evidence.marker}
-    return sorted(page for page in cited if page)
+def _cited(answer: Answer, evidence: Evidence) -> list[Citation]:
+    """The answer's citations of one source, in its order."""
+    found = [each for statement in answer.statements for each in statement.citations]
+    return [each for each in found if each.marker == evidence.marker]
 
 
-def _show_source(evidence: Evidence, pages: list[int], labels: dict[str, str]) -> None:
+def _show_source(evidence: Evidence, citations: list[Citation], labels: dict[str, str]) -> None:
     passage = evidence.passage
     parts = [evidence.document_title]
     parts.append(labels["edition"].format(edition=evidence.edition) if evidence.edition else labels["no_date"])
-    parts += [labels["page"].format(page=page) for page in pages]
+    parts += [labels["page"].format(page=page) for page in sorted({each.page for each in citations if each.page})]
     parts.append(" > ".join(heading for heading in passage.headings if heading != evidence.document_title))
     if evidence.status is not Status.CURRENT:
         parts.append(labels[evidence.status.value])
     echo_wrapped(", ".join(part for part in parts if part), f"  [{evidence.marker}] ", "      ")
-    echo_wrapped(f"{passage.id[:12]}  {Path(evidence.source).name}", "      ", "      ")
+    spans = " ".join(dict.fromkeys(f"--span {each.start}-{each.end}" for each in citations[:1]))
+    echo_wrapped(f"{passage.id[:12]} {spans}  {Path(evidence.source).name}", "      ", "      ")

@@ -18,7 +18,7 @@ _NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
 @click.group("collections", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List and create collections, set their priority (lower is searched first).
+    """List and create collections, set their priority (lower comes first).
 
     A collection is a set of documents with one licence and one rank, such as guidelines or the hospital's own pages.
     """
@@ -49,7 +49,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 @command.command("create")
 @click.argument("name")
 @click.option("--title", default="", help="What readers see.")
-@click.option("--priority", type=int, default=100, show_default=True, help="Lower is searched first.")
+@click.option("--priority", type=int, default=100, show_default=True, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
 @click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
 @click.pass_context
@@ -73,7 +73,7 @@ def create(ctx: click.Context, name: str, title: str, priority: int, language: s
 @click.argument("priority", type=int)
 @click.pass_context
 def set_priority(ctx: click.Context, name: str, priority: int) -> None:
-    """Set the PRIORITY of collection NAME (lower is searched first)."""
+    """Set the PRIORITY of collection NAME (lower comes first)."""
     with opened(ctx) as app:
         app.put_collection(replace(app.library.catalogue.collection(name), priority=priority))
     click.echo(f"{name} has priority {priority}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
-from localmed.errors import NoLibrary, UnknownName
+from localmed.errors import InputError, NoLibrary, UnknownName
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -48,8 +49,10 @@ def command(
     if as_json:
         print_json({"collection": collection, "generation": report.generation, "counts": report.counts,
                     "files": [asdict(line) for line in report.lines]})  # fmt: skip
-        return
-    _tell(collection, report)
+    else:
+        _tell(collection, report)
+    if report.counts["quarantined"] and not report.counts["read"] + report.counts["unchanged"]:
+        sys.exit(InputError.exit_code)
 
 
 def _described(app: App, collection: str, manifest: Path | None) -> Manifest:

@@ -1,6 +1,7 @@
 """The ``localmed`` command: finds the subcommand, loads only its file, and turns errors into one line and an exit code.
 
-Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused, 4 another writer, 5 the
+Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused
+(an import that read others as well reports it and ends with 0), 4 another writer, 5 the
 library cannot be used, 6 a model failed, 130 interrupted. A traceback appears only with ``--debug``.
 """
 

@@ -16,14 +16,17 @@ from localmed.domain import Status
     "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page here as PNG, passage marked."
 )
 @click.option("--page", type=click.IntRange(1), help="Of a passage over several pages: this one (default: its first).")
+@click.option("--span", help="Mark only the characters START-END of the passage, as ask prints them.")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, passage: str, image: Path | None, page: int | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, passage: str, image: Path | None, page: int | None, span: str | None, as_json: bool
+) -> None:
     """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked."""
     with opened(ctx) as app:
         evidence = app.evidence_of(passage)
         if image:
-            app.draw(evidence, image, page)
+            app.draw(evidence, image, page, _span(span))
     if as_json:
         print_json(evidence)
         return
@@ -37,3 +40,13 @@ def command(ctx: click.Context, passage: str, image: Path | None, page: int | No
     click.echo(f"\n{found.text}")
     if image:
         click.echo(f"\nWritten: {image}")
+
+
+def _span(given: str | None) -> tuple[int, int] | None:
+    """``"12-80"`` as numbers; raise ``click.BadParameter`` for anything else."""
+    if given is None:
+        return None
+    start, _, end = given.partition("-")
+    if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
+        raise click.BadParameter("--span takes START-END, such as 0-120")
+    return int(start), int(end)

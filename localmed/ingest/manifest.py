@@ -82,7 +82,7 @@ def _check(path: Path, values: dict[str, Any]) -> None:
     if not _NAME.fullmatch(values["name"]):
         raise BadSettings(f"manifest {path}: name is not a collection name", "Use up to 64 letters, digits, - and _")
     if type(values.get("priority", 0)) is not int:
-        raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower is searched first")
+        raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower comes first")
     for name in ("fields", "options", "documents"):
         if not isinstance(values.get(name, {}), dict):
             raise BadSettings(f"manifest {path}: {name} must be a table", f"Begin it with [{name}]")

@@ -93,11 +93,13 @@ class Importer:
             run = state.begin_import(self._name)
             if self._manifest.collection not in builder.catalogue.collections():
                 builder.put_collection(self._manifest.collection)
-            self._forget_missing(builder, state, sources, roots)
+            gone = self._missing(builder, sources, roots)
             todo = self._todo(builder, state, sources, retry)
             if started:
                 started(sum(each.bytes for each in todo))
             self._read_all(builder, state, todo)
+            self._forget(builder, gone)  # afterwards: a renamed file has taken its documents and marks with it
+            self._release(state, sources, roots)
             if builder.changed:
                 self._report.generation = builder.publish(f"import into {self._name}")
             state.finish_import(run, "finished", self._report.generation, self._report.counts)
@@ -119,9 +121,10 @@ class Importer:
 
     # --- what there is to do ---------------------------------------------------------------------------------------
 
-    def _forget_missing(self, builder: Builder, state: State, sources: Sequence[Source], roots: Sequence[Path]) -> None:
-        """Remove what earlier imports found under ``roots`` and is gone, from the library and from quarantine."""
+    def _missing(self, builder: Builder, sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
+        """The paths that earlier imports found under ``roots`` and that are gone; refuse a folder that is empty now."""
         present = {str(source.path) for source in sources}
+        missing: dict[str, None] = {}
         for root in roots:
             earlier = under(root, builder.catalogue.files(self._name).values())
             gone = [path for path in earlier if path not in present]
@@ -130,12 +133,24 @@ class Importer:
                     f"{root} holds nothing to import, but {len(earlier)} files were imported from it before",
                     "Is it mounted? To remove them on purpose: localmed documents remove --collection NAME --all",
                 )
-            for path in gone:
-                documents = builder.catalogue.of_file(self._name, path)
-                builder.remove(each.id for each in documents)
-                builder.catalogue.remove_file(self._name, path)
-                builder.changed = True
-                self._report.lines.append(Line(path, "removed", "no longer in the folder", len(documents)))
+            missing |= dict.fromkeys(gone)
+        return list(missing)
+
+    def _forget(self, builder: Builder, gone: Sequence[str]) -> None:
+        """Remove what is still stored of the paths that are gone."""
+        known = builder.catalogue.files(self._name)
+        for path in gone:
+            documents = builder.catalogue.of_file(self._name, path)
+            if not documents and path not in known:
+                continue  # it was moved
+            builder.remove(each.id for each in documents)
+            builder.catalogue.remove_file(self._name, path)
+            builder.changed = True
+            self._report.lines.append(Line(path, "removed", "no longer in the folder", len(documents)))
+
+    def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path]) -> None:
+        """Take files that are gone out of quarantine."""
+        present = {str(source.path) for source in sources}
         for path in {each.path for each in state.quarantined(self._name)} - present:
             if any(Path(path).is_relative_to(root) for root in roots):
                 state.requarantine(self._name, path, [])
@@ -328,6 +343,8 @@ class Importer:
             self._move(builder, old, new)
         for document in documents:
             builder.put(document)
+            if (status := catalogue.marked(document).status) is not Status.CURRENT:
+                self._report.lines.append(Line(file.path, "note", f"is {status.value}: it does not answer"))
         catalogue.put_file(file)
         builder.changed = True
         self._report.lines.append(Line(file.path, "read", "", len(documents), taken.passages))

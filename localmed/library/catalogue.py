@@ -212,7 +212,10 @@ class Catalogue:
         row = self._database.execute(
             "SELECT status, replaced_by FROM marks WHERE document = ?", (document.id,)
         ).fetchone()
-        return replace(document, status=Status(row[0]), replaced_by=row[1] or document.replaced_by) if row else document
+        if not row:
+            return document
+        successor = row[1] or ("" if row[0] == Status.CURRENT else document.replaced_by)
+        return replace(document, status=Status(row[0]), replaced_by=successor)
 
     def _documents(self, where: str, values: tuple[Any, ...]) -> list[Document]:
         query = f"SELECT {', '.join(COLUMNS)}, more FROM documents WHERE {where}"  # noqa: S608  (no input in the text)

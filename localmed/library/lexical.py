@@ -37,7 +37,7 @@ def edition_number(edition: str, pad: str = "0") -> int:
 
 def edition_range(wanted: SearchFilter) -> tuple[int, int]:
     """The inclusive range of ``edition_number`` that ``wanted`` allows."""
-    low = edition_number(wanted.edition_from)
+    low = edition_number(wanted.edition_from) or (1 if wanted.edition_to else 0)  # what has no date is in no range
     high = edition_number(wanted.edition_to, "9") if wanted.edition_to else NO_LIMIT
     return low, high
 

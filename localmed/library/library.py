@@ -234,6 +234,8 @@ class Builder:
         self._compare(passages)
         self.catalogue.close()
         originals.sync(self._data, self._originals)
+        if not self.parent:
+            Withdrawals(self._data).create()
         number = generations.publish(
             self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
         )

@@ -35,11 +35,14 @@ class Entry:
     actor: str
 
 
+NOT_ANSWERED = "Nothing is answered until it is repaired: restore the file from a backup"
+
+
 class Withdrawals:
     """The ledger, read again whenever the file has changed."""
 
     def __init__(self, data: Path) -> None:
-        """Use ``<data>/withdrawals``; a missing file is an empty ledger."""
+        """Use ``<data>/withdrawals``; where there is a library, a missing file is an error."""
         self._path = data / "withdrawals"
         self._seen: tuple[int, int, int] | None = None
         self._entries: tuple[Entry, ...] = ()
@@ -56,7 +59,9 @@ class Withdrawals:
             state = self._path.stat()
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
-            seen = (0, 0, 0)
+            if (self._path.parent / "current").is_symlink():
+                raise Damaged(f"{self._path} is missing", NOT_ANSWERED) from None
+            seen = (0, 0, 0)  # nothing has been imported yet
         if seen == self._seen:
             return False
         self._entries = tuple(self._read()) if seen[0] else ()
@@ -71,6 +76,10 @@ class Withdrawals:
             ids[entry.document] = entry.withdrawn
             contents[entry.content] = entry.withdrawn
         return _true(ids), _true(contents)
+
+    def create(self) -> None:
+        """Make the empty ledger, if there is none; called before the first generation is served."""
+        self._path.touch(mode=0o600, exist_ok=True)
 
     def append(self, document: Document, withdrawn: bool, reason: str, actor: str) -> Entry:
         """Add a line and sync it before returning: the withdrawal holds even if the power fails now."""
@@ -102,8 +111,7 @@ class Withdrawals:
                 raise self._damaged(number) from None
 
     def _damaged(self, line: int) -> Damaged:
-        remedy = "Nothing is answered until it is repaired: restore the file from a backup"
-        return Damaged(f"line {line} of {self._path} cannot be read", remedy)
+        return Damaged(f"line {line} of {self._path} cannot be read", NOT_ANSWERED)
 
 
 def _entry(line: bytes) -> Entry:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from localmed.app import App
-from localmed.config import Settings
+from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
 from localmed.ingest.chunking import encoder_text
 from localmed.ingest.manifest import Manifest
@@ -18,7 +18,7 @@ from localmed.models.minilm import MiniLM
 from tests.benchmarks.common import Place, Row, met, peak_memory
 from tests.benchmarks.known_item import MEDQUAD
 
-BATCH = 512  # the pipeline's, so that both sides sort alike
+BATCH = LibrarySettings().batch  # the pipeline's, so that both sides sort alike
 PDF = "pdf_en/cdc_infection_prevention_outpatient_2016.pdf"
 SMALL = 530  # MedQuAD files that make about 3,000 passages
 

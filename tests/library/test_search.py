@@ -57,7 +57,7 @@ def both(library: Library, wanted: SearchFilter, limit: int = 100) -> tuple[set[
         (SearchFilter(language="x' OR 1=1 --"), 0),
         (SearchFilter(edition_from="2021"), 8),
         (SearchFilter(edition_from="2021-01"), 4),
-        (SearchFilter(edition_to="2021"), 12),
+        (SearchFilter(edition_to="2021"), 8),
         (SearchFilter(edition_from="2019", edition_to="2019-12"), 4),
         (SearchFilter(edition_from="2024-05-01", edition_to="2024-05-01"), 4),
         (SearchFilter(edition_from="2024-05-02"), 0),

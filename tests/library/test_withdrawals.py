@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status
 from localmed.errors import Damaged, LibraryError
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
-from tests.fakes import answers, documents, import_into, titles, write
+from tests.fakes import HashedWords, answers, documents, import_into, titles, write
 
 SEPSIS = "Give antibiotics within one hour of recognition. Measure lactate and repeat it if it is high.\n"
 FEVER = "Fever\n\nGive antibiotics only when there is a bacterial cause.\n"
@@ -171,3 +172,18 @@ def test_a_flipped_bit_in_an_id_cancels_no_withdrawal(filled: Settings) -> None:
     ledger.write_text(json.dumps(values) + "\n")
     with pytest.raises(Damaged, match="line 1"):
         answers(filled, "antibiotics")
+
+
+def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:
+    withdraw(filled)
+    (filled.data / "withdrawals").unlink()
+    with pytest.raises(Damaged, match="is missing"):
+        answers(filled, "antibiotics")
+
+
+def test_a_superseded_document_stays_so_when_its_file_is_renamed(filled: Settings, corpus: Path) -> None:
+    with App(filled, HashedWords()) as app:
+        app.mark(documents(filled)["sepsis.txt"], Status.SUPERSEDED)
+    (corpus / "sepsis.txt").rename(corpus / "sepsis-old.txt")
+    import_into(filled, corpus)
+    assert documents(filled)["sepsis-old.txt"].status is Status.SUPERSEDED
