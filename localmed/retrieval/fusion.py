@@ -2,8 +2,8 @@
 
 Each index gives two rankings: its passages, and their documents by best passage. A passage scores the sum of
 ``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
-of the other index down: on MedQuAD's known items the second level raised MRR@10 from 0.65 to 0.72 on the questions it
-was chosen on (held-out figures: tests/benchmarks/RESULTS.md).
+of the other index down: on MedQuAD's known items the second level raised MRR@10 by 0.07 on the questions it was chosen
+on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations

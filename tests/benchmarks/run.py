@@ -35,14 +35,14 @@ MedQuAD imports are measured once, everything else is a median of five unless it
 class Benchmarks:
     """The parts, sharing one MedQuAD library."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, place: Place, every: int = 1) -> None:
+        self.place, self.every = place, every
         self.library = place.work / "medquad-data"
 
     def parts(self) -> dict[str, Callable[[], list[Row]]]:
         """Name -> part, in the order they should run (``import`` builds what the others use)."""
         return {
-            "import": lambda: importing.throughput(self.place, self.library),
+            "import": lambda: importing.throughput(self.place, self.library, self.every),
             "medquad": self.medquad,
             "pubmedqa": lambda: known_item.pubmedqa(self.place),
             "encoder": self.encoder,
@@ -96,6 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="import only each n-th file of MedQuAD")
     parser.add_argument("--only", nargs="*", default=[])
     given = parser.parse_args()
     if not (given.data or Path()).is_dir():
@@ -103,7 +104,7 @@ def main() -> None:
     work = given.work or work_folder()
     work.mkdir(exist_ok=True, parents=True)
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    for name, part in Benchmarks(Place(given.data, work)).parts().items():
+    for name, part in Benchmarks(Place(given.data, work), given.every).parts().items():
         if given.only and name not in given.only:
             continue
         rows = part()

@@ -105,7 +105,9 @@ def test_ask_in_chinese(localmed: Localmed) -> None:
     assert "普通病房的探视时间为每天14:00至19:30。" in ran.out.replace("\n    ", "")
     assert "来源" in ran.out
     assert "仅按词检索" in ran.out
-    assert not re.search(r"[A-Za-z]{3,} [a-z]{3,}", ran.out.replace("localmed show 编号 --span 起-止 --image", "")), ran.out
+    assert not re.search(r"[A-Za-z]{3,} [a-z]{3,}", ran.out.replace("localmed show 编号 --span 起-止 --image", "")), (
+        ran.out
+    )
 
 
 def test_abstaining_in_chinese(localmed: Localmed) -> None:
