@@ -94,10 +94,10 @@ class Importer:
             if self._manifest.collection not in builder.catalogue.collections():
                 builder.put_collection(self._manifest.collection)
             gone = self._missing(builder, sources, roots)
-            todo = self._todo(builder, state, sources, retry)
+            unread = self._unread(builder, state, sources, retry)
             if started:
-                started(sum(each.bytes for each in todo))
-            self._read_all(builder, state, todo)
+                started(sum(each.bytes for each in unread))
+            self._read_all(builder, state, unread)
             self._forget(builder, gone)  # afterwards: a renamed file has taken its documents and marks with it
             self._release(state, sources, roots)
             if builder.changed:
@@ -105,12 +105,12 @@ class Importer:
             state.finish_import(run, "finished", self._report.generation, self._report.counts)
         return self._report
 
-    def _read_all(self, builder: Builder, state: State, todo: Sequence[Source]) -> None:
-        twins = Twins(builder.catalogue, (str(each.path) for each in todo))
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source]) -> None:
+        twins = Twins(builder.catalogue, (str(each.path) for each in unread))
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
             with Parser() as parser:
-                for source in todo:
+                for source in unread:
                     self._take(builder, state, parser, twins, source)
                     if sum(each.passages for each in self._waiting) >= self._settings.library.batch:
                         self._flush(builder, cache)
@@ -155,13 +155,13 @@ class Importer:
             if any(Path(path).is_relative_to(root) for root in roots):
                 state.requarantine(self._name, path, [])
 
-    def _todo(self, builder: Builder, state: State, sources: Sequence[Source], retry: bool) -> list[Source]:
+    def _unread(self, builder: Builder, state: State, sources: Sequence[Source], retry: bool) -> list[Source]:
         """The sources to be read, known files first: theirs are the documents, not their copies'."""
         known = builder.catalogue.files(self._name)
         quarantined = state.quarantined(self._name)
         self._refused_before = {each.path for each in quarantined}
         refused = {each.path: each for each in quarantined if not each.place}
-        todo = []
+        unread = []
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
@@ -174,8 +174,8 @@ class Importer:
                 if rejected:  # a bad version of it was, and this is the good one again
                     state.requarantine(self._name, path, [])
             else:
-                todo.append(source)
-        return sorted(todo, key=lambda each: str(each.path) not in known)
+                unread.append(source)
+        return sorted(unread, key=lambda each: str(each.path) not in known)
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
         self._report.lines.append(Line(before.path, "unchanged"))
