@@ -156,7 +156,8 @@ def _recall(table: object, library: Library, vector: Vectors) -> float:
     """The share of the true ten nearest that the index finds among its ten."""
     flat = table.search(vector, vector_column_name="vector").distance_type("dot").bypass_vector_index()  # type: ignore[attr-defined]
     true = set(flat.select(["id", "_distance"]).limit(10).to_arrow()["id"].to_pylist())
-    found = {passage for passage, _, _ in library.dense.search(vector, 10, SearchFilter())}
+    asked = SearchSettings().candidates  # as many as a search asks for
+    found = {passage for passage, _, _ in library.dense.search(vector, asked, SearchFilter())[:10]}
     return len(true & found) / len(true)
 
 
