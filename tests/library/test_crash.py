@@ -21,6 +21,7 @@ from tests.fakes import HashedWords, documents, hashes, import_into, verify, wri
 ROOT = Path(__file__).parents[2]
 LAST = 14  # steps, from the manifest on; each is tried, and every EARLY-th before them
 EARLY = 3
+SPARE = 5  # steps by which two runs may differ: Tantivy's threads decide when its files come and go
 
 
 class Killing:
@@ -110,7 +111,8 @@ def test_killed_at_every_step(killing: Killing, start: Settings, corpus: Path, t
     outcomes = []
     for step in (*range(1, steps - LAST, EARLY), *range(steps - LAST, steps + 1)):
         killed = copy_of(start, tmp_path / "killed")
-        assert killing(killed.data, corpus, step) == -9, f"step {step} of {steps}"
+        outcome = killing(killed.data, corpus, step)
+        assert outcome == -9 or steps - SPARE < outcome < step, f"step {step} of {steps}"
         with Library.open(killed.data) as library:
             outcomes.append(library.path.name)
         check_after(killed, corpus, before)
