@@ -82,6 +82,7 @@ class SearchSettings:
     query_characters: int = 4_000  # of a longer question the first 4,000 count: ~700 words, longer than any vignette
     query_terms: int = 64  # rarest first; bounds the lexical search's work
     results: int = 10
+    rerank: int = 20  # of the fused passages are read again by the reranker
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,26 @@ class Span:
     box: Box
 
 
+class Kind(StrEnum):
+    """What sort of source a collection is. Tiers (LINS, HRD and HERD) and source plans (Omni-RAG) name kinds.
+
+    The papers' online sources are local ones here: ``LITERATURE`` is an imported PubMed baseline in PubMed's place,
+    ``BOOK`` and ``WIKI`` are imported references in that of a web search.
+    """
+
+    GUIDELINE = "guideline"
+    LITERATURE = "literature"
+    BOOK = "book"
+    WIKI = "wiki"
+    LEAFLET = "leaflet"
+    LOCAL = "local"  # the hospital's own pages: departments, floors, telephone numbers
+    GRAPH = "graph"  # terms and relations only; no passages
+    OTHER = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of documents with one licence, one role and one priority (lower comes first)."""
+    """A named set of documents with one licence, one kind and one priority (lower comes first)."""
 
     name: str
     title: str
@@ -63,6 +80,7 @@ class Collection:
     language: str = ""
     source: str = ""
     licence: str = ""
+    kind: Kind = Kind.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +137,12 @@ class Passage:
     table: bool = False
     spans: tuple[Span, ...] = ()
 
+    @property
+    def in_context(self) -> str:
+        """What encoders and rerankers read: title, headings, text. The title names what "it" is in the text."""
+        names = dict.fromkeys(name.rstrip(".。") for name in (self.title, *self.headings) if name)
+        return ". ".join((*names, self.text))
+
     def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
         """The boxes of the characters ``start:end`` (all of them by default), in reading order."""
         stop = len(self.text) if end is None else end
@@ -127,7 +151,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found)."""
+    """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found).
+
+    ``rerank_score`` is the reranker's, by which the hits are ordered where there is one.
+    """
 
     passage: Passage
     score: float
@@ -135,6 +162,7 @@ class Hit:
     dense_rank: int = -1
     lexical_rank: int = -1
     lexical_score: float | None = None
+    rerank_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +174,7 @@ class SearchFilter:
     edition_from: str = ""
     edition_to: str = ""
     statuses: tuple[Status, ...] = (Status.CURRENT,)
+    documents: tuple[str, ...] = ()  # ids
 
 
 @dataclass(frozen=True, slots=True)

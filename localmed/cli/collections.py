@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Collection
+from localmed.domain import Collection, Kind
 from localmed.errors import NoLibrary, UsageError
 
 LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
@@ -42,8 +42,11 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
             }
         )
         return
-    table = [(c.name, c.title, c.priority, documents, passages, c.licence) for c, documents, passages in rows]
-    print_table("Collections", ("name", "title", "priority", "documents", "passages", "licence"), table)
+    table = [
+        (c.name, c.title, c.kind.value or "-", c.priority, documents, passages, c.licence)
+        for c, documents, passages in rows
+    ]
+    print_table("Collections", ("name", "title", "kind", "priority", "documents", "passages", "licence"), table)
 
 
 @command.command("create")
@@ -51,9 +54,12 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 @click.option("--title", default="", help="What readers see.")
 @click.option("--priority", type=int, default=100, show_default=True, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
+@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
 @click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
 @click.pass_context
-def create(ctx: click.Context, name: str, title: str, priority: int, language: str | None, licence: str) -> None:
+def create(
+    ctx: click.Context, name: str, title: str, priority: int, language: str | None, kind: str | None, licence: str
+) -> None:
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
@@ -64,7 +70,7 @@ def create(ctx: click.Context, name: str, title: str, priority: int, language: s
             there = set()
         if name in there:
             raise UsageError(f"there is a collection {name!r} already", "Change it with: localmed collections priority")
-        app.put_collection(Collection(name, title or name, priority, language or "", "", licence))
+        app.put_collection(Collection(name, title or name, priority, language or "", "", licence, Kind(kind or "")))
     click.echo(f"Created {name}")
 
 

@@ -12,7 +12,7 @@ the characters of it, so the same text in the same place has the same id after a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localmed.config import ChunkSettings
@@ -161,12 +161,3 @@ def _separator(previous: Piece | None, piece: Piece) -> str:
     if piece.row or piece.paragraph != previous.paragraph:
         return "\n"
     return "" if _WIDE.match(previous.text[-1]) else " "
-
-
-def encoder_text(passage: Passage) -> str:
-    """What the dense encoder reads of a passage: title, headings, text. The title names what "it" is in the text."""
-    return ". ".join((*_without_repeats((passage.title, *passage.headings)), passage.text))
-
-
-def _without_repeats(parts: Iterable[str]) -> list[str]:
-    return [part.rstrip(".。") for part in dict.fromkeys(parts) if part]

@@ -3,7 +3,7 @@
 ::
 
     name = "starter"                     # the collection
-    title = "Starter corpus"             # and: language, source, licence, priority, reader
+    title = "Starter corpus"             # and: language, source, licence, kind, priority, reader
     [fields]                             # which of the source's fields is our title, text, edition, ...
     [options]                            # for the reader
     [documents."hypertension-2019.md"]   # title, edition, language, status, replaced_by of one file
@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Collection, Status
+from localmed.domain import Collection, Kind, Status
 from localmed.errors import BadSettings
 from localmed.ingest.parsed import FieldMapping
 
 KEYS = frozenset(
-    {"name", "title", "language", "source", "licence", "priority", "reader", "fields", "options", "documents"}
+    {"name", "title", "language", "source", "licence", "priority", "kind", "reader", "fields", "options", "documents"}
 )
 _NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it becomes a file name
 FACTS = frozenset({"title", "edition", "language", "status", "replaced_by"})
@@ -61,7 +61,9 @@ def load(path: Path) -> Manifest:
         name: tuple(value) if isinstance(value, list) else value for name, value in values.get("fields", {}).items()
     }
     return Manifest(
-        Collection(values["name"], described.pop("title", values["name"]), **described),
+        Collection(
+            values["name"], described.pop("title", values["name"]), **described, kind=Kind(values.get("kind", ""))
+        ),
         values.get("reader", ""),
         FieldMapping(fields, values.get("options", {})),
         values.get("documents", {}),
@@ -81,6 +83,9 @@ def _check(path: Path, values: dict[str, Any]) -> None:
         raise BadSettings(f"manifest {path} has no name", 'Add: name = "..."')
     if not _NAME.fullmatch(values["name"]):
         raise BadSettings(f"manifest {path}: name is not a collection name", "Use up to 64 letters, digits, - and _")
+    if values.get("kind", "") not in set(Kind):
+        kinds = ", ".join(each.value for each in Kind if each)
+        raise BadSettings(f"manifest {path}: there is no kind {values['kind']!r}", f"One of {kinds}")
     if type(values.get("priority", 0)) is not int:
         raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower comes first")
     for name in ("fields", "options", "documents"):

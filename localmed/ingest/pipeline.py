@@ -324,7 +324,7 @@ class Importer:
         for start in range(0, len(pairs), batch):
             part = pairs[start : start + batch]
             passages = [passage for passage, _ in part]
-            builder.add(passages, cache.encode([chunking.encoder_text(passage) for passage in passages]))
+            builder.add(passages, cache.encode([passage.in_context for passage in passages]))
             share = sum(taken.bytes / taken.passages for _, taken in part)
             self._progress(share, f"{len(passages)} passages")
 

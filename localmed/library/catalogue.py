@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Collection, Document, Status
+from localmed.domain import Collection, Document, Kind, Status
 from localmed.errors import Damaged, UnknownName
 from localmed.library.migrations import LIBRARY, open_database
 
@@ -78,9 +78,9 @@ class Catalogue:
     def collections(self) -> list[Collection]:
         """All collections, first priority first."""
         rows = self._database.execute(
-            "SELECT name, title, priority, language, source, licence FROM collections ORDER BY priority, name"
+            "SELECT name, title, priority, language, source, licence, kind FROM collections ORDER BY priority, name"
         )
-        return [Collection(*row) for row in rows]
+        return [replace(Collection(*row), kind=Kind(row[-1])) for row in rows]
 
     def collection(self, name: str) -> Collection:
         """The collection ``name``; raise ``UnknownName`` with the names there are."""
@@ -101,8 +101,9 @@ class Catalogue:
             collection.language,
             collection.source,
             collection.licence,
+            collection.kind.value,
         )
-        self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     # --- files -----------------------------------------------------------------------------------------------------
 

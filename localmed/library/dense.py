@@ -140,6 +140,8 @@ def _condition(wanted: SearchFilter) -> str:
     parts = []
     if wanted.collections:
         parts.append(f"collection IN ({_quoted(wanted.collections)})")
+    if wanted.documents:
+        parts.append(f"document IN ({_quoted(wanted.documents)})")
     if wanted.language:
         parts.append(f"language = {_quoted([wanted.language])}")
     if wanted.edition_from or wanted.edition_to:

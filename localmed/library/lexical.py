@@ -181,6 +181,8 @@ class LexicalIndex:
         conditions = []
         if wanted.collections:
             conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(wanted.collections)))
+        if wanted.documents:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(wanted.documents)))
         if wanted.language:
             conditions.append(self._term("language", wanted.language))
         if wanted.edition_from or wanted.edition_to:

@@ -38,6 +38,13 @@ LIBRARY: tuple[str, ...] = (
         time TEXT NOT NULL
     );
     """,
+    """
+    ALTER TABLE collections ADD COLUMN kind TEXT NOT NULL DEFAULT '';
+    CREATE TABLE summaries (
+        document TEXT PRIMARY KEY, content TEXT NOT NULL, recipe TEXT NOT NULL, text TEXT NOT NULL,
+        places TEXT NOT NULL, vector BLOB NOT NULL
+    );
+    """,
 )
 
 STATE: tuple[str, ...] = (

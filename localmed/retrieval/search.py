@@ -6,32 +6,36 @@ says so. Any text is a valid question: one without a single searchable word find
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from localmed import language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.library.library import Library
-from localmed.ports import Embedder
+from localmed.ports import Embedder, Reranker
 from localmed.retrieval.fusion import fuse
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, whether dense search took part, and the question's language."""
+    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody)."""
 
     hits: tuple[Hit, ...]
     dense: bool
     language: str
+    reranker: str = ""
 
 
 class HybridSearch:
     """One-method search; holds nothing of one question for the next."""
 
-    def __init__(self, library: Library, encoder: Embedder, settings: SearchSettings) -> None:
+    def __init__(
+        self, library: Library, encoder: Embedder, settings: SearchSettings, reranker: Reranker | None = None
+    ) -> None:
         """Search ``library``, whose vectors must be ``encoder``'s (raise ``WrongEncoder`` if not)."""
         library.require(encoder.identity)
-        self._library, self._encoder, self._settings = library, encoder, settings
+        self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
 
     def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
         """The best ``limit`` passages for ``question``, fused score descending."""
@@ -48,8 +52,19 @@ class HybridSearch:
                 ([(passage, document) for passage, document, _ in dense], settings.dense_weight),
             ],
             settings.rrf_k,
-        )[:limit]
-        return Found(self._hits(fused, lexical, dense), use_dense, spoken)
+        )
+        if not self._reranker or not use_dense:
+            return Found(self._hits(fused[:limit], lexical, dense), use_dense, spoken)
+        hits = self._reranked(asked, self._hits(fused[: max(limit, settings.rerank)], lexical, dense))
+        return Found(hits[:limit], use_dense, spoken, self._reranker.name)
+
+    def _reranked(self, asked: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        """The first ``rerank`` hits in the reranker's order, the others after them as they were."""
+        assert self._reranker
+        first, rest = hits[: self._settings.rerank], hits[self._settings.rerank :]
+        scores = self._reranker.score(asked, [hit.passage.in_context for hit in first])
+        scored = [replace(hit, rerank_score=float(score)) for hit, score in zip(first, scores, strict=True)]
+        return (*sorted(scored, key=lambda hit: -(hit.rerank_score or 0.0)), *rest)
 
     def _dense(self, asked: str, number: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
         vector = self._encoder.encode([asked], "query")[0]

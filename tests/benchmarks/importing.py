@@ -12,7 +12,6 @@ from pathlib import Path
 from localmed.app import App
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
-from localmed.ingest.chunking import encoder_text
 from localmed.ingest.manifest import Manifest
 from localmed.models.minilm import MiniLM
 from tests.benchmarks.common import Place, Row, met, peak_memory
@@ -30,7 +29,7 @@ def throughput(place: Place, data: Path, every: int) -> list[Row]:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, memory = (float(each) for each in done.stdout.split())
     with App(Settings(data)) as app:
-        texts = [encoder_text(passage) for passage in app.library.lexical.each()]
+        texts = [passage.in_context for passage in app.library.lexical.each()]
     encoder = MiniLM()
     encoder.encode(texts[:64], "passage")
     began = time.perf_counter()

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from localmed.app import App
 from localmed.config import Settings
-from localmed.ingest.chunking import encoder_text
 from tests.benchmarks import calibrate_relevance, commands, encoder, importing, known_item, scale, starter
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
 
@@ -74,8 +73,8 @@ class Benchmarks:
         others = [passage for passage in passages if records[passage.document_id] not in asked]
         chosen = (theirs + others)[: max(LOSS_PASSAGES, len(theirs))]
         owners = [records[passage.document_id] for passage in chosen]
-        speed = encoder.run([encoder_text(passage) for passage in passages])
-        return [*speed, encoder.loss([encoder_text(passage) for passage in chosen], owners, reported)]
+        speed = encoder.run([passage.in_context for passage in passages])
+        return [*speed, encoder.loss([passage.in_context for passage in chosen], owners, reported)]
 
 
 def write(results: dict[str, list[dict[str, str]]]) -> None:

@@ -26,7 +26,7 @@ def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
 
 def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
     found = localmed.ok("search", "maximum paracetamol dose", "--json").json
-    assert set(found) == {"hits", "dense", "language"}
+    assert set(found) == {"hits", "dense", "language", "reranker"}
     best = found["hits"][0]
     assert set(best) == set(Hit.__slots__)
     assert set(best["passage"]) == set(Passage.__slots__)

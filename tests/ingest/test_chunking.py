@@ -237,7 +237,7 @@ def test_headings_nest() -> None:
 
 def test_what_the_encoder_reads_names_the_subject_once() -> None:
     record = Record("", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg.")))
-    assert chunking.encoder_text(cut(record)[0]) == "Title. Dose. 5 mg."
+    assert cut(record)[0].in_context == "Title. Dose. 5 mg."
 
 
 def test_a_very_long_document_is_cut_in_reasonable_time() -> None:
