@@ -1,4 +1,4 @@
-"""``make demo``: the main job on the starter corpus. Imports it, asks three questions, draws a cited page.
+"""``make demo``: the main job on the starter corpus. Imports its collections, asks three questions, draws a cited page.
 
 Runs the real commands, as a person would, in a data folder of its own; a second run finds everything imported.
 """
@@ -42,7 +42,9 @@ def main(folder: Path) -> None:
     """The demonstration, in ``folder``."""
     data = folder / "data"
     print("== Import the starter corpus (for demonstration, not for clinical use)", flush=True)
-    localmed(data, "import", str(CORPORA / "starter"), "-c", "starter", "--manifest", str(CORPORA / "starter.toml"))
+    for manifest in sorted(CORPORA.glob("starter-*.toml")):
+        documents = CORPORA / "starter" / manifest.stem.removeprefix("starter-")
+        localmed(data, "import", str(documents), "-c", manifest.stem, "--manifest", str(manifest))
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"][:QUESTIONS]
     for each in questions:
         print(f"\n== {each['text']}", flush=True)

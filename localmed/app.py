@@ -6,7 +6,7 @@ encoder, a listing never loads an index.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -14,22 +14,40 @@ from pathlib import Path
 
 from localmed import __version__
 from localmed.agents.extractive import Extractive
-from localmed.agents.roles import CITED_ANSWER, RELEVANCE
-from localmed.config import Settings
-from localmed.domain import Answer, Collection, Document, Evidence, Hit, Provenance, SearchFilter, Status, TraceStep
-from localmed.errors import BadSettings, UsageError
-from localmed.ingest import draw
+from localmed.agents.roles import CITED_ANSWER, KEYWORDS, RELEVANCE, Keywords, KeywordsInput
+from localmed.config import Settings, chosen_models
+from localmed.domain import (
+    Answer,
+    Collection,
+    Document,
+    Evidence,
+    Hit,
+    Kind,
+    Provenance,
+    SearchFilter,
+    Status,
+    TraceStep,
+)
+from localmed.errors import UnknownName, UsageError
+from localmed.ingest import draw, summaries, updates
 from localmed.ingest import manifest as manifests
+from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
 from localmed.language import clean
 from localmed.library import generations, originals
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
+from localmed.models import choice
+from localmed.models.registry import Registry
 from localmed.operations.audit import Audit, actor
-from localmed.ports import Embedder
+from localmed.operations.reindex import reindex
+from localmed.ports import Embedder, Reranker
+from localmed.retrieval import concepts
+from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found, HybridSearch
-from localmed.workflows.ask import ask
+from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.workflows.ask import Plan, ask
 from localmed.workflows.flow import Driver
 
 
@@ -38,9 +56,8 @@ class App:
 
     def __init__(self, settings: Settings, encoder: Embedder | None = None) -> None:
         """``encoder`` overrides the profile's (tests, benchmarks)."""
-        if settings.profile != "starter":
-            raise BadSettings(f"there is no profile {settings.profile!r}", 'Set profile = "starter"')
         self.settings = settings
+        self._models = chosen_models(settings)
         self._encoder = encoder
         self._library: Library | None = None
         self._search: HybridSearch | None = None
@@ -66,10 +83,18 @@ class App:
 
     @cached_property
     def encoder(self) -> Embedder:
-        """The profile's encoder; its weights load at the first use."""
-        from localmed.models.minilm import MiniLM
+        """The encoder that the settings choose; its weights load at the first use."""
+        return self._encoder or choice.encoder(self._models)
 
-        return self._encoder or MiniLM()
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """The reranker that the settings choose; its weights load at the first use."""
+        return choice.reranker(self._models, self.encoder)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registered models."""
+        return Registry(Path(self._models.folder))
 
     @property
     def library(self) -> Library:
@@ -90,18 +115,47 @@ class App:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
         self.newest()
         self._known(wanted)
-        return self._hybrid().search(clean(question), wanted, limit)
+        asked, most = clean(question), self._keywords()
+        found: Keywords = self._performer().perform(KEYWORDS, KeywordsInput(asked, most)) if most else Keywords()
+        return self._hybrid().search(asked, wanted, limit, found.words)
 
-    def ask(self, question: str, wanted: SearchFilter, watch: Callable[[TraceStep], None] | None = None) -> Answer:
-        """Answer ``question``; the audit log notes that it was asked, not what."""
+    def ask(
+        self,
+        question: str,
+        wanted: SearchFilter,
+        watch: Callable[[TraceStep], None] | None = None,
+        preset: str | None = None,
+    ) -> Answer:
+        """Answer ``question`` from the tiers of ``preset`` (default: the settings'; "": by the collections' priority).
+
+        The audit log notes that it was asked, not what. Raise ``UnknownName`` for a preset or collection not known.
+        """
         self.newest()
         self._known(wanted)
-        performer = Extractive(self.library.lexical, self.encoder, self.settings.ask)
-        driver = Driver(self._hybrid(), performer, self.mint, watch or _unwatched)
-        searched = wanted.collections or tuple(each.name for each in self.library.catalogue.collections())
-        answer = driver.run(ask(clean(question), wanted, self.settings.ask.passages, searched, self.provenance()))
+        chosen = self.settings.ask.preset if preset is None else preset
+        further = chosen in self.settings.tiers.further
+        plan = Plan(self.tiers(chosen, wanted.collections), self.settings.ask.passages, self._keywords(), further)
+        driver = Driver(self._hybrid(), self._performer(), self.mint, watch or _unwatched)
+        answer = driver.run(ask(clean(question), wanted, plan, self.provenance()))
         self.note("ask", f"{len(answer.statements)} statements", answer.status.value, answer)
         return answer
+
+    def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
+        """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""
+        presets = self.settings.tiers.presets
+        if preset and preset not in presets:
+            known = ", ".join(presets)
+            raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
+        catalogue = self.library.catalogue
+        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        return tiers_of(presets[preset] if preset else (), catalogue.collections(), filled, only)
+
+    def _keywords(self) -> int:
+        """How many keywords to extract: none where their ranking weighs nothing."""
+        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
+
+    def _performer(self) -> Extractive:
+        return Extractive(self.library.lexical, self.encoder, self.settings.ask, self.settings.keywords)
 
     def mint(self, hits: tuple[Hit, ...]) -> tuple[Evidence, ...]:
         """Evidence for ``hits``, numbered in their order: the only place where markers are made."""
@@ -128,22 +182,36 @@ class App:
     def provenance(self) -> Provenance:
         """What answers now."""
         identity = self.encoder.identity
+        reranker = (("reranker", self.reranker.name),) if self.reranker else ()
         return Provenance(
             generation=self.library.path.name,
             profile=self.settings.profile,
-            models=(("encoder", f"{identity.name} {identity.version}"), ("chat", "none: extractive")),
-            prompts=tuple((role.name, role.version) for role in (RELEVANCE, CITED_ANSWER)),
+            models=(("encoder", f"{identity.name} {identity.version}"), *reranker, ("chat", "none: extractive")),
+            prompts=tuple((role.name, role.version) for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)),
             version=__version__,
         )
 
     def _hybrid(self) -> HybridSearch:
         if self._search is None:
-            self._search = HybridSearch(self.library, self.encoder, self.settings.search)
+            self._search = HybridSearch(self.library, self.encoder, self.settings.search, self.reranker)
         return self._search
 
     def _known(self, wanted: SearchFilter) -> None:
         for name in wanted.collections:
             self.library.catalogue.collection(name)
+
+    def concept(self, term: str, question: str = "", by_meaning: bool = False, context: str = "") -> Card:
+        """The card of ``term`` from the concept graph; raise ``UnknownName`` with near names.
+
+        ``question`` orders its relations (``by_meaning``: by the reranker, else the encoder); it and ``context`` may
+        spell an abbreviation out. Nothing of it is noted anywhere.
+        """
+        from localmed.models import abbreviations
+
+        reranker = (self.reranker or concepts.Cosine(self.encoder)) if by_meaning and question else None
+        known = self.encoder.identity.languages if reranker else ()
+        asked, text = clean(question), clean(context)
+        return concepts.card(self.newest().graph, clean(term), asked, reranker, abbreviations.expand, text, known)
 
     # --- looking up ------------------------------------------------------------------------------------------------
 
@@ -206,14 +274,35 @@ class App:
         retry: bool = False,
         progress: Progress | None = None,
         started: Callable[[int], None] | None = None,
+        removed: Sequence[str] = (),
     ) -> Report:
-        """Import ``paths``; a manifest ``file`` is kept for the collection's later imports."""
-        report = Importer(self.settings, manifest, self.encoder, progress).run(paths, retry, started)
+        """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
+        importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
+        report = importer(self.settings, manifest, self.encoder, progress).run(paths, retry, started, removed)
         if file:
             self._keep_manifest(file, manifest.collection.name)
         counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
         self.note("import", f"{manifest.collection.name}: {counts}", "finished", generation=report.generation)
         return report
+
+    def update(
+        self,
+        collection: str,
+        retry: bool = False,
+        progress: Progress | None = None,
+        started: Callable[[int], None] | None = None,
+    ) -> Report:
+        """Bring ``collection`` in step with the folders and files it was imported from.
+
+        Raise ``UsageError`` where it never was or where one of the folders is gone; nothing changes then.
+        """
+        found = updates.origins_of(self.data, self.newest().catalogue, collection)
+        manifest = self.manifest(collection, None)
+        return self.import_paths(list(found.paths), manifest, None, retry, progress, started, found.gone)
+
+    def imported(self) -> list[str]:
+        """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
+        return updates.imported(self.data, self.newest().catalogue)
 
     def _keep_manifest(self, file: Path, collection: str) -> None:
         kept = self.data / "corpora" / f"{collection}.toml"
@@ -226,6 +315,7 @@ class App:
         """Create or change a collection; return the new generation's number."""
         with build(self.data, self.encoder.identity, self.settings.library) as builder:
             builder.put_collection(collection)
+            summaries.complete(builder, self.encoder, self.settings)  # its kind may have become "guideline"
             number = builder.publish(f"collection {collection.name}")
         self.note("collection", collection.name, f"priority {collection.priority}", generation=number)
         return number
@@ -234,9 +324,7 @@ class App:
         """Remove documents from every index; files of which nothing is left are forgotten."""
         with build(self.data, self.encoder.identity, self.settings.library) as builder:
             builder.remove(each.id for each in documents)
-            for collection, source in {(each.collection, each.source) for each in documents}:
-                if not builder.catalogue.of_file(collection, source):
-                    builder.catalogue.remove_file(collection, source)
+            updates.unsettle(builder.catalogue, documents)
             number = builder.publish(f"remove {len(documents)} documents")
         self.note("remove", " ".join(each.id[:12] for each in documents[:20]), f"{len(documents)}", generation=number)
         return number
@@ -267,6 +355,14 @@ class App:
         with build(self.data, self.encoder.identity, self.settings.library) as builder:
             number = builder.publish("upgrade")
         self.note("upgrade", f"generation {number}", "served", generation=number)
+        return number
+
+    def reindex(self, progress: Progress, started: Callable[[int], None], again: bool = False) -> int:
+        """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
+        number = reindex(self.settings, self.encoder, progress, started, again)
+        if number:
+            self.close()
+            self.note("reindex", self.encoder.identity.slug, "served", generation=number)
         return number
 
     def note(

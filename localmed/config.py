@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,15 +35,35 @@ OFFLINE = {
 LEAST = {
     "search.dense_weight": 0,
     "search.lexical_weight": 0,
+    "search.keyword_weight": 0,
+    "search.sparse_weight": 0,
     "search.title_boost": 0,
+    "search.rerank_lexical_weight": 0,
+    "search.rerank_fused_weight": 0,
+    "search.guidelines": 0,
+    "search.guideline_weight": 0,
+    "search.guideline_similarity": 0,
+    "search.guideline_coverage": 0,
     "ask.abstain_below": 0,
     "ask.abstain_below_lexical": 0,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
+    "chat.threads": 0,
+    "chat.gpu_layers": -1,
+    "chat.nice": 0,
+    "chat.sequences": 2,  # one holds the prefix
 }
 LEAST_OTHERWISE = {int: 1, float: 0.001}
-MOST = {"ask.abstain_below": 1, "ask.abstain_below_lexical": 1}
+MOST = {
+    "search.guideline_similarity": 1,
+    "search.guideline_coverage": 1,
+    "ask.abstain_below": 1,
+    "ask.abstain_below_lexical": 1,
+    "chat.nice": 19,
+    "chat.sequences": 64,  # what every build of llama.cpp takes
+    "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
+}
 MOST_OTHERWISE = 2**53  # what every system call and library takes
 
 _Level = TypeVar("_Level", bound="DataclassInstance")
@@ -78,21 +99,97 @@ class SearchSettings:
     rrf_k: int = 60  # Cormack et al. 2009; the literature's value
     dense_weight: float = 2.0  # tuned; 1.5 to 3 are within 0.003 of each other
     lexical_weight: float = 1.0
+    sparse_weight: float = 1.0  # of a sparse encoder's token weights; not tuned: no weights were at hand
+    keyword_weight: float = 0.5  # of the ranking by keywords (KED); 0 switches it off. Not tuned yet
     title_boost: float = 3.0  # tuned; 2 to 4 are within 0.005
     query_characters: int = 4_000  # of a longer question the first 4,000 count: ~700 words, longer than any vignette
     query_terms: int = 64  # rarest first; bounds the lexical search's work
     results: int = 10
     rerank: int = 20  # of the fused passages are read again by the reranker
+    rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
+    rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
+    guidelines: int = 3  # opened by the guideline map; 0 switches it off
+    guideline_weight: float = 0.25  # of the map's ranking in the fusion; tuned
+    guideline_similarity: float = 0.3  # least, of question and summary
+    guideline_coverage: float = 0.3  # least share of the question's weight in a summary, where no similarity is known
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSettings:
+    """What is read of a document that was found as a whole."""
+
+    whole_document_characters: int = 6_000  # longer ones by their best passages: fits beside a prompt of 8,000 tokens
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordSettings:
+    """Keyword extraction degradation (LINS, KED)."""
+
+    most: int = 6  # keywords required together at first; the searches for six are 6, at worst 21
+    compared: int = 30  # n-grams encoded to rank them: one batch, 30 ms on two cores
+
+
+@dataclass(frozen=True, slots=True)
+class TierSettings:
+    """Collections in order (LINS, HRD and HERD): a preset is a list of tiers, a tier a list of kinds or collections."""
+
+    presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(
+        default_factory=lambda: {
+            "ebm": (("guideline",), ("literature",), ("book", "wiki")),
+            "patient": (("leaflet",), ("book", "wiki")),
+        }
+    )
+    further: tuple[str, ...] = ("ebm",)  # presets that look one tier further for a differing dose or a newer edition
 
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
     """Extractive answers."""
 
+    preset: str = ""  # the tiers of a question that names none; "": the collections' priorities
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
     abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
     abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which models; "" leaves it to the profile (``PROFILES``)."""
+
+    encoder: str = ""
+    reranker: str = ""
+    folder: str = ""  # with a folder for each checkpoint, called by its name; "": <data>/models
+
+
+ENCODERS = ("minilm", "bge-m3")
+RERANKERS = ("none", "maxsim", "bge-m3", "bge-reranker-v2-m3")
+PROFILES = {
+    "starter": ModelSettings("minilm", "none"),
+    "workstation": ModelSettings("bge-m3", "bge-reranker-v2-m3"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """The chat model: a GGUF file in a child process of its own, or a server inside the hospital."""
+
+    context: int = 8192  # tokens of prompt and reply together; the memory for them is taken when the model loads
+    micro_batch: int = 256  # prompt tokens between two looks at a cancellation; fewer read more slowly
+    sequences: int = 16  # decisions read side by side
+    threads: int = 0  # 0: as many as there are cores
+    gpu_layers: int = -1  # of the model on the GPU; -1: all. Says nothing where llama.cpp was built without one
+    nice: int = 0  # priority of the child, 0 to 19 (lowest)
+    child_memory_bytes: int = 4 * 2**30  # address space beside twice the model file; not limited where a GPU is used
+    load_seconds: float = 600.0  # 40 GB from a hard disk at 80 MB/s take 500 s
+    hang_seconds: float = 120.0  # without a token or micro-batch; 256 tokens of a 70B model on 8 cores take ~60 s
+    idle_seconds: float = 900.0  # unloaded after that
+    reply_bytes: int = 4 * 2**20  # of one message of the child or server: thousands of pages
+    waiting: int = 256  # requests in the queue, of everybody
+    waiting_each: int = 32  # of one user: the decisions of one question ask a few times at once
+    servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
+    server_seconds: float = 300.0  # for a whole reply
+    connect_seconds: float = 5.0  # within the hospital
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +211,35 @@ class Settings:
     read: ReadBounds = field(default_factory=ReadBounds)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    reading: ReadingSettings = field(default_factory=ReadingSettings)
+    keywords: KeywordSettings = field(default_factory=KeywordSettings)
+    tiers: TierSettings = field(default_factory=TierSettings)
     ask: AskSettings = field(default_factory=AskSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)
+    models: ModelSettings = field(default_factory=ModelSettings)
+    chat: ChatSettings = field(default_factory=ChatSettings)
+
+
+def chosen_models(settings: Settings) -> ModelSettings:
+    """The profile's models with what ``[models]`` sets in their place; raise ``BadSettings`` for a name not known."""
+    models = settings.models
+    _one_of("profile", settings.profile, tuple(PROFILES))
+    usual = PROFILES[settings.profile]
+    chosen = ModelSettings(
+        models.encoder or usual.encoder,
+        models.reranker or usual.reranker,
+        str(settings.data / Path(models.folder or "models").expanduser()),
+    )
+    _one_of("models.encoder", chosen.encoder, ENCODERS)
+    _one_of("models.reranker", chosen.reranker, RERANKERS)
+    if chosen.reranker == "maxsim" and chosen.encoder != "minilm":  # it reads English only, whatever was found
+        raise BadSettings("models.reranker maxsim goes with the encoder minilm", 'Set models.reranker = "bge-m3"')
+    return chosen
+
+
+def _one_of(path: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BadSettings(f"{path} is {value!r}, which there is not", f"Set one of: {', '.join(known)}")
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -138,7 +262,9 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
         raise BadSettings(f"{file} cannot be read ({error.strerror})", "Make it a file you may read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} is not valid TOML ({error})", "Correct the line named") from None
-    return _filled(Settings(folder), values, str(file), "")
+    settings = _filled(Settings(folder), values, str(file), "")
+    _presets_known(settings, str(file))
+    return settings
 
 
 def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) -> _Level:
@@ -152,6 +278,10 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         path = f"{prefix}{name}"
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
+        elif isinstance(current, Mapping) and isinstance(value, dict):
+            changes[name] = {**current, **{each: _tiers(value[each], f"{path}.{each}", file) for each in value}}
+        elif isinstance(current, tuple):
+            changes[name] = _names(value, path, file)
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
             changes[name] = float(_within(value, path, file))
         elif type(value) is type(current):
@@ -159,6 +289,31 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         else:
             raise BadSettings(f"{file}: {path} must be {_KINDS.get(type(current), 'a table')}", "Correct its value")
     return dataclasses.replace(settings, **changes)
+
+
+def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
+    """A preset: at least one tier, each a list of names."""
+    if not isinstance(value, list) or not value:
+        raise BadSettings(f"{file}: {path} must be a list of lists of names", 'Write it as [["guideline"], ["book"]]')
+    return tuple(_names(tier, path, file, least=1) for tier in value)
+
+
+def _names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
+    if isinstance(value, list) and len(value) >= least and all(isinstance(each, str) and each for each in value):
+        return tuple(value)
+    raise BadSettings(f"{file}: {path} must list names in quotes", 'Write a list as ["guideline", "book"]')
+
+
+def _presets_known(settings: Settings, file: str) -> None:
+    """Raise ``BadSettings`` if a setting names a preset that there is not."""
+    presets = settings.tiers.presets
+    named = [("tiers.further", name) for name in settings.tiers.further]
+    named += [("ask.preset", settings.ask.preset)] if settings.ask.preset else []
+    for path, name in named:
+        if name not in presets:
+            raise BadSettings(
+                f"{file}: {path} names the preset {name!r}, which does not exist", f"Presets: {', '.join(presets)}"
+            )
 
 
 _KINDS = {int: "a whole number", float: "a number", str: "text in quotes"}

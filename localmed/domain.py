@@ -278,6 +278,26 @@ class AnswerStatus(StrEnum):
     UNVERIFIED = "unverified"
 
 
+class ConflictKind(StrEnum):
+    """In what a source of a later tier may disagree with the one that an answer rests on."""
+
+    DOSE = "dose"
+    EDITION = "edition"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Source ``against`` may disagree with the cited source ``marker``; ``reason`` is one sentence, numbers included.
+
+    Always a possibility: what is compared are amounts and dates, not what the sources mean.
+    """
+
+    kind: ConflictKind
+    marker: str
+    against: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version."""
@@ -300,7 +320,10 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question came to. ``searched`` names the collections looked through, so that an abstention says so."""
+    """What a question came to. ``searched`` names the collections looked through, in that order.
+
+    ``evidence`` is what is cited, then what ``conflicts`` point at besides.
+    """
 
     status: AnswerStatus
     question: str
@@ -312,6 +335,7 @@ class Answer:
     verification: Verification = field(default_factory=Verification)
     notes: tuple[str, ...] = ()
     trace: tuple[TraceStep, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@
     |   `-- BadSettings                   the settings file or a manifest is wrong
     |-- InputError                    3   a file was refused; it goes to quarantine with this reason
     |   `-- LimitExceeded                 a file went over a named bound
-    |-- Busy                          4   another writer holds the library
+    |-- Busy                          4   another writer holds the library, or too many wait for a model
     |-- LibraryError                  5   what is stored cannot be used
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
     `-- ModelError                    6   a model could not be loaded or did not answer
+        `-- Cancelled                     whoever asked has given up
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -60,7 +61,7 @@ class LimitExceeded(InputError):
 
 
 class Busy(LocalmedError):
-    """Another process is writing to the library."""
+    """Another process is writing to the library, or too many requests wait for a model already."""
 
     exit_code = 4
 
@@ -87,3 +88,7 @@ class ModelError(LocalmedError):
     """A model could not be loaded or did not answer."""
 
     exit_code = 6
+
+
+class Cancelled(ModelError):
+    """A model was still at work when whoever asked gave up."""

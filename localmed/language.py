@@ -119,14 +119,19 @@ def question_words(question: str) -> list[str]:
     Chinese is cut into words first (``rjieba``: a dictionary inside its wheel), so that no pair stands across a word's
     border: such pairs occur in no passage and would make an answerable question look foreign.
     """
-    folded = _POSSESSIVE.sub("", fold(question))
-    content: list[str] = []
-    for chinese, other in _TOKEN.findall(folded):
-        if other:
-            content += [other] if other not in _ENGLISH_FILLER else []
-        else:
-            content += [pair for word in _chinese_words(chinese) for pair in words(word, for_query=True)]
+    content = [part for word in content_words(question) for part in words(word, for_query=True)]
     return content or words(question, for_query=True)
+
+
+def content_words(text: str) -> list[str]:
+    """The words of ``text`` without stop words and asking, in order; Chinese ones whole, not in pairs. Maybe empty."""
+    found: list[str] = []
+    for chinese, other in _TOKEN.findall(_POSSESSIVE.sub("", fold(text))):
+        if other:
+            found += [other] if other not in _ENGLISH_FILLER else []
+        else:
+            found += _chinese_words(chinese)
+    return found
 
 
 def _chinese_words(text: str) -> list[str]:

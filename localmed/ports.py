@@ -1,13 +1,13 @@
 """The seams: what localmed needs of a model, each a Protocol of one method. Adapters live in ``models/``.
 
-More ports (chat model, entailment) come with the adapters that need them.
+More ports (entailment) come with the adapters that need them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,12 +21,14 @@ class EncoderIdentity:
     """Which encoder made a vector. Two vectors compare only if their identities are equal.
 
     ``languages`` are those the encoder was trained for: a question in another language is not searched densely.
+    ``sparse`` says that it is a ``SparseEncoder``: its generations have a sparse index.
     """
 
     name: str
     version: str
     dimensions: int
     languages: tuple[str, ...]
+    sparse: bool = False
 
     @property
     def slug(self) -> str:
@@ -68,4 +70,125 @@ class SparseEncoder(Embedder, Protocol):
 
     def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
         """``encode``'s vectors and each text's weights, from one pass over the texts."""
+        ...
+
+
+def encode_both(
+    encoder: Embedder, texts: Sequence[str], kind: Literal["passage", "query"]
+) -> tuple[Vectors, list[Weights]]:
+    """The vectors and token weights of ``texts``; no weights from an encoder that is not a sparse one."""
+    if encoder.identity.sparse:
+        return cast(SparseEncoder, encoder).encode_both(texts, kind)
+    return encoder.encode(texts, kind), [{} for _ in texts]
+
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation with a chat model."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a chat model is asked: the same request gives the same reply (temperature 0, a fixed seed).
+
+    With a JSON ``schema`` the reply is an object of that schema or an error, never anything else.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 512
+    schema: Mapping[str, Any] | None = None
+    temperature: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A chat model's answer; ``value`` is the validated object where there was a schema.
+
+    ``finish`` is "length" where ``max_tokens`` cut the text; a reply to a schema that was cut is an error instead.
+    """
+
+    text: str
+    prompt_tokens: int
+    reply_tokens: int
+    finish: Literal["stop", "length"]
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How probable each label is, in the order of the labels; they add up to one.
+
+    ``measured`` is false where the model only named a label: that label has a one then, which is no probability.
+    """
+
+    probabilities: tuple[float, ...]
+    measured: bool = True
+
+    @property
+    def best(self) -> int:
+        """Which label is the most probable; the first of equals."""
+        return self.probabilities.index(max(self.probabilities))
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a caller follows a request: ``token`` gets the text as it comes, ``cancelled`` is asked while it runs.
+
+    Both are called from the thread that made the request. A cancelled request raises ``Cancelled``.
+    """
+
+    token: Callable[[str], object] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
+
+
+UNWATCHED = Watch()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatIdentity:
+    """Which chat model answers, for an answer's provenance. ``sha256`` is "" where the file is not ours to read.
+
+    ``context`` counts the tokens of prompt and reply together.
+    """
+
+    name: str
+    sha256: str
+    context: int
+
+
+class ChatModel(Protocol):
+    """A language model that follows instructions. Raises ``ModelError`` where it cannot answer, ``Busy`` if asked by too many."""
+
+    @property
+    def identity(self) -> ChatIdentity:
+        """Who this is."""
+        ...
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """The reply to ``request``; raise ``ModelError`` before generating where prompt and reply do not fit."""
+        ...
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """One choice among ``labels`` for each branch, in their order; nothing is generated.
+
+        A branch is text that continues the last message of ``prefix``, which is the user's. What the branches share is
+        read once.
+        """
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts as a chat model's tokenizer does, so that a prompt can be fitted into its context beforehand."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens each text has, in their order."""
         ...

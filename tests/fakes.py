@@ -17,8 +17,8 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 from localmed.language import words
 from localmed.library import generations
-from localmed.library.library import Library
-from localmed.ports import EncoderIdentity
+from localmed.library.library import SPARSE, Library
+from localmed.ports import EncoderIdentity, Weights
 
 DIMENSIONS = 32
 ANY = SearchFilter()
@@ -39,6 +39,25 @@ class HashedWords:
                 vectors[row, hashlib.sha256(word.encode()).digest()[0] % DIMENSIONS] += 1
         unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(unit, np.float32)
+
+
+class WeighedWords(HashedWords):
+    """A ``SparseEncoder`` of every language: a word's token is its hash, its weight grows with its length."""
+
+    def __init__(self, version: str = "1") -> None:
+        super().__init__()
+        self.identity = EncoderIdentity("weighed-words", version, DIMENSIONS, ("en", "zh"), sparse=True)
+
+    def encode_both(
+        self, texts: Sequence[str], kind: Literal["passage", "query"]
+    ) -> tuple[npt.NDArray[np.float32], list[Weights]]:
+        weights: list[Weights] = [{token_of(word): len(word) / 16 for word in words(text)} for text in texts]
+        return self.encode(texts, kind), weights
+
+
+def token_of(word: str) -> int:
+    """The token of ``WeighedWords`` for a word."""
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:3])
 
 
 def described(name: str = "ward", **facts: Any) -> Manifest:
@@ -93,7 +112,7 @@ def titles(library: Library, question: str, wanted: SearchFilter = ANY, limit: i
 
 
 def verify(data: Path) -> None:
-    """The served generation is whole: every hash, and both indexes and the catalogue hold the same documents."""
+    """The served generation is whole: every hash, and the indexes and the catalogue hold the same documents."""
     with Library.open(data) as library:
         assert generations.check(library.path, whole=True) == []
         catalogued = library.catalogue.passages_by_document()
@@ -102,6 +121,8 @@ def verify(data: Path) -> None:
             lexical[passage.document_id] = lexical.get(passage.document_id, 0) + 1
         assert lexical == catalogued
         assert library.dense.documents() == catalogued
+        if (library.path / SPARSE).exists():
+            assert len(library.sparse) == library.manifest.passages
         assert library.manifest.passages == sum(catalogued.values())
 
 

@@ -29,7 +29,7 @@ LEVELS = (
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language"),
+    ("ports", "config", "language", "confined"),
     ("domain", "errors", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
@@ -50,7 +50,13 @@ HEAVY = {
     "transformers": (("models/*",), True),
     "lancedb": (("library/dense.py",), True),
     "pyarrow": (("library/dense.py",), True),
-    "tantivy": (("library/lexical.py",), False),
+    "spacy": (("models/abbreviations.py",), True),
+    "scispacy": (("models/abbreviations.py",), True),
+    "tantivy": (("library/lexical.py", "library/sparse.py"), False),
+    "FlagEmbedding": (("models/flag_embedding.py",), True),
+    "ir_measures": (("evaluation/measures.py",), True),
+    "scipy": (("evaluation/statistics.py",), True),
+    "matplotlib": (("evaluation/plot.py",), True),
     # Run in child processes only (see CHILDREN), which is what keeps it out of everything else.
     "pymupdf": (("ingest/readers/pdf*.py", "ingest/render.py"), False),
 }

@@ -1,5 +1,7 @@
 """Sets the PDFs of the starter corpus from the Markdown beside this file: ``python make_pdfs.py [--out FOLDER]``.
 
+Each goes into the folder of the collection whose manifest (``starter-NAME.toml``) describes it.
+
 The same sources give the same bytes: dates come from the edition, and there is no random file
 identifier. Only the fonts inside PyMuPDF are used (Helvetica, and Droid Sans Fallback for Chinese), each cut down to
 the characters that occur. The Markdown understood is what the sources use and no more: headings, paragraphs, ``- ``
@@ -20,7 +22,7 @@ from typing import Any
 import pymupdf
 
 HERE = Path(__file__).parent
-MANIFEST = HERE.parent / "starter.toml"
+MANIFESTS = tuple(sorted(HERE.parent.glob("starter-*.toml")))
 DEFAULT_OUT = HERE.parent / "starter"
 
 A4 = (595.0, 842.0)  # points
@@ -314,7 +316,7 @@ def typeset(source: str, layout: Layout, facts: Facts) -> Any:
     """Return the finished PDF, not yet saved."""
     title, notice, *blocks = parse(source)
     if title.text != facts.title or not notice.text.startswith(NOTICES) or facts.edition not in notice.text:
-        raise SystemExit(f"{title.text}: title, notice and edition must agree with {MANIFEST.name}")
+        raise SystemExit(f"{title.text}: title, notice and edition must agree with the manifest")
     fonts = tuple(FONTS) if facts.language == "zh" else ("latin", "bold")  # an unused font would be kept whole
     sheet, tables = Sheet(layout, fonts), iter(layout.tables)
     set_title(sheet, title, notice)
@@ -354,17 +356,28 @@ def read_layouts() -> dict[str, Layout]:
     }
 
 
+def read_facts() -> dict[str, tuple[str, Facts]]:
+    """Every described file's folder within the corpus, and its facts."""
+    found = {}
+    for manifest in MANIFESTS:
+        folder = manifest.stem.removeprefix("starter-")
+        for name, entry in tomllib.loads(manifest.read_text(encoding="utf-8")).get("documents", {}).items():
+            found[name] = folder, Facts(entry["title"], entry["edition"], entry["language"])
+    return found
+
+
 def main() -> None:
-    """Set every PDF into the output folder."""
+    """Set every PDF into its collection's folder below the output folder."""
     parser = argparse.ArgumentParser(description="Set the PDFs of the starter corpus.")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="folder to write to")
     out: Path = parser.parse_args().out
-    documents = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))["documents"]
+    described = read_facts()
     for name, layout in read_layouts().items():
-        entry = documents[f"{name}.pdf"]
+        folder, facts = described[f"{name}.pdf"]
         source = (HERE / f"{name}.md").read_text(encoding="utf-8")
-        pdf = typeset(source, layout, Facts(entry["title"], entry["edition"], entry["language"]))
-        pdf.save(out / f"{name}.pdf", garbage=4, deflate=True, deflate_fonts=True, no_new_id=True)
+        pdf = typeset(source, layout, facts)
+        (out / folder).mkdir(exist_ok=True)
+        pdf.save(out / folder / f"{name}.pdf", garbage=4, deflate=True, deflate_fonts=True, no_new_id=True)
 
 
 if __name__ == "__main__":

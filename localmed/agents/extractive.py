@@ -1,4 +1,4 @@
-"""The roles without a language model: relevance by rule, and answers made of the best sentences, verbatim.
+"""The roles without a language model: keywords and relevance by rule, and answers made of the best sentences, verbatim.
 
 A sentence scores by its similarity to the question (read with its title and heading, since "it" needs a name), by the
 weighted share of the question's words in it and in its context (title, headings, the sentence before), and by holding a
@@ -10,24 +10,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed import language
 from localmed.agents.roles import (
     CITED_ANSWER,
+    KEYWORDS,
     RELEVANCE,
     AnswerInput,
+    Keywords,
+    KeywordsInput,
     Relevance,
     RelevanceInput,
     Role,
 )
-from localmed.config import AskSettings
+from localmed.config import AskSettings, KeywordSettings
 from localmed.domain import Citation, Evidence, Origin, Passage, Statement
 from localmed.errors import UsageError
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
-from localmed.retrieval.relevance import relevance, weigh
+from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
+from localmed.retrieval.relevance import relevance, together, weigh
 
 ENCODED = 40  # sentences compared by meaning: 0.15 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
@@ -66,22 +70,47 @@ class Candidate:
 class Extractive:
     """``Performer`` for the starter profile."""
 
-    def __init__(self, index: LexicalIndex, encoder: Embedder, settings: AskSettings) -> None:
+    def __init__(
+        self,
+        index: LexicalIndex,
+        encoder: Embedder,
+        settings: AskSettings,
+        keywords: KeywordSettings = KeywordSettings(),  # noqa: B008  (frozen)
+    ) -> None:
         """``index`` weighs words; ``encoder`` compares sentences in the languages it knows."""
-        self._index, self._encoder, self._settings = index, encoder, settings
+        self._index, self._encoder, self._settings, self._compare = index, encoder, settings, keywords.compared
 
     def perform(self, role: Role, given: Any) -> Any:
         """See ``Performer.perform``."""
+        if role == KEYWORDS and isinstance(given, KeywordsInput):
+            return self._keywords(given)
         if role == RELEVANCE and isinstance(given, RelevanceInput):
             return self._relevance(given)
         if role == CITED_ANSWER and isinstance(given, AnswerInput):
             return self._answer(given)
         raise UsageError(f"the starter profile does not serve the role {role.name}", "Choose another profile")
 
+    def _keywords(self, given: KeywordsInput) -> Keywords:
+        asked = given.question[:READ]
+        known = [each for each in candidates(asked) if self._index.holds(each)]
+        terms = [self._weighed(each) for each in known if " " not in each or self._index.binding(each) >= BOUND]
+        grams = outermost(terms, self._compare)
+        if grams and language.detect(asked) in self._encoder.identity.languages:
+            vectors = self._encoder.encode([asked, *(gram.text for gram in grams)], "query")
+            similarities = vectors[1:] @ vectors[0]
+            grams = [replace(gram, similarity=float(near)) for gram, near in zip(grams, similarities, strict=True)]
+        unknown = [each for each in dict.fromkeys(language.content_words(asked)) if not self._index.holds(each)]
+        return Keywords(ranked(grams, given.most), tuple(unknown))
+
+    def _weighed(self, text: str) -> NGram:
+        terms = tuple(self._index.analyse(text, for_query=True))
+        return NGram(text, terms, sum(self._index.rarity(terms)) / len(terms))
+
     def _relevance(self, given: RelevanceInput) -> Relevance:
         question = weigh(given.question, self._index)
         threshold = self._settings.abstain_below if given.dense else self._settings.abstain_below_lexical
-        return Relevance(relevance(question, given.hits, self._index, given.dense), threshold)
+        judged = question, given.hits, self._index, given.dense
+        return Relevance(relevance(*judged), threshold, together(*judged))
 
     def _answer(self, given: AnswerInput) -> tuple[Statement, ...]:
         candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)

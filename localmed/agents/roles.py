@@ -1,7 +1,7 @@
 """The roles: who is asked for what, as values. One call, ``perform(role, given)``, whatever serves the role.
 
-More roles (keyword extraction, passage relevance by a model, coherence, ...) join this file with the issue that needs
-them; a profile says which implementation serves each.
+More roles (passage relevance by a model, coherence, ...) join this file with the issue that needs them; a profile says
+which implementation serves each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,26 @@ class Role:
 RELEVANCE = Role(
     "relevance", "Whether what was found can answer the question", "rules-1", "LINS, passage relevance agent (PRA)"
 )
+KEYWORDS = Role(
+    "keywords", "The question's keywords, most important first", "ngrams-1", "LINS, keyword extraction agent (KEA)"
+)
 CITED_ANSWER = Role("cited_answer", "Statements that answer, each with its citation", "extractive-1", "LINS, MAIRAG")
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordsInput:
+    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
+
+    question: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
+
+    words: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +58,30 @@ class RelevanceInput:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """How likely the hits hold an answer, and the threshold in force."""
+    """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
-    probability: float
+    ``together`` is the probability of all hits as one (best similarity of one, most words of another), where it is
+    judged.
+    """
+
+    probabilities: tuple[float, ...]
     threshold: float
+    together: float = 0.0
+
+    @property
+    def probability(self) -> float:
+        """The highest."""
+        return max((self.together, *self.probabilities))
 
     @property
     def enough(self) -> bool:
         """Whether to answer."""
         return self.probability >= self.threshold
+
+    def helpful(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """Those of ``hits`` that may help by themselves (LINS, PRA: the passages that are kept)."""
+        pairs = zip(hits, self.probabilities, strict=True)
+        return tuple(hit for hit, probability in pairs if probability >= self.threshold)
 
 
 @dataclass(frozen=True, slots=True)

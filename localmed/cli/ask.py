@@ -22,18 +22,25 @@ from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Statement,
 
 @click.command("ask")
 @question_argument
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Search in tiers: ebm, patient or one of the settings (default: ask.preset, else by priority).",
+)
 @click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error).")
 @filter_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, /, question: str, trace: bool, as_json: bool, **filters: Any) -> None:
+def command(
+    ctx: click.Context, /, question: str, preset: str | None, trace: bool, as_json: bool, **filters: Any
+) -> None:
     """Answer QUESTION from the library, or say that it cannot be answered and what was searched.
 
-    Every sentence is a quotation with the number of its source. QUESTION - reads the question from standard input,
-    which keeps it out of the shell's history.
+    Every sentence is a quotation with the number of its source. The first tier of collections that holds something
+    helpful answers. QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
     with opened(ctx) as app:
-        answer = app.ask(question, wanted(**filters))
+        answer = app.ask(question, wanted(**filters), preset=preset)
     if as_json:
         print_json(answer)
     else:
@@ -45,15 +52,18 @@ def command(ctx: click.Context, /, question: str, trace: bool, as_json: bool, **
 
 
 def show(answer: Answer) -> None:
-    """Print an answer: label, sentences with their markers, notes, sources."""
+    """Print an answer: label, sentences with their markers, possible conflicts, notes, sources."""
     labels = texts(answer.language)
     if answer.status is AnswerStatus.ABSTAINED:
         echo_wrapped(labels["abstained"], bold=True)
-        echo_wrapped(labels["searched"].format(names=", ".join(answer.searched)))
+        echo_wrapped(labels["searched"].format(names=", ".join(answer.searched) or labels["nothing_searched"]))
     else:
         echo_wrapped(labels["extractive"], bold=True)
         for statement in answer.statements:
             echo_wrapped(_line(statement, answer.language), "  - ", "    ")
+    for conflict in answer.conflicts:
+        reason = translated(conflict.reason, answer.language)
+        echo_wrapped(labels[f"conflict_{conflict.kind.value}"].format(reason=reason), "! ", "  ", bold=True)
     for note in answer.notes:
         echo_wrapped(translated(note, answer.language), "* ", "  ")
     if answer.evidence:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.import_files import all_refused, plain, tell
 from localmed.domain import Collection, Kind
-from localmed.errors import NoLibrary, UsageError
+from localmed.errors import InputError, LocalmedError, NoLibrary, UsageError
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.ingest.pipeline import Report
 
 LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 _NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
@@ -18,7 +25,7 @@ _NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
 @click.group("collections", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List and create collections, set their priority (lower comes first).
+    """List, create and update collections, set their priority (lower comes first).
 
     A collection is a set of documents with one licence and one rank, such as guidelines or the hospital's own pages.
     """
@@ -32,21 +39,33 @@ def command(ctx: click.Context) -> None:
 def listed(ctx: click.Context, as_json: bool = False) -> None:
     """All collections with what they hold."""
     with opened(ctx) as app:
-        counts = app.library.catalogue.counts()
+        counts, terms = app.library.catalogue.counts(), app.library.graph.counts()
         rows = [(each, *counts.get(each.name, (0, 0))) for each in app.library.catalogue.collections()]
     if as_json:
         print_json(
             {
-                each.name: asdict(each) | {"documents": documents, "passages": passages}
+                each.name: asdict(each)
+                | {"documents": documents, "passages": passages, "terms": terms.get(each.name, 0)}
                 for each, documents, passages in rows
             }
         )
         return
     table = [
-        (c.name, c.title, c.kind.value or "-", c.priority, documents, passages, c.licence)
+        (
+            c.name,
+            c.title,
+            c.kind.value or "-",
+            c.priority,
+            documents,
+            passages or "-",
+            terms.get(c.name, "-"),
+            c.licence,
+        )
         for c, documents, passages in rows
     ]
-    print_table("Collections", ("name", "title", "kind", "priority", "documents", "passages", "licence"), table)
+    print_table(
+        "Collections", ("name", "title", "kind", "priority", "documents", "passages", "terms", "licence"), table
+    )
 
 
 @command.command("create")
@@ -83,3 +102,57 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
     with opened(ctx) as app:
         app.put_collection(replace(app.library.catalogue.collection(name), priority=priority))
     click.echo(f"{name} has priority {priority}")
+
+
+@command.command("update")
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every collection that was imported from files.")
+@click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
+@json_option
+@click.pass_context
+def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, as_json: bool) -> None:
+    """Bring collection NAME in step with the folders and files it was imported from.
+
+    The one command after entries were added, edited or deleted there. A file that was named itself and is gone is
+    removed too. If a folder is gone, which is more often a missing mount than a wish, nothing changes.
+    """
+    if bool(name) == everything:
+        raise UsageError("no collection was named" if not name else "both a collection and --all were given",
+                         "Give NAME, or --all for every collection")  # fmt: skip
+    with opened(ctx) as app:
+        if name:
+            report = _updated(app, name, retry, as_json)
+            print_json(plain(report)) if as_json else tell(report)
+            code = InputError.exit_code if all_refused(report) else 0
+        else:
+            code = _update_all(app, retry, as_json)
+    if code:
+        sys.exit(code)
+
+
+def _updated(app: App, name: str, retry: bool, as_json: bool) -> Report:
+    with progress(not as_json) as (started, advance):
+        return app.update(name, retry, advance, started)
+
+
+def _update_all(app: App, retry: bool, as_json: bool) -> int:
+    """Update every collection that has files; one that fails is told and does not stop the others."""
+    results: list[dict[str, Any]] = []
+    code = 0
+    for name in app.imported():
+        try:
+            report = _updated(app, name, retry, as_json)
+        except LocalmedError as error:
+            click.echo(f"localmed: {name}: {error}", err=True)
+            results.append({"collection": name, "error": str(error)})
+            code = code or error.exit_code
+            continue
+        results.append(plain(report))
+        if not as_json:
+            tell(report)
+        code = code or (InputError.exit_code if all_refused(report) else 0)
+    if as_json:
+        print_json(results)
+    elif not results:
+        click.echo("No collection was imported from files")
+    return code

@@ -5,12 +5,16 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Status
+from localmed.domain import Passage, Status
 from localmed.errors import UsageError
+
+if TYPE_CHECKING:
+    from localmed.library.summaries import Summary
 
 SHOWN = 200  # rows of a list printed; --json has them all
 
@@ -46,18 +50,42 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
 @json_option
 @click.pass_context
 def show(ctx: click.Context, document: str, as_json: bool) -> None:
-    """What is known of DOCUMENT, and its passages."""
+    """What is known of DOCUMENT, its passages and, of a guideline, its summary with where each sentence stands."""
     with opened(ctx) as app:
         found = app.document(document)
         passages = app.library.lexical.of_document(found.id)
+        summary = app.library.catalogue.summaries.of(found.id)
     if as_json:
-        print_json({**asdict(found), "passage_ids": [each.id for each in passages]})
+        described = {"summary": _described(summary, passages)} if summary else {}
+        print_json({**asdict(found), "passage_ids": [each.id for each in passages], **described})
         return
     for name, value in asdict(found).items():
         if value:
             click.echo(f"{name:>18}  {value}")
     rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
     print_table("Passages", ("id", "page", "heading", "characters"), rows)
+    if summary:
+        places = _described(summary, passages)["places"]
+        print_table(
+            "Summary by extraction",
+            ("passage", "page", "sentence"),
+            [(each["passage"][:12], each["page"] or "-", each["text"]) for each in places],
+        )
+
+
+def _described(summary: Summary, passages: list[Passage]) -> dict[str, Any]:
+    """The summary, how it was made, and each of its sentences with its passage and page."""
+    by_id = {each.id: each for each in passages}
+    places = [
+        {
+            **asdict(place),
+            "page": next((box.page for box in by_id[place.passage].boxes(place.start, place.end)), 0),
+            "text": by_id[place.passage].text[place.start : place.end],
+        }
+        for place in summary.places
+        if place.passage in by_id
+    ]
+    return {"made": "by extraction", "text": summary.text, "places": places}
 
 
 @command.command("remove")
@@ -69,7 +97,7 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
 def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, everything: bool, yes: bool) -> None:
     """Remove DOCUMENTS from every index. The files they came from stay where they are.
 
-    Documents of a folder that is imported again come back; to keep one out for good, withdraw it.
+    Documents and records whose file is imported again come back; to keep one out for good, withdraw it.
     """
     if bool(documents) == everything or (everything and not collection):
         raise UsageError("nothing to remove was named", "Give document ids, or --collection NAME --all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,7 @@ SHOWN = 30  # lines of the report printed; --json has them all
     "--manifest",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What the collection is (TOML; see corpora/starter.toml). Kept, so later imports need not give it.",
+    help="What the collection is (TOML; see corpora/starter-guidelines.toml). Kept, so later imports need not give it.",
 )
 @click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
 @json_option
@@ -47,11 +47,10 @@ def command(
         with progress(not as_json) as (started, advance):
             report = app.import_paths(list(paths), described, manifest, retry, advance, started)
     if as_json:
-        print_json({"collection": collection, "generation": report.generation, "counts": report.counts,
-                    "files": [asdict(line) for line in report.lines]})  # fmt: skip
+        print_json(plain(report))
     else:
-        _tell(collection, report)
-    if report.counts["quarantined"] and not report.counts["read"] + report.counts["unchanged"]:
+        tell(report)
+    if all_refused(report):
         sys.exit(InputError.exit_code)
 
 
@@ -66,13 +65,24 @@ def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
         ) from None
 
 
-def _tell(collection: str, report: Report) -> None:
+def plain(report: Report) -> dict[str, Any]:
+    """The report as JSON has it."""
+    return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
+            "files": [asdict(line) for line in report.lines]}  # fmt: skip
+
+
+def all_refused(report: Report) -> bool:
+    """Whether files were refused and none was taken."""
+    return bool(report.counts["quarantined"]) and not report.counts["read"] + report.counts["unchanged"]
+
+
+def tell(report: Report) -> None:
     """Print what became of every file, refusals first, and the sums."""
     told = [line for line in report.lines if line.outcome != "unchanged"]
     told.sort(key=lambda line: (line.outcome == "read", line.outcome))
     rows = [(Path(line.path).name, line.outcome, line.passages or "", line.detail) for line in told[:SHOWN]]
     if rows:
-        print_table(f"Import into {collection}", ("file", "outcome", "passages", "why"), rows)
+        print_table(f"Import into {report.collection}", ("file", "outcome", "passages", "why"), rows)
     if len(told) > SHOWN:
         click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
     counts = report.counts

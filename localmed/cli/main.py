@@ -30,10 +30,15 @@ COMMANDS = {
     "import": ("import_files", "Import files and folders into a collection, or bring it up to date."),
     "ask": ("ask", "Ask a question; every sentence of the answer is cited."),
     "search": ("search", "Find passages, without an answer."),
+    "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, remove, supersede or withdraw documents."),
     "collections": ("collections", "List and create collections, set their priority."),
+    "reindex": ("reindex", "Bring the library to the encoder that the settings choose."),
     "generations": ("generations", "List, verify and roll back library generations."),
+    "models": ("models", "List, add, verify and choose models; see what fits this machine."),
+    "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
+    "eval": ("evaluate", "Measure how good retrieval is, and what each part of it is worth."),
 }
 
 

@@ -22,6 +22,9 @@ TEXTS = {
         "superseded": "SUPERSEDED",
         "withdrawn": "WITHDRAWN",
         "nothing": "Nothing was found.",
+        "nothing_searched": "nothing",
+        "conflict_dose": "Possible conflict, another amount: {reason}.",
+        "conflict_edition": "Possible conflict, a newer edition: {reason}.",
         "words_only": "Searched by words only: the encoder does not know this language.",
     },
     "zh": {
@@ -37,6 +40,9 @@ TEXTS = {
         "superseded": "已被取代",
         "withdrawn": "已撤回",
         "nothing": "未检索到任何内容。",
+        "nothing_searched": "无",
+        "conflict_dose": "可能存在冲突（数值不同）：{reason}。",
+        "conflict_edition": "可能存在冲突（有更新的版本）：{reason}。",
         "words_only": "仅按词检索：当前配置的向量模型不支持该语言。",
     },
 }
@@ -52,6 +58,14 @@ CHINESE = {
     r"Source (\S+) is superseded: (.*) \((.*)\)": "来源 {1} 已被取代：{2}（{3}）",
     r"Source (\S+) is withdrawn: (.*) \(no date\)": "来源 {1} 已撤回：{2}（无日期）",
     r"Source (\S+) is withdrawn: (.*) \((.*)\)": "来源 {1} 已撤回：{2}（{3}）",
+    r"Not searched, as the library holds nothing of it: (.*)": "未检索（资料库中没有相应内容）：{1}",
+    r"No collection that the question was to be asked of holds a passage": "指定检索的资料集均无内容",
+    r"Source (\S+) says (.*), source (\S+) says (.*): a thousandfold or more apart":
+        "来源 {1} 为 {2}，来源 {3} 为 {4}：相差一千倍或以上",
+    r"Source (\S+) says (.*), source (\S+) says (.*): they may speak of different patients or ways of giving it":
+        "来源 {1} 为 {2}，来源 {3} 为 {4}：所指患者或给药方式可能不同",
+    r"Source (\S+) says (.*), source (\S+) says (.*)": "来源 {1} 为 {2}，来源 {3} 为 {4}",
+    r"Source (\S+) is of (\S+), source (\S+) of (\S+)": "来源 {1} 的版本日期为 {2}，来源 {3} 为 {4}",
     r"no citation that exists": "没有有效的引用",
     r"the quotation is not what source (\S+) says": "引文与来源 {1} 的原文不符",
     r"it is shown as a quotation but is not one": "标为引文，但不是原文",

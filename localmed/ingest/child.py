@@ -3,7 +3,8 @@
 Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It reads one JSON request a line on its
 standard input and writes JSON messages, one a line, on its standard output::
 
-    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["fault", where, reason]*  then one of
+    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["fault", where, reason]*
+                                                           then one of
                                                            ["done"]  ["error", class, what, remedy]
 
 Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
@@ -17,37 +18,35 @@ takes only JSON from it, so a subverted parser can send wrong text, not code.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
 import os
-import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from localmed import confined
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Reader, Record
-
-PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Reader, Record
+from localmed.library.terms import Term
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
 FIELDS = tuple(item.name for item in dataclasses.fields(Record))
+TERM_FIELDS = tuple(item.name for item in dataclasses.fields(Term))
 
 Message = list[Any]
 
 
 def main() -> None:
     """Answer requests until the parent closes its end."""
-    requests, replies = _take_streams()
-    _die_with_parent(int(sys.argv[1]))
+    requests, replies = confined.take_streams()
+    confined.die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would leave document text on the disk
     for line in requests:
         try:
             serve(json.loads(line), replies)
@@ -61,7 +60,7 @@ def main() -> None:
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     """Parse one file and write what comes of it."""
     bounds = ReadBounds(**request["bounds"])
-    _limit(bounds)
+    confined.limit(bounds.child_memory_bytes, bounds.file_cpu_seconds)
     try:
         for item in parse(request, bounds):
             replies.write(packed(item))
@@ -82,8 +81,8 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     replies.flush()
 
 
-def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Record | Fault]:
-    """The records and faults of one file, within ``bounds``."""
+def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item]:
+    """The records or terms and the faults of one file, within ``bounds``."""
     path = Path(request["path"])
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in request["fields"].items()}
     mapping = FieldMapping(fields, {**request["options"], "bounds": bounds})
@@ -97,10 +96,12 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Record | Faul
         yield item
 
 
-def packed(item: Record | Fault) -> bytes:
+def packed(item: Item) -> bytes:
     """``item`` as one line of the protocol."""
     if isinstance(item, Fault):
         return _encoded(["fault", item.where, item.reason])
+    if isinstance(item, Term):
+        return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
     values = [getattr(item, name) for name in FIELDS]
     values[FIELDS.index("blocks")] = [_block(block) for block in item.blocks]
     return _encoded(["record", *values])
@@ -135,38 +136,6 @@ def _place(error: BaseException) -> str:
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
     where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
     return f"{type(error).__name__}{where}"
-
-
-def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes to the parent, moved away from where libraries read and print; those get ``/dev/null``."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=65_536)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    return requests, replies
-
-
-def _die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends, and end now if that has happened already."""
-    prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
-def _limit(bounds: ReadBounds) -> None:
-    """Set this file's share of memory and processor time; the kernel enforces both."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    spent = int(usage.ru_utime + usage.ru_stime) + 1  # the kernel counts whole seconds since the process began
-    _lower(resource.RLIMIT_CPU, spent + bounds.file_cpu_seconds)
-    _lower(resource.RLIMIT_AS, bounds.child_memory_bytes)
-
-
-def _lower(limit: int, wanted: int) -> None:
-    """Set the soft limit to ``wanted``, or to the hard limit where that is lower."""
-    hard = resource.getrlimit(limit)[1]
-    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(limit, (soft, hard))
 
 
 if __name__ == "__main__":

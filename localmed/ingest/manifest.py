@@ -2,8 +2,9 @@
 
 ::
 
-    name = "starter"                     # the collection
-    title = "Starter corpus"             # and: language, source, licence, kind, priority, reader
+    name = "starter-guidelines"          # the collection
+    title = "Starter guidelines"         # and: language, source, licence, kind, priority, reader
+    files = ["*.txt", "wiki_*"]          # of a folder, only these; without it, all with a known extension
     [fields]                             # which of the source's fields is our title, text, edition, ...
     [options]                            # for the reader
     [documents."hypertension-2019.md"]   # title, edition, language, status, replaced_by of one file
@@ -24,7 +25,8 @@ from localmed.errors import BadSettings
 from localmed.ingest.parsed import FieldMapping
 
 KEYS = frozenset(
-    {"name", "title", "language", "source", "licence", "priority", "kind", "reader", "fields", "options", "documents"}
+    {"name", "title", "language", "source", "licence", "priority", "kind", "reader", "files"}
+    | {"fields", "options", "documents"}
 )
 _NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it becomes a file name
 FACTS = frozenset({"title", "edition", "language", "status", "replaced_by"})
@@ -38,6 +40,12 @@ class Manifest:
     reader: str = ""
     mapping: FieldMapping = field(default_factory=FieldMapping)
     documents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+
+    @property
+    def latest(self) -> bool:
+        """Whether a record stands once in the collection, in its newest version (``versions.py``)."""
+        return self.mapping.options.get("versions") == "latest"
 
     def recipe(self, facts: Mapping[str, str]) -> str:
         """What of this manifest decides how a file with ``facts`` is read, as text."""
@@ -67,6 +75,7 @@ def load(path: Path) -> Manifest:
         values.get("reader", ""),
         FieldMapping(fields, values.get("options", {})),
         values.get("documents", {}),
+        tuple(values.get("files", ())),
     )
 
 
@@ -91,6 +100,11 @@ def _check(path: Path, values: dict[str, Any]) -> None:
     for name in ("fields", "options", "documents"):
         if not isinstance(values.get(name, {}), dict):
             raise BadSettings(f"manifest {path}: {name} must be a table", f"Begin it with [{name}]")
+    files = values.get("files", [])
+    if not isinstance(files, list) or not all(isinstance(each, str) and each for each in files):
+        raise BadSettings(f"manifest {path}: files must be a list of file names", 'Such as files = ["*.txt"]')
+    if values.get("options", {}).get("versions", "latest") != "latest":
+        raise BadSettings(f"manifest {path}: options.versions is not known", 'Use versions = "latest" or leave it out')
     for name, value in values.get("fields", {}).items():
         names = value if isinstance(value, list) else [value]
         if not all(isinstance(each, str) for each in names):

@@ -1,8 +1,9 @@
 """What every reader returns: records of placed lines, and faults. The seam between file formats and the pipeline.
 
-A reader is a function ``read(path, mapping) -> Iterator[Record | Fault]`` in a file of its own under ``readers/``. It
-runs in a child process (``child.py``), yields as it goes, and never raises for one bad record among good ones: that
-is a ``Fault``. For a file that cannot be read at all it raises ``InputError``.
+A reader is a function ``read(path, mapping) -> Iterator[Record | Fault]`` in a file of its own under ``readers/``
+(``graphs/`` for terminologies, whose readers yield ``Term``s). It runs in a child process (``child.py``), yields as it
+goes, and never raises for one bad record among good ones: that is a ``Fault``. For a file that cannot be read at all it
+raises ``InputError``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localmed.domain import Box
+from localmed.library.terms import Term
 
 BlockKind = Literal["heading", "paragraph", "row"]
 
@@ -66,6 +68,11 @@ class Record:
     pages: int = 0
     notes: tuple[str, ...] = ()
 
+    @property
+    def deleted(self) -> bool:
+        """Whether it holds no text because its source has taken it back: it stands for that, and never answers."""
+        return not self.blocks and self.status == "withdrawn"
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -86,4 +93,5 @@ class FieldMapping:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Reader = Callable[[Path, FieldMapping], Iterator[Record | Fault]]
+Item = Record | Term | Fault  # documents from most readers, terms from those under ``graphs/``
+Reader = Callable[[Path, FieldMapping], Iterator[Item]]

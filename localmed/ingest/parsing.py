@@ -34,8 +34,9 @@ from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.child import FIELDS
-from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Line, Record
+from localmed.ingest.child import FIELDS, TERM_FIELDS
+from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Record
+from localmed.library.terms import Term
 
 # -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
 COMMAND = (sys.executable, "-P", "-m", "localmed.ingest.child")
@@ -80,12 +81,30 @@ class Parser:
 
         ``name`` is what an error calls the file, for a stored copy whose own name says nothing.
         """
-        try:
-            yield from self._parsed(path, reader, mapping or FieldMapping(), bounds or ReadBounds())
-        except InputError as error:
-            raise type(error)(error.what.replace(path.name, name or path.name, 1), error.remedy) from None
+        for item in self._named(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name or path.name):
+            if isinstance(item, Term):
+                raise InputError(
+                    f"{name or path.name} holds terms of a graph, not text",
+                    'Put kind = "graph" into the manifest',
+                )
+            yield item
 
-    def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Record | Fault]:
+    def terms(
+        self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str
+    ) -> Iterator[Term | Fault]:
+        """Yield the terms and faults of ``path``, as ``parse`` does records."""
+        for item in self._named(path, reader, mapping, bounds, name):
+            if isinstance(item, Record):
+                raise InputError(f"{name} holds text, not terms of a graph", "Name a graph's reader in the manifest")
+            yield item
+
+    def _named(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str) -> Iterator[Item]:
+        try:
+            yield from self._parsed(path, reader, mapping, bounds)
+        except InputError as error:
+            raise type(error)(error.what.replace(path.name, name, 1), error.remedy) from None
+
+    def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Item]:
         _admit(path, bounds)
         name = readers.name_of(path, reader)
         if name in OWN_CHILD:
@@ -148,7 +167,7 @@ class _Child:
         except OSError:  # a request that was never taken
             return
 
-    def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Record | Fault]:
+    def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Item]:
         """What the child makes of ``path``, up to its closing message."""
         for line in self._lines(path, bounds):
             try:
@@ -232,28 +251,30 @@ def _request(path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds)
     return json.dumps(request).encode("ascii") + b"\n"
 
 
-def _counted(items: Iterator[Record | Fault], path: Path, bounds: ReadBounds) -> Iterator[Record | Fault]:
+def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[Item]:
     """``items`` with the bounds on their number kept."""
     records = faults = 0
     for item in items:
-        if isinstance(item, Record):
-            records += 1
-        else:
+        if isinstance(item, Fault):
             faults += 1
+        else:
+            records += 1
         if records > bounds.records:
             limit = f"{bounds.records} records (read.records)"
             raise LimitExceeded(f"{path.name}: holds more than {limit}", "Split the file or raise the bound")
-        if isinstance(item, Record) or faults <= bounds.faults:
+        if not isinstance(item, Fault) or faults <= bounds.faults:
             yield item
     if faults > bounds.faults:
         yield Fault("file", f"{faults - bounds.faults} more refused parts are not listed (read.faults)")
 
 
-def _item(kind: str, values: list[Any]) -> Record | Fault:
-    """A record or fault from the child's message; raise ``ValueError`` or ``TypeError`` where it is neither."""
+def _item(kind: str, values: list[Any]) -> Item:
+    """A record, term or fault from the child's message; raise ``ValueError`` or ``TypeError`` where it is none."""
     if kind == "fault":
         where, reason = _strings(values)
         return Fault(where, reason)
+    if kind == "term":
+        return _term(dict(zip(TERM_FIELDS, values, strict=True)))
     if kind != "record":
         raise ValueError
     given = dict(zip(FIELDS, values, strict=True))
@@ -263,6 +284,22 @@ def _item(kind: str, values: list[Any]) -> Record | Fault:
     lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
     plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
     return Record(blocks=blocks, relations=relations, pages=pages, **lists, **plain)
+
+
+def _term(given: dict[str, Any]) -> Term:
+    names = tuple(_triple(*each) for each in given.pop("names"))
+    relations = tuple(_quadruple(*each) for each in given.pop("relations"))
+    xrefs, end = _strings(given.pop("xrefs")), int(given.pop("end"))
+    plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
+    return Term(names=names, relations=relations, xrefs=xrefs, end=end, **plain)
+
+
+def _triple(text: Any, language: Any, kind: Any) -> tuple[str, str, str]:
+    return _string(text), _string(language), _string(kind)
+
+
+def _quadruple(subject: Any, predicate: Any, target: Any, detail: Any) -> tuple[str, str, str, str]:
+    return _string(subject), _string(predicate), _string(target), _string(detail)
 
 
 def _block(kind: Any, level: Any, lines: Any) -> Block:

@@ -5,25 +5,30 @@ record likewise; a file whose bytes and recipe (reader, mapping, chunking) are k
 import found under the same folder and is gone now is removed, unless the whole folder is empty, which is more often a
 missing mount than a wish. Nothing is served before the swap, and Ctrl-C or kill -9 before it leaves the old generation.
 
+Of a collection whose manifest asks for the latest versions a record stands once, whatever files hold it
+(``versions.py``). A file of which such a record was passed over is read again when a file goes or changes.
+
 The copy under ``files/`` is what is parsed, so a file that changes meanwhile cannot be stored as something it is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Passage, Status, digest
-from localmed.errors import InputError, UsageError
-from localmed.ingest import chunking, readers
+from localmed.domain import Document, Status, digest
+from localmed.errors import InputError
+from localmed.ingest import chunking, readers, summaries
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, Record
 from localmed.ingest.parsing import Parser
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Reading, Taken
 from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Source, absolute, find, under
+from localmed.ingest.sources import Source, absolute, find, missing
 from localmed.ingest.twins import Twins
+from localmed.ingest.versions import Versions, order
 from localmed.language import detect
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
@@ -35,36 +40,8 @@ __all__ = ["Importer", "Line", "Progress", "Report"]
 
 RECIPE = 2  # goes up when chunking or the encoder's text changes: every file is then read again
 DETECT_CHARACTERS = 4000  # of a document, to tell its language
-UNSETTLED = "again:"  # before the recipe of a file of which a copy was left out: it may have to come back
 
 Progress = Callable[[float, str], None]  # (bytes done more, what is being done)
-Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
-
-
-@dataclass(slots=True)
-class Reading:
-    """What has been read of a file so far."""
-
-    documents: list[Cut] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    moved: list[tuple[Document, str]] = field(default_factory=list)  # stored under a path that is gone, and its new id
-    contents: dict[str, str] = field(default_factory=dict)  # content -> document id
-    settled: bool = True  # False: a copy of what another file holds was left out
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A file that was read whole: its row, what it holds, and its size in bytes."""
-
-    file: ImportedFile
-    reading: Reading
-    bytes: int
-
-    @property
-    def passages(self) -> int:
-        """How many passages it has."""
-        return sum(len(cut) for _, cut in self.reading.documents)
 
 
 class Importer:
@@ -80,10 +57,20 @@ class Importer:
         self._report = Report(self._name)
         self._waiting: list[Taken] = []
         self._refused_before: set[str] = set()
+        self._versions: Versions | None = None
 
-    def run(self, paths: Sequence[Path], retry: bool = False, started: Callable[[int], None] | None = None) -> Report:
-        """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read."""
-        sources, skipped = find(paths)
+    def run(
+        self,
+        paths: Sequence[Path],
+        retry: bool = False,
+        started: Callable[[int], None] | None = None,
+        removed: Sequence[str] = (),
+    ) -> Report:
+        """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read.
+
+        ``removed`` are paths that are gone though no folder among ``paths`` would tell.
+        """
+        sources, skipped = self._find(paths)
         roots = [absolute(each) for each in paths if each.is_dir()]
         self._report.lines += skipped
         with (
@@ -93,20 +80,24 @@ class Importer:
             run = state.begin_import(self._name)
             if self._manifest.collection not in builder.catalogue.collections():
                 builder.put_collection(self._manifest.collection)
-            gone = self._missing(builder, sources, roots)
-            unread = self._unread(builder, state, sources, retry)
+            gone = [*removed, *missing(builder.catalogue.files(self._name).values(), sources, roots)]
+            unread = self._unread(builder, state, sources, retry, bool(gone))
             if started:
                 started(sum(each.bytes for each in unread))
-            self._read_all(builder, state, unread)
+            self._read_all(builder, state, unread, gone)
             self._forget(builder, gone)  # afterwards: a renamed file has taken its documents and marks with it
-            self._release(state, sources, roots)
+            self._release(state, sources, roots, gone)
+            self._undescribed(builder, sources)
+            summaries.complete(builder, self._encoder, self._settings, self._progress)
             if builder.changed:
                 self._report.generation = builder.publish(f"import into {self._name}")
             state.finish_import(run, "finished", self._report.generation, self._report.counts)
         return self._report
 
-    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source]) -> None:
-        twins = Twins(builder.catalogue, (str(each.path) for each in unread))
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
+        replaced = [str(each.path) for each in unread]
+        twins = Twins(builder.catalogue, replaced)
+        self._versions = Versions(builder.catalogue, (*replaced, *gone)) if self._manifest.latest else None
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
             with Parser() as parser:
@@ -121,20 +112,8 @@ class Importer:
 
     # --- what there is to do ---------------------------------------------------------------------------------------
 
-    def _missing(self, builder: Builder, sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
-        """The paths that earlier imports found under ``roots`` and that are gone; refuse a folder that is empty now."""
-        present = {str(source.path) for source in sources}
-        missing: dict[str, None] = {}
-        for root in roots:
-            earlier = under(root, builder.catalogue.files(self._name).values())
-            gone = [path for path in earlier if path not in present]
-            if gone and not any(source.path.is_relative_to(root) for source in sources):
-                raise UsageError(
-                    f"{root} holds nothing to import, but {len(earlier)} files were imported from it before",
-                    "Is it mounted? To remove them on purpose: localmed documents remove --collection NAME --all",
-                )
-            missing |= dict.fromkeys(gone)
-        return list(missing)
+    def _find(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
+        return find(paths, wanted=self._manifest.files)
 
     def _forget(self, builder: Builder, gone: Sequence[str]) -> None:
         """Remove what is still stored of the paths that are gone."""
@@ -148,20 +127,33 @@ class Importer:
             builder.changed = True
             self._report.lines.append(Line(path, "removed", "no longer in the folder", len(documents)))
 
-    def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path]) -> None:
+    def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path], gone: Sequence[str]) -> None:
         """Take files that are gone out of quarantine."""
         present = {str(source.path) for source in sources}
         for path in {each.path for each in state.quarantined(self._name)} - present:
-            if any(Path(path).is_relative_to(root) for root in roots):
+            if path in gone or any(Path(path).is_relative_to(root) for root in roots):
                 state.requarantine(self._name, path, [])
 
-    def _unread(self, builder: Builder, state: State, sources: Sequence[Source], retry: bool) -> list[Source]:
-        """The sources to be read, known files first: theirs are the documents, not their copies'."""
+    def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
+        """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
+        earlier = [Source(Path(each.path), each.root) for each in builder.catalogue.files(self._name).values()]
+        known = {name for each in (*sources, *earlier) for name in (each.name, each.path.name)}
+        for name in self._manifest.documents:
+            if name not in known:
+                self._report.lines.append(Line(name, "note", "the manifest describes it, but it was not imported"))
+
+    def _unread(
+        self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, gone: bool
+    ) -> list[Source]:
+        """The sources to be read, known files first: theirs are the documents, not their copies'.
+
+        Where versions count, the last comes first.
+        """
         known = builder.catalogue.files(self._name)
         quarantined = state.quarantined(self._name)
         self._refused_before = {each.path for each in quarantined}
         refused = {each.path: each for each in quarantined if not each.place}
-        unread = []
+        unread, outdated, changed = [], [], gone
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
@@ -173,8 +165,17 @@ class Importer:
                 self._unchanged(builder, before, source)
                 if rejected:  # a bad version of it was, and this is the good one again
                     state.requarantine(self._name, path, [])
+            elif before and (before.sha256, before.recipe) == (now[0], OUTDATED + now[1]):
+                outdated.append(source)
             else:
                 unread.append(source)
+                changed = changed or bool(before and (before.sha256, before.recipe.removeprefix(UNSETTLED)) != now)
+        if changed:
+            unread += outdated
+        else:
+            self._report.lines += [Line(str(each.path), "unchanged") for each in outdated]
+        if self._manifest.latest:
+            return sorted(unread, key=lambda each: order(str(each.path)), reverse=True)
         return sorted(unread, key=lambda each: str(each.path) not in known)
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
@@ -209,6 +210,8 @@ class Importer:
             refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
             self._report.lines.append(Line(path, "quarantined", str(error)))
             builder.remove(each.id for each in twins.refuse(self._name, path))
+            if self._versions:
+                self._versions.refuse(path)
             self._progress(size, source.path.name)
         else:
             refused = [
@@ -217,9 +220,11 @@ class Importer:
             self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in reading.faults]
             self._report.lines += [Line(path, "note", note) for note in reading.notes]
             twins.accept(reading.contents)
+            if self._versions:
+                self._versions.accept((document.id for document, _ in reading.documents), path)
             before = builder.catalogue.file(self._name, path)
             root = source.root or (before.root if before else "")
-            file = ImportedFile(self._name, path, sha256, recipe if reading.settled else UNSETTLED + recipe, root)
+            file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, size))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
@@ -233,7 +238,8 @@ class Importer:
                 reading.faults.append(item)
             else:
                 self._add(reading, twins, self._extracted(item, stored), source, sha256, reader)
-        if not reading.documents and reading.settled:
+        reading.notes += [f"{count} records are newer in {Path(newer).name}" for newer, count in reading.newer.items()]
+        if not reading.documents and not reading.mark:
             if reading.faults:
                 first, others = reading.faults[0], len(reading.faults) - 1
                 more = f" (and {others} more parts)" if others else ""
@@ -245,6 +251,9 @@ class Importer:
         """One record of a file: its document and passages, or why it has none."""
         content = chunking.content_of(record)
         document = self._document(self._completed(record, source), source, reader, sha256, content)
+        if self._versions and (newer := self._versions.newer(document)):
+            reading.newer[newer] += 1
+            return
         here = reading.contents.get(content, "")
         twin = here or twins.of(document)
         if twin:
@@ -253,11 +262,13 @@ class Importer:
             reading.settled = reading.settled and bool(here)
             return
         cut = tuple(chunking.passages(record, document, self._settings.chunk))
-        if not cut:
+        if not cut and not record.deleted:
             reading.faults.append(Fault(record.key or "file", "has no text"))
             return
         reading.contents[content] = document.id
         reading.notes += [f"{record.key}: {note}" if record.key else note for note in record.notes]
+        if self._versions and (older := self._versions.stored(document)):
+            reading.replaced.append(older)
         for old in twins.moved(document):
             reading.moved.append((old, document.id))
             reading.notes.append(f"{record.key or 'the document'} was moved here from {old.source}")
@@ -282,7 +293,7 @@ class Importer:
         )
 
     def _document(self, record: Record, source: Source, reader: str, sha256: str, content: str) -> Document:
-        key = f"{source.path}#{record.key}" if record.key else str(source.path)
+        key = self._key(source, record.key)
         return Document(
             id=digest(self._name, key),
             collection=self._name,
@@ -305,12 +316,17 @@ class Importer:
             notes=record.notes,
         )
 
+    def _key(self, source: Source, record: str) -> str:
+        """What a document is known by: its file and the record in it, or the record alone where versions count."""
+        if self._manifest.latest and record:
+            return record
+        return f"{source.path}#{record}" if record else str(source.path)
+
     def _successor(self, record: Record, source: Source) -> str:
         """The document id of the record, or of the file beside this one, that ``replaced_by`` names."""
         if not record.replaced_by:
             return ""
-        same_file = f"{source.path}#{record.replaced_by}"
-        key = same_file if record.key else str(source.path.parent / record.replaced_by)
+        key = self._key(source, record.replaced_by) if record.key else str(source.path.parent / record.replaced_by)
         return digest(self._name, key)
 
     # --- encoding and writing --------------------------------------------------------------------------------------
@@ -324,7 +340,7 @@ class Importer:
         for start in range(0, len(pairs), batch):
             part = pairs[start : start + batch]
             passages = [passage for passage, _ in part]
-            builder.add(passages, cache.encode([passage.in_context for passage in passages]))
+            builder.add(passages, *cache.encode_both([passage.in_context for passage in passages]))
             share = sum(taken.bytes / taken.passages for _, taken in part)
             self._progress(share, f"{len(passages)} passages")
 
@@ -339,6 +355,7 @@ class Importer:
             self._progress(taken.bytes, "")
             return False
         builder.remove(each.id for each in before)
+        self._outdate(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
         for document in documents:
@@ -351,6 +368,14 @@ class Importer:
         if not taken.passages:
             self._progress(taken.bytes, "")
         return True
+
+    def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
+        """Take out older versions; their files are read again should a file go that might hold the newer."""
+        builder.remove(each.id for each in replaced)
+        for path in {each.source for each in replaced}:
+            file = builder.catalogue.file(self._name, path)
+            if file and not file.recipe.startswith((UNSETTLED, OUTDATED)):
+                builder.catalogue.put_file(replace(file, recipe=OUTDATED + file.recipe))
 
     def _move(self, builder: Builder, old: Document, new: str) -> None:
         """Take ``old`` out of its file, which is gone; the file's other documents stay until it comes back."""

@@ -7,8 +7,9 @@ cannot be listed ends the import: what it holds would otherwise count as removed
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,8 +48,14 @@ class Source:
             return ""
 
 
-def find(paths: Iterable[Path]) -> tuple[list[Source], list[Line]]:
-    """The files under ``paths`` that have a reader, and report lines for those that have none."""
+def find(
+    paths: Iterable[Path], suffixes: tuple[str, ...] = readers.SUFFIXES, wanted: Sequence[str] = ()
+) -> tuple[list[Source], list[Line]]:
+    """The files under ``paths`` that have a reader, and report lines for those that have none.
+
+    ``wanted`` are patterns of file names (the manifest's ``files``) that take the place of the known extensions; a
+    file that was named itself is taken whatever it is called.
+    """
     sources: dict[Path, Source] = {}
     skipped: dict[Path, Line] = {}
     for path in map(absolute, paths):
@@ -64,11 +71,19 @@ def find(paths: Iterable[Path]) -> tuple[list[Source], list[Line]]:
                 if not _is_text(str(file)):
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", "its name is not UTF-8: rename it")
-                elif not file.name.lower().endswith(readers.SUFFIXES):
-                    skipped[file] = Line(str(file), "skipped", "no reader for this kind of file")
+                elif problem := _unwanted(file.name.lower(), suffixes, wanted):
+                    skipped[file] = Line(str(file), "skipped", problem)
                 elif file not in sources or not sources[file].root:
                     sources[file] = Source(file, str(path))
     return list(sources.values()), list(skipped.values())
+
+
+def _unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> str:
+    """Why a file of a folder is passed over; "" if it is not."""
+    if wanted:
+        matched = any(fnmatch(name, pattern.lower()) for pattern in wanted)
+        return "" if matched else "not among the files that the manifest names"
+    return "" if name.endswith(suffixes) else "no reader for this kind of file"
 
 
 def _is_text(name: str) -> bool:
@@ -88,6 +103,23 @@ def absolute(path: Path) -> Path:
 def under(root: Path, files: Iterable[ImportedFile]) -> list[str]:
     """The paths of those ``files`` that a folder import found somewhere under ``root``."""
     return [each.path for each in files if each.root and Path(each.path).is_relative_to(root)]
+
+
+def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
+    """The paths of ``files`` that were found under ``roots`` and are gone; refuse a folder that is empty now."""
+    earlier_files = list(files)
+    present = {str(source.path) for source in sources}
+    found: dict[str, None] = {}
+    for root in roots:
+        earlier = under(root, earlier_files)
+        gone = [path for path in earlier if path not in present]
+        if gone and not any(source.path.is_relative_to(root) for source in sources):
+            raise UsageError(
+                f"{root} holds nothing to import, but {len(earlier)} files were imported from it before",
+                "Is it mounted? To remove them on purpose: localmed documents remove --collection NAME --all",
+            )
+        found |= dict.fromkeys(gone)
+    return list(found)
 
 
 def _files(root: Path) -> list[Path]:

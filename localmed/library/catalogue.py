@@ -17,6 +17,7 @@ from typing import Any
 from localmed.domain import Collection, Document, Kind, Status
 from localmed.errors import Damaged, UnknownName
 from localmed.library.migrations import LIBRARY, open_database
+from localmed.library.summaries import Summaries
 
 COLUMNS = (
     "id",
@@ -72,6 +73,11 @@ class Catalogue:
         if self._database.in_transaction:
             self._database.execute("COMMIT")
         self._database.close()
+
+    @property
+    def summaries(self) -> Summaries:
+        """The guideline map of this generation."""
+        return Summaries(self._database)
 
     # --- collections -----------------------------------------------------------------------------------------------
 

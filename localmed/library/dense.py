@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from localmed.ports import Vectors
 
 TABLE = "passages"
+FOLDER = f"{TABLE}.lance"
 COMPACT_FRAGMENTS = 48  # more make every search slower; compacting rewrites the table, so not at every import
 COMPACT_VERSIONS = 200  # each keeps a small file and the rows it deleted
 EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search more than the index saves
@@ -35,7 +36,7 @@ class DenseIndex:
     """The table in one generation's folder. Deletes and adds only while the generation is being built."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
-        """Open the table ``passages.lance`` in ``folder``, or make it empty with ``dimensions`` columns."""
+        """Open the table (``FOLDER``) in ``folder``, or make it empty with ``dimensions`` columns."""
         import lancedb  # lazily: 2 seconds
         import pyarrow
 
@@ -49,7 +50,7 @@ class DenseIndex:
                 ("vector", pyarrow.list_(pyarrow.float32(), dimensions)),
             ]
         )
-        if (folder / f"{TABLE}.lance").exists():
+        if (folder / FOLDER).exists():
             self._table = self._connection.open_table(TABLE)
         else:
             self._table = self._connection.create_table(TABLE, schema=self._schema)

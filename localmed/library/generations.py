@@ -2,14 +2,15 @@
 
 ::
 
-    <data>/generations/0007/    passages.lance/  lexical/  library.sqlite  manifest.json  lease
+    <data>/generations/0007/    passages.lance/  lexical/  library.sqlite  graph.sqlite  manifest.json  lease
     <data>/current              symbolic link to the generation being served
 
 Rules: a generation never changes once published. The next one is built in ``generations/building`` from hard links of
-the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not), and no lock files. It
-is published by: hash what is new, write and sync the manifest, sync every new file and folder (neither engine does),
-rename, swap the link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared
-lock on ``lease``, so that pruning never pulls a file from under it.
+the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not; the concept graph is
+copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the manifest,
+sync every new file and folder (neither engine does), rename, swap the link. A crash before the swap leaves the old
+generation, after it the new one. A reader holds a shared lock on ``lease``, so that pruning never pulls a file from
+under it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
+COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LEFT_OUT = (MANIFEST, LEASE)
 
 
@@ -208,19 +210,31 @@ def abandon_build(data: Path) -> Path:
 
 
 def clone(source: Path, target: Path) -> None:
-    """Hard links of everything in the manifest of ``source``, copies of its SQLite files.
+    """Hard links of everything in the manifest of ``source``, copies of its SQLite files (but of ``COPIED_LATER``).
 
     The copies are checked: hashed again for the next manifest, a flipped bit would pass for what was meant.
     """
     for name, entry in read_manifest(source).files.items():
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)
-        if destination.suffix not in COPIED:
+        if destination.suffix not in COPIED or name in COPIED_LATER:
             os.link(source / name, destination)
-            continue
-        shutil.copyfile(source / name, destination)
-        if sha256_of(destination) != entry.sha256:
-            raise Damaged(f"generation {source.name} cannot be built upon: {name} has changed", REPAIR)
+        else:
+            _copy(source, name, entry, destination)
+
+
+def unshare(source: Path, building: Path, name: str) -> None:
+    """Give a file of ``COPIED_LATER`` in ``building`` bytes of its own, if it is the one of generation ``source``."""
+    shared, fresh = building / name, building / f"{name}.new"
+    if shared.exists() and shared.samefile(source / name):
+        _copy(source, name, read_manifest(source).files[name], fresh)
+        fresh.replace(shared)
+
+
+def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
+    shutil.copyfile(source / name, destination)
+    if sha256_of(destination) != entry.sha256:
+        raise Damaged(f"generation {source.name} cannot be built upon: {name} has changed", REPAIR)
 
 
 def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:

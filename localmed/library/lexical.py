@@ -29,6 +29,24 @@ RAW = ("id", "document", "collection", "language")  # fields matched as a whole
 STORED = ("id", "document")
 
 
+def raw_fields(builder: tantivy.SchemaBuilder) -> None:
+    """What every index filters by: the ``RAW`` fields and the edition as a number."""
+    for name in RAW:
+        builder.add_text_field(name, stored=name in STORED, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("edition", indexed=True, fast=True)
+
+
+def raw_values(passage: Passage) -> dict[str, str | int]:
+    """A passage's values for ``raw_fields``."""
+    return {
+        "id": passage.id,
+        "document": passage.document_id,
+        "collection": passage.collection,
+        "language": passage.language,
+        "edition": edition_number(passage.edition),
+    }
+
+
 def edition_number(edition: str, pad: str = "0") -> int:
     """``"2024-05"`` -> 20240500: ISO dates as numbers that compare; 0: none. ``pad`` fills the rest."""
     digits = "".join(character for character in edition if character.isdigit())[:8]
@@ -44,9 +62,7 @@ def edition_range(wanted: SearchFilter) -> tuple[int, int]:
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    for name in RAW:
-        builder.add_text_field(name, stored=name in STORED, tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("edition", indexed=True, fast=True)
+    raw_fields(builder)
     builder.add_text_field("title", tokenizer_name=ANALYSER, index_option="freq")
     builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
     builder.add_bytes_field("body", stored=True)
@@ -116,6 +132,35 @@ class LexicalIndex:
         parts += [(should, tantivy.Query.boost_query(self._term("title", term), title_boost)) for term in terms]
         return self._limited(tantivy.Query.boolean_query(parts), wanted)
 
+    def search_all(
+        self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float
+    ) -> list[tuple[str, str, float]]:
+        """As ``search``, but every term of every one of ``keywords`` must occur in the passage or its title."""
+        terms = list(dict.fromkeys(term for each in keywords for term in self.analyse(each, for_query=True)))
+        if not terms or limit < 1:
+            return []
+        must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
+        return self._run(self._limited(tantivy.Query.boolean_query(must), wanted), limit)
+
+    def holds(self, keyword: str) -> bool:
+        """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
+        terms = self.analyse(keyword, for_query=True)
+        return bool(terms) and all(
+            self._searcher.doc_freq("text", term) or self._searcher.doc_freq("title", term) for term in terms
+        )
+
+    def binding(self, phrase: str) -> float:
+        """How firmly the words of ``phrase`` belong together: of the texts that hold the rarest, the share (0 to 1)
+        in which all stand side by side; 1 for a single word, 0 if one occurs in no text. A blank may hold a stop word.
+        """
+        terms = self.analyse(phrase, for_query=True)
+        rarest = min((self._searcher.doc_freq("text", term) for term in terms), default=0)
+        if len(terms) < 2 or not rarest:
+            return float(bool(rarest))
+        gaps = len(words(phrase, for_query=True)) - len(terms)
+        query = tantivy.Query.phrase_query(self._schema, "text", list(terms), slop=gaps)
+        return int(self._searcher.search(query, limit=1, count=True).count or 0) / rarest
+
     def terms(self, question: str, most: int) -> list[str]:
         """The index terms of ``question``, each once: those that occur in the index, at most ``most``, rarest first."""
         analysed = dict.fromkeys(self._analyser.analyze(" ".join(question_words(question))))
@@ -166,35 +211,48 @@ class LexicalIndex:
         return int(result.count)
 
     def _run(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
-        hits = self._searcher.search(query, limit=limit, count=False).hits
-        rows = []
-        for score, address in hits:
-            body = self._searcher.doc(address)
-            rows.append((str(body.get_first("id")), str(body.get_first("document")), float(score)))
-        return rows
+        return best(self._searcher, query, limit)
+
+    def _anywhere(self, term: str, title_boost: float) -> tantivy.Query:
+        """``term`` in the text or the title."""
+        should = tantivy.Occur.Should
+        title = tantivy.Query.boost_query(self._term("title", term), title_boost)
+        return tantivy.Query.boolean_query([(should, self._term("text", term)), (should, title)])
 
     def _term(self, field: str, value: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value, index_option="basic" if field in RAW else "freq")
 
     def _limited(self, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
-        """``query`` and the filter's conditions, which do not score."""
-        conditions = []
-        if wanted.collections:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(wanted.collections)))
-        if wanted.documents:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(wanted.documents)))
-        if wanted.language:
-            conditions.append(self._term("language", wanted.language))
-        if wanted.edition_from or wanted.edition_to:
-            low, high = edition_range(wanted)
-            kind = tantivy.FieldType.Integer
-            conditions.append(tantivy.Query.range_query(self._schema, "edition", kind, low, high))
-        must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(each, 0.0)) for each in conditions]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query
+        return limited(self._schema, query, wanted)
 
 
-class LexicalWriter:
-    """Adds and deletes; nothing is seen before ``commit``. Close with ``finish``."""
+def limited(schema: tantivy.Schema, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
+    """``query`` and the filter's conditions, which do not score; for an index with the ``RAW`` fields and editions."""
+    conditions = []
+    if wanted.collections:
+        conditions.append(tantivy.Query.term_set_query(schema, "collection", list(wanted.collections)))
+    if wanted.documents:
+        conditions.append(tantivy.Query.term_set_query(schema, "document", list(wanted.documents)))
+    if wanted.language:
+        conditions.append(tantivy.Query.term_query(schema, "language", wanted.language, index_option="basic"))
+    if wanted.edition_from or wanted.edition_to:
+        low, high = edition_range(wanted)
+        conditions.append(tantivy.Query.range_query(schema, "edition", tantivy.FieldType.Integer, low, high))
+    must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(each, 0.0)) for each in conditions]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query
+
+
+def best(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
+    """The best ``limit`` passages as ``(id, document, score)``, best first."""
+    rows = []
+    for score, address in searcher.search(query, limit=limit, count=False).hits:
+        body = searcher.doc(address)
+        rows.append((str(body.get_first("id")), str(body.get_first("document")), float(score)))
+    return rows
+
+
+class Writer:
+    """Deletes; nothing is seen before ``finish``. Its kinds add."""
 
     def __init__(self, writer: tantivy.IndexWriter) -> None:
         """Wrap an open Tantivy writer."""
@@ -205,22 +263,6 @@ class LexicalWriter:
         for document in documents:
             self._writer.delete_documents_by_term("document", document)
 
-    def add(self, passages: Iterable[Passage]) -> None:
-        """Add passages (the caller has deleted older ones of the same document)."""
-        for passage in passages:
-            self._writer.add_document(
-                tantivy.Document(
-                    id=passage.id,
-                    document=passage.document_id,
-                    collection=passage.collection,
-                    language=passage.language,
-                    edition=edition_number(passage.edition),
-                    title=" ".join(words(" ".join((passage.title, *passage.headings)))),
-                    text=" ".join(words(passage.text)),
-                    body=dump(passage).encode(),
-                )
-            )
-
     def finish(self) -> None:
         """Commit and wait for merges, so that no thread touches the folder afterwards."""
         self._writer.commit()
@@ -229,6 +271,22 @@ class LexicalWriter:
     def abandon(self) -> None:
         """Throw away what is not committed."""
         self._writer.rollback()
+
+
+class LexicalWriter(Writer):
+    """Adds passages with their text."""
+
+    def add(self, passages: Iterable[Passage]) -> None:
+        """Add passages (the caller has deleted older ones of the same document)."""
+        for passage in passages:
+            self._writer.add_document(
+                tantivy.Document(
+                    **raw_values(passage),
+                    title=" ".join(words(" ".join((passage.title, *passage.headings)))),
+                    text=" ".join(words(passage.text)),
+                    body=dump(passage).encode(),
+                )
+            )
 
 
 def dump(passage: Passage) -> str:

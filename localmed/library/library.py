@@ -9,6 +9,7 @@ many of the best are left out the search is repeated for more, so that a filter 
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -22,17 +23,24 @@ from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals
 from localmed.library.catalogue import Catalogue, totals
+from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
-from localmed.library.lexical import LexicalIndex
+from localmed.library.graph import FILE as GRAPH
+from localmed.library.graph import Graph
+from localmed.library.graph_build import GraphBuild
+from localmed.library.lexical import LexicalIndex, Writer
 from localmed.library.space import told_if_full
+from localmed.library.sparse import SparseIndex
+from localmed.library.summaries import SummaryTable
 from localmed.library.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
-    from localmed.ports import EncoderIdentity, Vectors
+    from localmed.ports import EncoderIdentity, Vectors, Weights
 
 Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 CATALOGUE = "library.sqlite"
 LEXICAL = "lexical"
+SPARSE = "sparse"  # only where the encoder is a sparse one too
 DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
 
 
@@ -48,6 +56,9 @@ class Library:
         self.catalogue = Catalogue(generation / CATALOGUE)
         self.lexical = LexicalIndex(generation / LEXICAL)
         self._dense: DenseIndex | None = None
+        self._sparse: SparseIndex | None = None
+        self._guidelines: SummaryTable | None = None
+        self._graph: Graph | None = None
         self._withdrawals = Withdrawals(data)
         self._status: dict[str, Status] = {}
 
@@ -75,6 +86,8 @@ class Library:
     def close(self) -> None:
         """Give up the lease."""
         self.catalogue.close()
+        if self._graph:
+            self._graph.close()
         self._lease.close()
 
     @property
@@ -84,12 +97,34 @@ class Library:
             self._dense = DenseIndex(self.path, 0)
         return self._dense
 
+    @property
+    def sparse(self) -> SparseIndex:
+        """The sparse index, opened at the first use; only a sparse encoder's generation has one."""
+        if self._sparse is None:
+            self._sparse = SparseIndex(self.path / SPARSE)
+        return self._sparse
+
+    @property
+    def guidelines(self) -> SummaryTable:
+        """The guideline map, read at the first use."""
+        if self._guidelines is None:
+            self._guidelines = self.catalogue.summaries.table()
+        return self._guidelines
+
+    @property
+    def graph(self) -> Graph:
+        """The concept graph, without the sources that may not answer now; empty if none was imported."""
+        if self._graph is None:
+            self._graph = Graph(self.path / GRAPH if GRAPH in self.manifest.files else None)
+        self._graph.hide([each for each in self._graph.documents() if self.status(each) is not Status.CURRENT])
+        return self._graph
+
     def require(self, encoder: EncoderIdentity) -> None:
         """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
         if self.manifest.encoder != encoder.slug:
             raise WrongEncoder(
                 f"this library was built with {self.manifest.encoder}, not {encoder.slug}",
-                "Use the profile it was built with, or import the documents again",
+                "Set the profile it was built with, or bring it to this encoder with: localmed reindex",
             )
 
     # --- searching -------------------------------------------------------------------------------------------------
@@ -102,9 +137,17 @@ class Library:
 
         return self._allowed(search, limit, wanted)
 
+    def search_keywords(self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float) -> Found:
+        """The best passages that hold all of ``keywords`` and whose documents may answer."""
+        return self._allowed(lambda more: self.lexical.search_all(keywords, more, wanted, title_boost), limit, wanted)
+
     def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         return self._allowed(lambda more: self.dense.search(vector, more, wanted), limit, wanted)
+
+    def search_sparse(self, weights: Weights, limit: int, wanted: SearchFilter) -> Found:
+        """The best passages by the dot product of token weights whose documents may answer."""
+        return self._allowed(lambda more: self.sparse.search(weights, more, wanted), limit, wanted)
 
     def status(self, document: str) -> Status:
         """The status of a document now: the ledger first, then the catalogue."""
@@ -149,20 +192,30 @@ class Library:
 class Builder:
     """The generation being built. Everything is applied to the clone; nothing is served before ``publish``."""
 
-    def __init__(self, data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> None:
+    def __init__(self, data: Path, encoder: EncoderIdentity, settings: LibrarySettings, reindex: bool = False) -> None:
         """Clone the current generation; the caller holds the writer lock (see ``build``)."""
         self._data, self._encoder, self._settings = data, encoder, settings
-        _require(data, encoder)
+        if not reindex:
+            _require(data, encoder)
         originals.sweep(data)
         self.path, self.parent = generations.start_build(data)
+        self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
         self._lexical = LexicalIndex(self.path / LEXICAL)
         self._writer = self._lexical.writer(settings.writer_memory_bytes)
+        if reindex:
+            for name in (DENSE, SPARSE):
+                shutil.rmtree(self.path / name, ignore_errors=True)
+        if encoder.sparse:
+            (self.path / SPARSE).mkdir(exist_ok=True)
+        self._sparse = SparseIndex(self.path / SPARSE) if encoder.sparse else None
+        self._sparse_writer = self._sparse.writer(settings.writer_memory_bytes) if self._sparse is not None else None
         self._originals: set[str] = set()
         self._doomed: list[str] = []
         self._passages: list[Passage] = []
         self._vectors: list[Vectors] = []
+        self._settled = False
         self.changed = False
 
     @property
@@ -171,6 +224,11 @@ class Builder:
         if self._dense is None:
             self._dense = DenseIndex(self.path, self._encoder.dimensions)
         return self._dense
+
+    @property
+    def lexical(self) -> LexicalIndex:
+        """The lexical index of the clone, which holds the passages; those of this build from ``settle`` on."""
+        return self._lexical
 
     def keep(self, source: Path, most: int) -> str:
         """Keep a file's original, of at most that many bytes; return its sha256."""
@@ -183,10 +241,16 @@ class Builder:
         self.catalogue.put_document(document)
         self.changed = True
 
-    def add(self, passages: Sequence[Passage], vectors: Vectors) -> None:
-        """Add passages of documents that were ``put``, with their vectors (N, D)."""
+    def add(self, passages: Sequence[Passage], vectors: Vectors, weights: Sequence[Weights] = ()) -> None:
+        """Add passages of documents that were ``put``, with their vectors (N, D) and a sparse encoder's weights."""
         self._delete()
         self._writer.add(passages)
+        self.add_vectors(passages, vectors, weights)
+
+    def add_vectors(self, passages: Sequence[Passage], vectors: Vectors, weights: Sequence[Weights] = ()) -> None:
+        """As ``add``, for passages that a reindexing has left without vectors."""
+        if self._sparse_writer:
+            self._sparse_writer.add(passages, weights)
         self._passages.extend(passages)
         self._vectors.append(vectors)
         if len(self._passages) >= DENSE_BATCH:
@@ -209,12 +273,14 @@ class Builder:
         if ids:
             self._doomed.extend(ids)
             self.catalogue.remove_documents(ids)
+            self.graph.remove(ids)
             self.changed = True
 
     def _delete(self) -> None:
         if self._doomed:
             self._write_dense()
-            self._writer.delete_documents(self._doomed)
+            for writer in self._writers:
+                writer.delete_documents(self._doomed)
             self.dense.delete_documents(self._doomed)
             self._doomed = []
 
@@ -223,16 +289,27 @@ class Builder:
             self.dense.add(self._passages, np.concatenate(self._vectors))
             self._passages, self._vectors = [], []
 
+    def settle(self) -> None:
+        """Write out what was added and removed, so that it can be read; nothing may be added afterwards."""
+        if not self._settled:
+            self._delete()
+            self._write_dense()
+            for writer in self._writers:
+                writer.finish()
+            self._lexical.reload()
+            if self._sparse is not None:
+                self._sparse.reload()
+            self._settled = True
+
     def publish(self, reason: str) -> int:
         """Check and swap; return the new generation's number."""
-        self._delete()
-        self._write_dense()
-        self._writer.finish()
-        self._lexical.reload()
+        self.settle()
+        self.catalogue.summaries.sweep()
         self.dense.tidy(self._settings.index_above)
         documents, passages = totals(self.catalogue.counts())
         self._compare(passages)
         self.catalogue.close()
+        self.graph.close()
         originals.sync(self._data, self._originals)
         if not self.parent:
             Withdrawals(self._data).create()
@@ -246,16 +323,24 @@ class Builder:
         """Remove what was built; the published generations are as before."""
         with suppress(sqlite3.Error):
             self.catalogue.close()
-        with suppress(ValueError, RuntimeError):  # it has finished
-            self._writer.abandon()
+            self.graph.close()
+        for writer in self._writers:
+            with suppress(ValueError, RuntimeError):  # it has finished
+                writer.abandon()
         generations.abandon_build(self._data)
 
+    @property
+    def _writers(self) -> list[Writer]:
+        return [self._writer, self._sparse_writer] if self._sparse_writer else [self._writer]
+
     def _compare(self, passages: int) -> None:
-        """The two indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
+        """The indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
         lexical, dense = len(self._lexical), len(self.dense)
-        if not lexical == dense == passages:
+        sparse = passages if self._sparse is None else len(self._sparse)
+        if not lexical == dense == sparse == passages:
             raise Damaged(
-                f"the new generation does not add up: {lexical} passages lexical, {dense} dense, {passages} catalogued",
+                f"the new generation does not add up: {lexical} passages lexical, {dense} dense, {sparse} sparse, "
+                f"{passages} catalogued",
                 "The old generation still serves; run the import again and report this",
             )
 
@@ -267,16 +352,19 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
         if built_with != encoder.slug:
             raise WrongEncoder(
                 f"this library was built with {built_with}, not {encoder.slug}",
-                "Import with the profile it was built with, or into another data folder",
+                "Import with the profile it was built with, or first bring it to this encoder: localmed reindex",
             )
 
 
 @contextmanager
-def build(data: Path, encoder: EncoderIdentity, settings: LibrarySettings) -> Iterator[Builder]:
-    """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C."""
+def build(data: Path, encoder: EncoderIdentity, settings: LibrarySettings, reindex: bool = False) -> Iterator[Builder]:
+    """The writer lock and a builder; whatever is not published is discarded, also on Ctrl-C.
+
+    ``reindex`` drops the vectors and the weights of the clone, whoever made them: every passage must be encoded again.
+    """
     with told_if_full(data), closing(generations.lock_writer(data)):
         try:
-            builder = Builder(data, encoder, settings)
+            builder = Builder(data, encoder, settings, reindex)
         except BaseException:
             generations.abandon_build(data)
             raise

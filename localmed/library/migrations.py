@@ -42,7 +42,7 @@ LIBRARY: tuple[str, ...] = (
     ALTER TABLE collections ADD COLUMN kind TEXT NOT NULL DEFAULT '';
     CREATE TABLE summaries (
         document TEXT PRIMARY KEY, content TEXT NOT NULL, recipe TEXT NOT NULL, text TEXT NOT NULL,
-        places TEXT NOT NULL, vector BLOB NOT NULL
+        places TEXT NOT NULL, words TEXT NOT NULL, vector BLOB NOT NULL
     );
     """,
 )
@@ -62,9 +62,43 @@ STATE: tuple[str, ...] = (
     """,
 )
 
-VECTORS: tuple[str, ...] = ("CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;",)
+VECTORS: tuple[str, ...] = (
+    "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;",
+    "ALTER TABLE vectors ADD COLUMN weights BLOB NOT NULL DEFAULT x'';",  # of a sparse encoder
+)
 
 AUDIT: tuple[str, ...] = ("CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",)
+
+
+GRAPH: tuple[str, ...] = (
+    """
+    CREATE TABLE sources (
+        id INTEGER PRIMARY KEY, document TEXT NOT NULL UNIQUE, collection TEXT NOT NULL, title TEXT NOT NULL,
+        edition TEXT NOT NULL
+    );
+    CREATE TABLE concepts (
+        id TEXT NOT NULL, source INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL,
+        PRIMARY KEY (id, source)
+    ) WITHOUT ROWID;
+    CREATE TABLE names (
+        folded TEXT NOT NULL, concept TEXT NOT NULL, source INTEGER NOT NULL, text TEXT NOT NULL,
+        language TEXT NOT NULL, kind TEXT NOT NULL,
+        PRIMARY KEY (folded, concept, source, text)
+    ) WITHOUT ROWID;
+    CREATE INDEX names_concept ON names (concept);
+    CREATE TABLE relations (
+        subject TEXT NOT NULL, predicate TEXT NOT NULL, object TEXT NOT NULL, detail TEXT NOT NULL,
+        source INTEGER NOT NULL,
+        PRIMARY KEY (subject, predicate, object, detail, source)
+    ) WITHOUT ROWID;
+    CREATE INDEX relations_object ON relations (object);
+    CREATE TABLE xrefs (
+        concept TEXT NOT NULL, target TEXT NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (concept, target, source)
+    ) WITHOUT ROWID;
+    CREATE INDEX xrefs_target ON xrefs (target);
+    CREATE TABLE totals (collection TEXT PRIMARY KEY, concepts INTEGER NOT NULL);
+    """,
+)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str) -> None:

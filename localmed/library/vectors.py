@@ -1,8 +1,9 @@
 """Encoded vectors outside the generations: an interrupted import resumes here, and a rebuild encodes nothing again.
 
 Keyed by the sha256 of the text that was encoded, so a changed chunking or title can never meet an old vector. Kept as
-float16: the similarity of two unit vectors changes by less than 0.001. One SQLite file an encoder, under
-``<data>/vectors/``; losing it costs time, nothing else.
+float16: the similarity of two unit vectors changes by less than 0.001. A sparse encoder's token weights lie beside
+them, as pairs of token id and float16. One SQLite file an encoder, under ``<data>/vectors/``; losing it costs time,
+nothing else.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ import numpy as np
 
 from localmed.errors import Damaged
 from localmed.library.migrations import VECTORS, open_database
+from localmed.ports import encode_both
 
 if TYPE_CHECKING:
-    from localmed.ports import Embedder, Vectors
+    from localmed.ports import Embedder, Vectors, Weights
 
 KEY_BYTES = 16
 KEYS_A_QUERY = 500
+PAIR = np.dtype([("token", np.uint32), ("weight", np.float16)])  # 6 bytes
+
+Row = tuple[bytes, bytes]  # a text's vector and weights, as they are stored
 
 
 class VectorCache:
@@ -43,29 +48,52 @@ class VectorCache:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """The vectors of ``texts`` (N, D), float32: stored ones read, the others encoded and stored at once."""
+        return self.encode_both(texts)[0]
+
+    def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, list[Weights]]:
+        """The vectors as from ``encode``, and each text's token weights, of which float16 keeps three digits."""
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
-            fresh = self._encoder.encode(list(missing.values()), "passage").astype(np.float16)
-            found.update(zip(missing, fresh, strict=True))
-            self._write([(key, found[key].tobytes()) for key in missing])
+            fresh = dict(zip(missing, self._fresh(list(missing.values())), strict=True))
+            self._write(fresh)
+            found |= fresh
             self.encoded += len(missing)
-        return np.stack([found[key] for key in keys]).astype(np.float32)
+        rows = [found[key] for key in keys]
+        vectors = np.stack([np.frombuffer(vector, np.float16) for vector, _ in rows]).astype(np.float32)
+        return vectors, [_unpacked(weights) for _, weights in rows]
 
-    def _read(self, keys: Sequence[bytes]) -> dict[bytes, np.ndarray[tuple[int], np.dtype[np.float16]]]:
+    def _fresh(self, texts: list[str]) -> list[Row]:
+        vectors, weights = encode_both(self._encoder, texts, "passage")
+        halves = vectors.astype(np.float16)
+        return [(vector.tobytes(), _packed(each)) for vector, each in zip(halves, weights, strict=True)]
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
         found = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             part = keys[start : start + KEYS_A_QUERY]
             marks = ",".join("?" * len(part))
-            rows = self._database.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", part)  # noqa: S608
-            found.update({key: np.frombuffer(vector, np.float16) for key, vector in rows if len(vector) == self._bytes})
+            query = f"SELECT key, vector, weights FROM vectors WHERE key IN ({marks})"  # noqa: S608
+            for key, vector, weights in self._database.execute(query, part):
+                if len(vector) == self._bytes and len(weights) % PAIR.itemsize == 0:
+                    found[key] = (vector, weights)
         return found
 
-    def _write(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+    def _write(self, rows: dict[bytes, Row]) -> None:
         with self._database:  # one transaction
             self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            values = [(key, *row) for key, row in rows.items()]
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", values)
+
+
+def _packed(weights: Weights) -> bytes:
+    return np.array(list(weights.items()), PAIR).tobytes()
+
+
+def _unpacked(packed: bytes) -> Weights:
+    pairs = np.frombuffer(packed, PAIR)
+    return dict(zip(pairs["token"].tolist(), pairs["weight"].tolist(), strict=True))
 
 
 def _opened(path: Path) -> sqlite3.Connection:

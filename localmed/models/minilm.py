@@ -12,7 +12,7 @@ to its vocabulary.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,7 +62,7 @@ class MiniLM:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._torch = torch
-        kind = torch.float32 if self._exact or not _fast_bfloat16(torch) else torch.bfloat16
+        kind = torch.float32 if self._exact or not fast_bfloat16(torch) else torch.bfloat16
         self._weights = {name: value.to(kind) for name, value in weights.items() if value.is_floating_point()}
         self._loaded = True
 
@@ -74,21 +74,44 @@ class MiniLM:
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; questions and passages are encoded alike."""
         del kind
-        if not self._loaded:
-            self._load()
-        torch = self._torch
-        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
-        vectors = torch.empty(len(pieces), DIMENSIONS)
-        with torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                chosen = order[start : start + BATCH]
-                vectors[chosen] = self._forward([pieces[index] for index in chosen])
+        pieces = self.pieces(texts)
+        vectors = self._torch.empty(len(pieces), DIMENSIONS)
+        for chosen, hidden, mask in self._batches(pieces):
+            real = mask[..., None].float()
+            mean = (hidden.float() * real).sum(1) / real.sum(1)
+            vectors[chosen] = self._torch.nn.functional.normalize(mean, dim=1)
         result: Vectors = vectors.numpy()
         return result
 
-    def _forward(self, batch: list[list[int]]) -> Tensor:
-        """Token ids -> unit vectors (B, D): embeddings, six layers, mean over real tokens, length one."""
+    def pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        """The word pieces of ``texts`` as the model reads them, its two marks included."""
+        if not self._loaded:
+            self._load()
+        return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+
+    def words(self, pieces: Sequence[int]) -> list[bool]:
+        """Which pieces are (parts of) words, not punctuation or the model's own marks."""
+        names = map(self._tokenizer.id_to_token, pieces)
+        return [not name.startswith("[") and any(map(str.isalnum, name)) for name in names]
+
+    def token_vectors(self, pieces: Sequence[list[int]]) -> list[Tensor]:
+        """A unit vector for each piece of each text: tensors (T, D), in their order."""
+        found: dict[int, Tensor] = {}
+        for chosen, hidden, mask in self._batches(pieces):
+            unit = self._torch.nn.functional.normalize(hidden, dim=2)
+            found.update({index: unit[row][mask[row]] for row, index in enumerate(chosen)})
+        return [found[index] for index in range(len(pieces))]
+
+    def _batches(self, pieces: Sequence[list[int]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """The texts in batches of like length: their places, last hidden states (B, T, D) and mask (B, T)."""
+        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
+        with self._torch.inference_mode():
+            for start in range(0, len(order), BATCH):
+                chosen = order[start : start + BATCH]
+                yield chosen, *self._forward([pieces[index] for index in chosen])
+
+    def _forward(self, batch: list[list[int]]) -> tuple[Tensor, Tensor]:
+        """Token ids -> last hidden states (B, T, D) and mask (B, T): embeddings and six layers."""
         torch, functional = self._torch, self._torch.nn.functional
         length = max(map(len, batch))
         ids = torch.tensor([row + [0] * (length - len(row)) for row in batch])  # (B, T)
@@ -100,10 +123,7 @@ class MiniLM:
         hidden = self._norm(hidden, "embeddings.LayerNorm")
         for layer in range(LAYERS):
             hidden = self._layer(hidden, mask[:, None, None, :], f"encoder.layer.{layer}.")
-        real = mask[..., None].float()
-        mean = (hidden.float() * real).sum(1) / real.sum(1)
-        result: Tensor = functional.normalize(mean, dim=1)
-        return result
+        return hidden, mask
 
     def _layer(self, hidden: Tensor, mask: Tensor, name: str) -> Tensor:
         functional = self._torch.nn.functional
@@ -130,6 +150,6 @@ class MiniLM:
         return self._torch.nn.functional.layer_norm(values, (DIMENSIONS,), weight, bias, EPSILON)
 
 
-def _fast_bfloat16(torch: Any) -> bool:
+def fast_bfloat16(torch: Any) -> bool:
     """Whether this CPU multiplies bfloat16 in hardware; without it bfloat16 is slower than float32."""
     return any(getattr(torch.cpu, name, bool)() for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))

@@ -8,13 +8,18 @@ on (held-out figures, and what is known of that sample: tests/benchmarks/RESULTS
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
 
-def fuse(rankings: Sequence[tuple[Ranking, float]], k: int) -> list[tuple[str, float]]:
-    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id, so the order never varies."""
+def fuse(
+    rankings: Sequence[tuple[Ranking, float]], k: int, bonus: Callable[[str], float] | None = None
+) -> list[tuple[str, float]]:
+    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id, so the order never varies.
+
+    ``bonus`` is what a document's passages gain besides (see ``guideline_map``).
+    """
     scores: dict[str, float] = {}
     documents: dict[str, float] = {}
     owner: dict[str, str] = {}
@@ -24,5 +29,7 @@ def fuse(rankings: Sequence[tuple[Ranking, float]], k: int) -> list[tuple[str, f
             owner[passage] = document
         for rank, document in enumerate(dict.fromkeys(document for _, document in ranking), 1):
             documents[document] = documents.get(document, 0.0) + weight / (k + rank)
+    if bonus:
+        documents = {document: score + bonus(document) for document, score in documents.items()}
     total: Mapping[str, float] = {passage: score + documents[owner[passage]] for passage, score in scores.items()}
     return sorted(total.items(), key=lambda pair: (-pair[1], pair[0]))

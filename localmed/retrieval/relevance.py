@@ -1,10 +1,11 @@
 """The starter relevance judge: does the library hold an answer to this question? A calibrated probability, no model.
 
-Two features of the best passages: the highest cosine similarity to the question, and the share of the question's weight
-(inverse document frequency; a word the library has never seen weighs most) that one passage holds. A logistic function
-of them was fitted on questions from MedQuAD and PubMedQA, over libraries from which half of the subjects or abstracts
-had been removed, so that half of the questions had no answer (tests/benchmarks/calibrate_relevance.py; error rates in
-RESULTS.md). What it cannot tell: a question about a disease whose close relative is in the library.
+Two features of a passage: its cosine similarity to the question, and the share of the question's weight (inverse
+document frequency; a word the library has never seen weighs most) that it holds. A logistic function of the highest of
+each among the best passages was fitted on questions from MedQuAD and PubMedQA, over libraries from which half of the
+subjects or abstracts had been removed, so that half of the questions had no answer
+(tests/benchmarks/calibrate_relevance.py; error rates in RESULTS.md). What it cannot tell: a question about a disease
+whose close relative is in the library.
 
 Chinese questions have no similarity on ``starter``; they are judged by the share of their weight alone, against another
 threshold.
@@ -43,14 +44,29 @@ def weigh(question: str, index: LexicalIndex) -> Question:
     return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 
-def relevance(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> float:
-    """The probability (0 to 1) that ``hits`` hold an answer; for lexical-only search the best coverage instead."""
+def relevance(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> tuple[float, ...]:
+    """The probability (0 to 1) that each of ``hits`` holds an answer; for lexical-only search its coverage instead."""
+    return tuple(
+        _probability(*features, dense) if question.weights else 0.0 for features in _features(question, hits, index)
+    )
+
+
+def together(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> float:
+    """The same of all ``hits`` as one: the highest similarity and the best coverage, be it of another passage."""
     if not hits or not question.weights:
         return 0.0
-    coverage = max(question.coverage(index.analyse(searched_text(hit.passage))) for hit in hits)
+    similarities, coverages = zip(*_features(question, hits, index), strict=True)
+    return _probability(max(similarities), max(coverages), dense)
+
+
+def _features(question: Question, hits: Sequence[Hit], index: LexicalIndex) -> list[tuple[float, float]]:
+    """Similarity and coverage of each hit."""
+    return [(hit.similarity or 0.0, question.coverage(index.analyse(searched_text(hit.passage)))) for hit in hits]
+
+
+def _probability(similarity: float, coverage: float, dense: bool) -> float:
     if not dense:
         return coverage
-    similarity = max(hit.similarity or 0.0 for hit in hits)
     return 1.0 / (1.0 + exp(-(SIMILARITY * similarity + COVERAGE * coverage + INTERCEPT)))
 
 

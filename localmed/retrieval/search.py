@@ -1,4 +1,4 @@
-"""Hybrid search over one open library: dense and lexical candidates, fused.
+"""Hybrid search over one open library: dense and lexical candidates and those that hold the keywords, fused.
 
 Dense search takes part only when the question's language is one the encoder knows; otherwise search is lexical and
 says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
@@ -8,23 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from localmed import language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.library.library import Library
-from localmed.ports import Embedder, Reranker
+from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.fusion import fuse
+from localmed.retrieval.guideline_map import GuidelineMap
+from localmed.retrieval.keywords import KeywordStep, Rows, degrade
+from localmed.retrieval.rerank import rerank
+
+if TYPE_CHECKING:
+    from localmed.ports import Vectors, Weights
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody)."""
+    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
+
+    ``keywords`` are the searches by keyword, most required first; ``guidelines`` the ids of those the map opened.
+    """
 
     hits: tuple[Hit, ...]
     dense: bool
     language: str
     reranker: str = ""
+    keywords: tuple[KeywordStep, ...] = ()
+    guidelines: tuple[str, ...] = ()
 
 
 class HybridSearch:
@@ -36,49 +48,69 @@ class HybridSearch:
         """Search ``library``, whose vectors must be ``encoder``'s (raise ``WrongEncoder`` if not)."""
         library.require(encoder.identity)
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
+        self._map = GuidelineMap(library, settings)
 
-    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
-        """The best ``limit`` passages for ``question``, fused score descending."""
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+        """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first."""
         settings = self._settings
         asked = question[: settings.query_characters]
         spoken = language.detect(asked)
         number = max(settings.candidates, limit)
-        lexical = self._library.search_lexical(asked, number, wanted, settings.title_boost, settings.query_terms)
         use_dense = spoken in self._encoder.identity.languages and bool(language.words(asked))
-        dense = self._dense(asked, number, wanted) if use_dense else []
-        fused = fuse(
-            [
-                ([(passage, document) for passage, document, _ in lexical], settings.lexical_weight),
-                ([(passage, document) for passage, document, _ in dense], settings.dense_weight),
-            ],
-            settings.rrf_k,
+        vector, weights = self._encoded(asked) if use_dense else (None, {})
+        lexical, dense = self._both(asked, vector, number, wanted)
+        opened = self._map.find(asked, vector, wanted)
+        inside = self._both(asked, vector, number, replace(wanted, documents=opened)) if opened else ([], [])
+        required, steps = self._by_keywords(keywords, number, wanted)
+        weighted = (
+            (lexical, settings.lexical_weight),
+            (dense, settings.dense_weight),
+            (required, settings.keyword_weight),
+            (self._library.search_sparse(weights, number, wanted) if weights else [], settings.sparse_weight),
+            *((rows, 0.0) for rows in inside),  # candidates, which their document's rank carries
         )
+        rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
+        fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
         if not self._reranker or not use_dense:
-            return Found(self._hits(fused[:limit], lexical, dense), use_dense, spoken)
-        hits = self._reranked(asked, self._hits(fused[: max(limit, settings.rerank)], lexical, dense))
-        return Found(hits[:limit], use_dense, spoken, self._reranker.name)
+            hits = self._hits(fused[:limit], (lexical, dense), inside)
+            return Found(hits, use_dense, spoken, keywords=steps, guidelines=opened)
+        hits = self._hits(fused[: max(limit, settings.rerank)], (lexical, dense), inside)
+        hits = rerank(asked, hits, self._reranker, settings)
+        return Found(hits[:limit], use_dense, spoken, self._reranker.name, steps, opened)
 
-    def _reranked(self, asked: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The first ``rerank`` hits in the reranker's order, the others after them as they were."""
-        assert self._reranker
-        first, rest = hits[: self._settings.rerank], hits[self._settings.rerank :]
-        scores = self._reranker.score(asked, [hit.passage.in_context for hit in first])
-        scored = [replace(hit, rerank_score=float(score)) for hit, score in zip(first, scores, strict=True)]
-        return (*sorted(scored, key=lambda hit: -(hit.rerank_score or 0.0)), *rest)
+    def _by_keywords(
+        self, keywords: Sequence[str], number: int, wanted: SearchFilter
+    ) -> tuple[Rows, tuple[KeywordStep, ...]]:
+        """The passages that hold the keywords (KED); those that the index does not know require nothing."""
+        if not self._settings.keyword_weight:
+            return [], ()
+        known = [each for each in dict.fromkeys(keywords) if self._library.lexical.holds(each)]
+        boost = self._settings.title_boost
+        return degrade(known, lambda each: self._library.search_keywords(each, number, wanted, boost))
 
-    def _dense(self, asked: str, number: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
-        vector = self._encoder.encode([asked], "query")[0]
-        return self._library.search_dense(vector, number, wanted)
+    def _encoded(self, asked: str) -> tuple[Vectors, Weights]:
+        """The question's vector (D), and its token weights where they count."""
+        if not self._settings.sparse_weight:
+            return self._encoder.encode([asked], "query")[0], {}
+        vectors, weights = encode_both(self._encoder, [asked], "query")
+        return vectors[0], weights[0]
+
+    def _both(self, asked: str, vector: Vectors | None, number: int, wanted: SearchFilter) -> tuple[Rows, Rows]:
+        """The best passages by words and, where there is a vector, by meaning."""
+        settings = self._settings
+        lexical = self._library.search_lexical(asked, number, wanted, settings.title_boost, settings.query_terms)
+        return lexical, [] if vector is None else self._library.search_dense(vector, number, wanted)
 
     def _hits(
-        self,
-        fused: list[tuple[str, float]],
-        lexical: list[tuple[str, str, float]],
-        dense: list[tuple[str, str, float]],
+        self, fused: list[tuple[str, float]], everywhere: tuple[Rows, Rows], inside: tuple[Rows, Rows]
     ) -> tuple[Hit, ...]:
+        """The hits, with ranks from the search ``everywhere``; one found ``inside`` a guideline only has none."""
         passages = self._library.passages([passage for passage, _ in fused])
-        by_words = {passage: (rank, score) for rank, (passage, _, score) in enumerate(lexical)}
-        by_meaning = {passage: (rank, score) for rank, (passage, _, score) in enumerate(dense)}
+        by_words, by_meaning = (
+            {passage: (-1, score) for passage, _, score in opened}
+            | {passage: (rank, score) for rank, (passage, _, score) in enumerate(rows)}
+            for rows, opened in zip(everywhere, inside, strict=True)
+        )
         hits = []
         for passage, score in fused:
             lexical_rank, lexical_score = by_words.get(passage, (-1, None))

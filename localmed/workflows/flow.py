@@ -8,11 +8,11 @@ and keeps the trace: names, counts and ids, never a question's or a patient's te
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from localmed.agents.roles import Performer, Role
+from localmed.agents.roles import Keywords, Performer, Role
 from localmed.domain import Answer, Evidence, Hit, SearchFilter, TraceStep
 from localmed.retrieval.search import Found
 
@@ -24,6 +24,7 @@ class Search:
     question: str
     wanted: SearchFilter
     limit: int
+    keywords: tuple[str, ...] = ()
 
     name = "search"
 
@@ -57,7 +58,7 @@ Flow = Generator[Request, Any, Answer]
 class Finder(Protocol):
     """Searches."""
 
-    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         """See ``HybridSearch.search``."""
         ...
 
@@ -83,23 +84,35 @@ class Driver:
                 return replace(answer, trace=tuple(steps))
             began = time.perf_counter()
             result = self._serve(request)
-            step = TraceStep(request.name, summary(result), round(time.perf_counter() - began, 4))
+            step = TraceStep(request.name, summary(result) + _where(request), round(time.perf_counter() - began, 4))
             steps.append(step)
             self.watch(step)
 
     def _serve(self, request: Request) -> Any:
         if isinstance(request, Search):
-            return self.finder.search(request.question, request.wanted, request.limit)
+            return self.finder.search(request.question, request.wanted, request.limit, request.keywords)
         if isinstance(request, Cite):
             return self.mint(request.hits)
         return self.performer.perform(request.role, request.given)
 
 
+def _where(request: Request) -> tuple[tuple[str, str], ...]:
+    """The collections of a search; none are named where all are searched."""
+    names = request.wanted.collections if isinstance(request, Search) else ()
+    return (("collections", " ".join(names)),) if names else ()
+
+
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
-    """What the trace says of a result: no text."""
+    """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
     if isinstance(result, Found):
         ids = " ".join(hit.passage.id[:8] for hit in result.hits)
-        return (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()), ("passages", ids))
+        steps = " ".join(f"{step.keywords}:{step.hits}" for step in result.keywords)
+        required = (("keywords", steps),) if steps else ()
+        mapped = (("guidelines", " ".join(each[:8] for each in result.guidelines)),) if result.guidelines else ()
+        counts = (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()))
+        return (*counts, ("passages", ids), *required, *mapped)
+    if isinstance(result, Keywords):
+        return (("count", str(len(result.words))), ("unknown", str(len(result.unknown))))
     if isinstance(result, tuple):
         return (("count", str(len(result))),)
     probability = getattr(result, "probability", None)

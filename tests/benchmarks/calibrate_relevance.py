@@ -19,10 +19,11 @@ import numpy as np
 from localmed.app import App
 from localmed.config import AskSettings, Settings
 from localmed.domain import SearchFilter
+from localmed.evaluation.medquad import record_of
 from localmed.ingest.manifest import Manifest
 from localmed.retrieval import relevance
 from tests.benchmarks.common import Place, Row
-from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, record_of, samples
+from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, samples
 
 SEED = 3
 QUESTIONS = 1000

@@ -6,8 +6,6 @@ from the one reported; nothing was tuned on PubMedQA. Several passages of one re
 
 from __future__ import annotations
 
-import json
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,13 +14,14 @@ from pathlib import Path
 from localmed.app import App
 from localmed.config import SearchSettings, Settings
 from localmed.domain import Collection, SearchFilter
+from localmed.evaluation import medquad as medquad_set
+from localmed.evaluation import pubmedqa as pubmedqa_set
+from localmed.evaluation import sets
+from localmed.evaluation.sets import REPORTED_SEED
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from tests.benchmarks.common import Place, Row, met
 
-SAMPLE = 1000
-REPORTED_SEED = 1
-TUNING_SEED = 7
 MEDQUAD = Manifest(Collection("medquad", "MedQuAD", 40, "en"), "medquad", FieldMapping({}, {"index_questions": False}))
 PUBMEDQA = Manifest(
     Collection("pubmedqa", "PubMedQA", 20, "en"),
@@ -30,6 +29,7 @@ PUBMEDQA = Manifest(
     FieldMapping({"title": "YEAR", "text": "CONTEXTS", "headings": "LABELS", "mesh": "MESHES", "edition": "YEAR"}, {}),
 )
 Search = Callable[[str], Sequence[str]]  # question -> records, best first
+medquad_questions = medquad_set.questions
 
 
 def reciprocal_rank(found: Sequence[str], wanted: str) -> float:
@@ -63,34 +63,13 @@ def searcher(app: App, name: str, records: dict[str, str]) -> Search:
 
 def samples(pairs: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """The reported sample and the one for tuning, disjoint."""
-    ordered = sorted(pairs, key=lambda pair: pair[1])
-    reported = random.Random(REPORTED_SEED).sample(ordered, min(SAMPLE, len(ordered)))
-    rest = sorted(set(ordered) - set(reported), key=lambda pair: pair[1])
-    return reported, random.Random(TUNING_SEED).sample(rest, min(SAMPLE, len(rest)))
-
-
-def medquad_questions(folder: Path) -> list[tuple[str, str]]:
-    """Every (question, record id) with an answer."""
-    from xml.etree import ElementTree
-
-    pairs = []
-    for file in sorted(folder.rglob("*.xml")):
-        for pair in ElementTree.parse(file).iter("QAPair"):
-            answer, question = pair.findtext("Answer"), pair.find("Question")
-            if answer and answer.strip() and question is not None and question.text:
-                pairs.append((" ".join(question.text.split()), record_of(file, str(question.get("qid")))))
-    return pairs
-
-
-def record_of(file: Path, qid: str) -> str:
-    """A record's name: question ids repeat between MedQuAD's folders."""
-    return f"{file.parent.name}/{file.name}#{qid}"
+    return sets.sample(pairs), sets.tuning_sample(pairs)
 
 
 def medquad_records(app: App) -> tuple[dict[str, str], dict[str, str]]:
     """Document id -> record id, and record id -> the record stored for it (identical answers are stored once)."""
-    documents = app.library.catalogue.documents("medquad")
-    records = {each.id: record_of(Path(each.source), each.key.rpartition("#")[2]) for each in documents}
+    documents = medquad_set.records(app.library.catalogue.documents("medquad"))
+    records = {document: record for record, document in documents.items()}
     return records, {record: record for record in records.values()}
 
 
@@ -116,7 +95,7 @@ def medquad(app: App, folder: Path, tuning: bool = False) -> list[Row]:
 def pubmedqa(place: Place) -> list[Row]:
     """Import PubMedQA's abstracts without their titles and ask the titles."""
     source = place.data / "pubmedqa" / "ori_pqal.json"
-    questions = [(record["QUESTION"], name) for name, record in json.loads(source.read_text("utf-8")).items()]
+    questions = pubmedqa_set.questions(source)
     with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
         app.import_paths([source], PUBMEDQA)
         records = {each.id: each.key.rpartition("#")[2] for each in app.library.catalogue.documents("pubmedqa")}

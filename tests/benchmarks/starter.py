@@ -23,9 +23,9 @@ A_SUBJECT = 100
 def run(place: Place) -> list[Row]:
     """Ask everything over a fresh library of the starter corpus."""
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
-    described = manifest.load(CORPORA / "starter.toml")
     with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([CORPORA / "starter"], described)
+        for file in sorted(CORPORA.glob("starter-*.toml")):
+            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
         rows = []
         for language, name in (("en", "English"), ("zh", "Chinese")):
             asked = [

@@ -211,3 +211,59 @@ def test_file_names_of_any_kind(copied: Localmed, tmp_path: Path) -> None:
     assert "1 skipped" in ran.out
     assert "not UTF-8" in ran.out
     assert "用药指南" in copied.ok("documents").out
+
+
+# --- collections update ----------------------------------------------------------------------------------------------
+
+
+def _imported(localmed: Localmed, folder: Path, name: str, **texts: str) -> Path:
+    folder.mkdir()
+    for file, text in texts.items():
+        (folder / f"{file}.txt").write_text(text, "utf-8")
+    localmed.ok("collections", "create", name)
+    localmed.ok("import", str(folder), "-c", name)
+    return folder
+
+
+def test_update_is_the_one_command_after_changes(copied: Localmed, tmp_path: Path) -> None:
+    folder = _imported(copied, tmp_path / "more", "more", one="Aspirin is given.", two="Heparin is given.")
+    (folder / "one.txt").write_text("Clopidogrel is given.", "utf-8")
+    (folder / "two.txt").unlink()
+    (folder / "three.txt").write_text("Insulin is given.", "utf-8")
+    report = copied.ok("collections", "update", "more", "--json").json
+    counts = report["counts"]
+    assert (report["collection"], counts["read"], counts["removed"]) == ("more", 2, 1)
+    assert "Nothing changed" in copied.ok("collections", "update", "more").out
+
+
+def test_update_refuses_what_is_not_there(copied: Localmed, tmp_path: Path) -> None:
+    folder = _imported(copied, tmp_path / "more", "more", one="Aspirin is given.")
+    folder.rename(tmp_path / "elsewhere")
+    assert "mounted" in copied("collections", "update", "more").failed(2)
+    copied.ok("collections", "create", "empty")
+    assert "never imported" in copied("collections", "update", "empty").failed(2)
+    copied("collections", "update", "nowhere").failed(2)
+    copied("collections", "update").failed(2)
+    copied("collections", "update", "more", "--all").failed(2)
+
+
+def test_update_all_goes_on_after_one_that_fails(copied: Localmed, tmp_path: Path) -> None:
+    gone = _imported(copied, tmp_path / "gone", "gone", one="Aspirin is given.")
+    there = _imported(copied, tmp_path / "there", "there", two="Heparin is given.")
+    copied.ok("collections", "create", "empty")
+    gone.rename(tmp_path / "elsewhere")
+    (there / "two.txt").write_text("Insulin is given.", "utf-8")
+    ran = copied("collections", "update", "--all", "--json")
+    assert ran.code == 2
+    found = {each["collection"]: each for each in ran.json}
+    assert set(found) == {"ward", "gone", "there"}
+    assert "mounted" in found["gone"]["error"]
+    assert found["there"]["counts"]["read"] == 1
+    assert ran.err.startswith("localmed: gone: ")
+
+
+def test_update_of_a_collection_of_which_all_was_refused_fails(copied: Localmed, tmp_path: Path) -> None:
+    (tmp_path / "bad.pdf").write_text("not a PDF")
+    copied.ok("collections", "create", "bad")
+    assert copied("import", str(tmp_path / "bad.pdf"), "-c", "bad").code == 3
+    assert copied("collections", "update", "bad").code == 3

@@ -10,6 +10,7 @@ import pytest
 
 from localmed.cli.common import width_of
 from localmed.domain import Answer, Document, Evidence, Hit, Passage
+from localmed.retrieval.search import Found
 from tests.cli.conftest import PDF_LINE, Localmed, Ran
 
 
@@ -26,7 +27,7 @@ def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
 
 def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
     found = localmed.ok("search", "maximum paracetamol dose", "--json").json
-    assert set(found) == {"hits", "dense", "language", "reranker"}
+    assert set(found) == set(Found.__slots__)
     best = found["hits"][0]
     assert set(best) == set(Hit.__slots__)
     assert set(best["passage"]) == set(Passage.__slots__)

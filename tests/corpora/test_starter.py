@@ -17,13 +17,22 @@ from typing import Any
 import pymupdf
 import pytest
 
+from localmed.ingest.manifest import load
+
 CORPORA = Path(__file__).parents[2] / "corpora"
 STARTER, SOURCES = CORPORA / "starter", CORPORA / "starter_sources"
-MANIFEST: dict[str, Any] = tomllib.loads((CORPORA / "starter.toml").read_text(encoding="utf-8"))
+COLLECTIONS = ("guidelines", "leaflets", "literature", "local", "reference")
+MANIFESTS: dict[str, dict[str, Any]] = {
+    name: tomllib.loads((CORPORA / f"starter-{name}.toml").read_text(encoding="utf-8")) for name in COLLECTIONS
+}
+DECLARED: dict[str, dict[str, Any]] = {
+    file: facts for manifest in MANIFESTS.values() for file, facts in manifest.get("documents", {}).items()
+}
 QUESTIONS: list[dict[str, Any]] = tomllib.loads((CORPORA / "starter_questions.toml").read_text(encoding="utf-8"))[
     "question"
 ]
-FILES = sorted(path.name for path in STARTER.iterdir() if path.is_file())
+PATHS = {path.name: path for path in sorted(STARTER.rglob("*")) if path.is_file()}
+FILES = sorted(PATHS)
 PDFS = [name for name in FILES if name.endswith(".pdf")]
 RECORD_FILES = [name for name in FILES if name.endswith((".json", ".jsonl"))]
 NOTICE = {"en": "For demonstration, not for clinical use", "zh": "仅供演示，不得用于临床"}
@@ -44,7 +53,7 @@ def pages(path: Path) -> list[str]:
 
 @cache
 def records(name: str) -> tuple[dict[str, Any], ...]:
-    text = (STARTER / name).read_text(encoding="utf-8")
+    text = PATHS[name].read_text(encoding="utf-8")
     loaded = [json.loads(line) for line in text.splitlines()] if name.endswith(".jsonl") else json.loads(text)
     return tuple(loaded if isinstance(loaded, list) else [loaded])
 
@@ -57,26 +66,41 @@ def record_text(record: dict[str, Any]) -> str:
 @cache
 def text_of(name: str) -> str:
     if name in PDFS:
-        return "\n".join(pages(STARTER / name))
+        return "\n".join(pages(PATHS[name]))
     if name in RECORD_FILES:
         return "\n".join(map(record_text, records(name)))
-    return (STARTER / name).read_text(encoding="utf-8")
+    return PATHS[name].read_text(encoding="utf-8")
 
 
 def documents() -> dict[str, tuple[dict[str, Any], str]]:
     """Every document: its key, what is declared of it, and its text."""
-    found = {name: (entry, text_of(name)) for name, entry in MANIFEST["documents"].items()}
+    found = {name: (entry, text_of(name)) for name, entry in DECLARED.items()}
     for name in RECORD_FILES:
         found |= {f"{name}#{record['id']}": (record, record_text(record)) for record in records(name)}
     return found
 
 
-def test_manifest_covers_exactly_the_files_that_cannot_describe_themselves() -> None:
-    assert set(MANIFEST["documents"]) == set(FILES) - set(RECORD_FILES)
-    assert MANIFEST["name"] == "starter"
-    assert MANIFEST["licence"] == "AGPL-3.0-or-later"
+def test_there_is_a_manifest_a_folder_and_a_kind_a_collection() -> None:
+    assert sorted(path.name for path in STARTER.iterdir()) == list(COLLECTIONS)
+    assert {name: (each["kind"], each["priority"]) for name, each in MANIFESTS.items()} == {
+        "guidelines": ("guideline", 10),
+        "literature": ("literature", 20),
+        "leaflets": ("leaflet", 30),
+        "reference": ("book", 40),
+        "local": ("local", 50),
+    }
+    for name, manifest in MANIFESTS.items():
+        assert load(CORPORA / f"starter-{name}.toml").collection.name == f"starter-{name}"
+        assert manifest["licence"] == "AGPL-3.0-or-later"
+
+
+def test_manifests_cover_exactly_the_files_that_cannot_describe_themselves() -> None:
+    assert len(PATHS) == sum(path.is_file() for path in STARTER.rglob("*"))  # no name twice
+    for name, manifest in MANIFESTS.items():
+        there = {path.name for path in (STARTER / name).iterdir()}
+        assert set(manifest.get("documents", {})) == there - set(RECORD_FILES)
     keys = {"title", "edition", "language", "status", "replaced_by"}
-    assert all(set(entry) == keys for entry in MANIFEST["documents"].values())
+    assert all(set(entry) == keys for entry in DECLARED.values())
 
 
 def test_there_are_enough_documents_formats_and_languages() -> None:
@@ -98,19 +122,19 @@ def test_every_document_says_what_it_is_and_how_old(key: str) -> None:
     assert entry["title"]
     assert date.fromisoformat(entry["edition"]) <= date(2024, 12, 31)
     assert entry["status"] in STATUSES
-    if key in MANIFEST["documents"]:
+    if key in DECLARED:
         assert entry["edition"] in text  # the reader of a print sees the same date as the manifest
 
 
 def test_a_superseded_document_names_a_newer_current_one() -> None:
-    entries: dict[str, dict[str, Any]] = MANIFEST["documents"]
-    superseded = {name: entry for name, entry in entries.items() if entry["status"] == "superseded"}
+    superseded = {name: entry for name, entry in DECLARED.items() if entry["status"] == "superseded"}
     assert superseded
-    for entry in superseded.values():
-        successor = entries[entry["replaced_by"]]
+    for name, entry in superseded.items():
+        successor = DECLARED[entry["replaced_by"]]
+        assert PATHS[name].parent == PATHS[entry["replaced_by"]].parent
         assert successor["status"] == "current"
         assert successor["edition"] > entry["edition"]
-    assert not any(entry["replaced_by"] for name, entry in entries.items() if name not in superseded)
+    assert not any(entry["replaced_by"] for name, entry in DECLARED.items() if name not in superseded)
 
 
 def test_titles_and_record_ids_are_unique() -> None:
@@ -146,17 +170,18 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_pdf_is_made_from_its_source(rebuilt: Path) -> None:
-    assert sorted(path.name for path in rebuilt.iterdir()) == PDFS
+    assert sorted(path.name for path in rebuilt.rglob("*.pdf")) == PDFS
     for name in PDFS:
-        assert pages(rebuilt / name) == pages(STARTER / name), f"{name} is older than its source: run make_pdfs.py"
-        assert (STARTER / name).stat().st_size < PDF_BYTES
+        made = rebuilt / PATHS[name].relative_to(STARTER)
+        assert pages(made) == pages(PATHS[name]), f"{name} is older than its source: run make_pdfs.py"
+        assert PATHS[name].stat().st_size < PDF_BYTES
 
 
 def body(name: str) -> str:
     """A PDF's text without its running heads and feet, which would cut a paragraph that goes over a page."""
-    entry = MANIFEST["documents"][name]
+    entry = DECLARED[name]
     drop = {entry["title"], OWNER[entry["language"]]}
-    lines = [line for page in pages(STARTER / name) for line in page.splitlines() if line.strip() not in drop]
+    lines = [line for page in pages(PATHS[name]) for line in page.splitlines() if line.strip() not in drop]
     return squeeze("".join(line for line in lines if not re.match(r"(Page \d|第\d+页|Edition \d|版本日期：\d)", line)))
 
 
@@ -171,7 +196,7 @@ def test_no_line_of_a_source_is_lost_in_its_pdf(name: str) -> None:
 
 
 def test_the_formulary_table_runs_over_two_pages_with_its_header_repeated() -> None:
-    first, second = pages(STARTER / "formulary.pdf")
+    first, second = pages(PATHS["formulary.pdf"])
     assert all(page.count("Usual adult dose") == 1 for page in (first, second))
     source = (SOURCES / "formulary.md").read_text(encoding="utf-8")
     assert sum(line.startswith("| ") for line in source.splitlines()) - 2 >= 20
@@ -208,7 +233,7 @@ def test_there_are_enough_questions() -> None:
 def test_a_question_is_answered_where_it_says_or_nowhere(question: dict[str, Any]) -> None:
     if question["answerable"]:
         assert squeeze(question["evidence"]) in squeeze(text_of(question["document"]))
-        assert MANIFEST["documents"].get(question["document"], {}).get("status", "current") == "current"
+        assert DECLARED.get(question["document"], {}).get("status", "current") == "current"
     else:
         assert question["document"] == ""
         library = "\n".join(map(text_of, FILES)).lower()

@@ -11,7 +11,7 @@ from localmed.domain import Collection, Document, Passage, SearchFilter, digest
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Question, relevance, weigh
+from localmed.retrieval.relevance import Question, relevance, together, weigh
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import HashedWords
 from tests.values import hit, passage
@@ -115,7 +115,7 @@ def test_another_encoder_is_refused(library: Library) -> None:
 def test_relevance_is_a_probability_that_grows_with_similarity(lexical: LexicalIndex, one: float, other: float) -> None:
     question = weigh("dose of paracetamol", lexical)
     low, high = (
-        relevance(question, (hit(TEXTS[2][1], similarity=each),), lexical, True) for each in sorted((one, other))
+        relevance(question, (hit(TEXTS[2][1], similarity=each),), lexical, True)[0] for each in sorted((one, other))
     )
     assert 0 <= low <= high <= 1
 
@@ -129,21 +129,33 @@ def test_relevance_grows_with_the_words_covered(lexical: LexicalIndex) -> None:
     question = weigh("maximum dose of paracetamol", lexical)
     texts = ["Nothing of it.", "Paracetamol.", "Dose of paracetamol.", "The maximum dose of paracetamol."]
     for dense in (True, False):
-        found = [relevance(question, (hit(text, "", similarity=0.5),), lexical, dense) for text in texts]
+        found = list(relevance(question, [hit(text, "", similarity=0.5) for text in texts], lexical, dense))
         assert found == sorted(found)
         assert found[0] < found[-1]
-    assert relevance(question, (hit(texts[-1], ""),), lexical, False) == pytest.approx(1)
+    assert relevance(question, (hit(texts[-1], ""),), lexical, False)[0] == pytest.approx(1)
 
 
 def test_more_hits_never_make_less_relevant(lexical: LexicalIndex) -> None:
     question = weigh("maximum dose of paracetamol", lexical)
     good, poor = hit("The dose of paracetamol.", similarity=0.6), hit("Asthma.", similarity=0.1)
     for dense in (True, False):
-        alone = relevance(question, (good,), lexical, dense)
-        assert relevance(question, (poor, good), lexical, dense) >= alone
+        (alone,) = relevance(question, (good,), lexical, dense)
+        assert relevance(question, (poor, good), lexical, dense)[1] == alone
+        assert together(question, (good,), lexical, dense) == alone
+        assert together(question, (poor, good), lexical, dense) >= alone
+
+
+def test_together_takes_the_best_of_each(lexical: LexicalIndex) -> None:
+    question = weigh("maximum dose of paracetamol", lexical)
+    near, wordy = hit("Analgesia.", "", similarity=0.9), hit("The maximum dose of paracetamol.", "", similarity=0.2)
+    both = hit("The maximum dose of paracetamol.", "", similarity=0.9)
+    assert together(question, (near, wordy), lexical, True) == relevance(question, (both,), lexical, True)[0]
+    assert together(question, (near, wordy), lexical, True) > max(relevance(question, (near, wordy), lexical, True))
 
 
 def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:
-    assert relevance(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == 0
-    assert relevance(weigh("dose", lexical), (), lexical, True) == 0
+    assert relevance(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == (0,)
+    assert relevance(weigh("dose", lexical), (), lexical, True) == ()
+    assert together(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == 0
+    assert together(weigh("dose", lexical), (), lexical, True) == 0
     assert Question({}).coverage(["dose"]) == 0

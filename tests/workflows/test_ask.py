@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localmed.agents.roles import CITED_ANSWER, RELEVANCE, Relevance, Role
+from localmed.agents.roles import CITED_ANSWER, KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, Role
 from localmed.cli.texts import translated
 from localmed.domain import (
     Answer,
@@ -22,22 +22,28 @@ from localmed.domain import (
     Support,
     TraceStep,
 )
+from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
-from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_WORDS, NOT_ENOUGH, ask
+from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, Plan, ask
 from localmed.workflows.flow import Cite, Driver, Perform, Search
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "What dose for Patientname Zyxwvut?"
+EVERYTHING = SearchFilter()
 SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")
 OTHER = evidence("2", "Store it in the dark.", "Storage")
 HITS = (hit(SOURCE.passage.text, similarity=0.8),)
-ENOUGH, TOO_LITTLE = Relevance(0.9, 0.5), Relevance(0.49, 0.5)
+ENOUGH, TOO_LITTLE = Relevance((0.9,), 0.5), Relevance((0.49,), 0.5)
+PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 
 
-def replay(results: Sequence[Any], question: str = QUESTION) -> tuple[Answer, list[Any]]:
+def replay(
+    results: Sequence[Any], question: str = QUESTION, plan: Plan = PLAN, wanted: SearchFilter = EVERYTHING
+) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests."""
-    flow = ask(question, SearchFilter(), 8, ("guidelines",), PROVENANCE)
+    flow = ask(question, wanted, plan, PROVENANCE)
     requests, given = [], None
     waiting = list(results)
     while True:
@@ -77,12 +83,12 @@ def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
 
 
 def test_the_threshold_itself_is_enough() -> None:
-    answer, _ = replay([found(), Relevance(0.5, 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    answer, _ = replay([found(), Relevance((0.1, 0.5), 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
     assert answer.status is AnswerStatus.ANSWERED
 
 
 def test_no_words() -> None:
-    answer, _ = replay([found(hits=()), Relevance(0.0, 0.5)], question="?! ...")
+    answer, _ = replay([found(hits=()), Relevance((), 0.5)], question="?! ...")
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (NO_WORDS,)
 
@@ -137,10 +143,34 @@ def test_chinese_says_that_only_words_were_searched() -> None:
         assert answer.language == "zh"
 
 
+# --- keywords ---------------------------------------------------------------------------------------------------------
+
+
+def test_keywords_are_asked_for_and_searched_with() -> None:
+    _, requests = replay([Keywords(("sepsis", "dose")), found(), TOO_LITTLE], plan=replace(PLAN, keywords=4))
+    assert requests[0] == Perform(KEYWORDS, KeywordsInput(QUESTION, 4))
+    assert requests[1] == Search(QUESTION, EVERYTHING, 8, ("sepsis", "dose"))
+
+
+def test_no_keywords_are_no_restriction() -> None:
+    answer, requests = replay([Keywords(), found(), ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19),)],
+                              plan=replace(PLAN, keywords=4))  # fmt: skip
+    assert answer.status is AnswerStatus.ANSWERED
+    assert requests[1].keywords == ()
+
+
 def test_every_note_can_be_shown_in_chinese() -> None:
     old = [replace(SOURCE, status=status, edition=edition) for status in (Status.SUPERSEDED, Status.WITHDRAWN)
            for edition in ("2024", "")]  # fmt: skip
-    notes = [NO_WORDS, NOT_ENOUGH, ALL_WITHHELD, *LEXICAL_ONLY.values(), *flow_module._warnings(tuple(old))]
+    notes = [
+        NO_WORDS,
+        NOT_ENOUGH,
+        ALL_WITHHELD,
+        NO_TIER,
+        SKIPPED.format(names="book, wiki"),
+        *LEXICAL_ONLY.values(),
+        *flow_module._warnings(tuple(old)),
+    ]
     for note in notes:
         assert not translated(note, "zh").isascii(), note
         assert translated(note, "en") == note
@@ -153,10 +183,10 @@ class Scripted:
     """A finder and performer that answers what it was told to."""
 
     def __init__(self, relevance: Relevance, drafted: tuple[Statement, ...]) -> None:
-        self.results = {RELEVANCE: relevance, CITED_ANSWER: drafted}
+        self.results = {RELEVANCE: relevance, CITED_ANSWER: drafted, KEYWORDS: Keywords(("dose", "Zyxwvut"), ("for",))}
 
-    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
-        return found()
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+        return replace(found(), keywords=tuple(KeywordStep(n, 2 - n) for n in range(len(keywords), 0, -1)))
 
     def perform(self, role: Role, given: Any) -> Any:
         return self.results[role]
@@ -167,15 +197,18 @@ def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
     system = Scripted(relevance, (quotation(SOURCE, 0, 19),))
     mint: dict[tuple[Hit, ...], tuple[Evidence, ...]] = {HITS: (SOURCE,)}
     driver = Driver(system, system, mint.__getitem__, steps.append)
-    return driver.run(ask(QUESTION, SearchFilter(), 8, ("guidelines",), PROVENANCE)), steps
+    return driver.run(ask(QUESTION, EVERYTHING, replace(PLAN, keywords=6), PROVENANCE)), steps
 
 
 def test_the_trace_tells_the_steps() -> None:
     answer, watched = drive()
-    assert [step.name for step in answer.trace] == ["search", "relevance", "cite", "cited_answer"]
+    assert [step.name for step in answer.trace] == ["keywords", "search", "relevance", "cite", "cited_answer"]
     assert list(answer.trace) == watched
-    assert dict(answer.trace[0].detail)["hits"] == "1"
-    assert dict(answer.trace[1].detail) == {"probability": "0.900", "threshold": "0.50"}
+    assert dict(answer.trace[0].detail) == {"count": "2", "unknown": "1"}
+    assert dict(answer.trace[1].detail)["hits"] == "1"
+    assert dict(answer.trace[1].detail)["keywords"] == "2:0 1:1"
+    assert "collections" not in dict(answer.trace[1].detail), "all are searched"
+    assert dict(answer.trace[2].detail) == {"probability": "0.900", "threshold": "0.50"}
     assert all(step.seconds >= 0 for step in answer.trace)
 
 
@@ -194,7 +227,7 @@ def test_an_error_passes_through_the_driver() -> None:
 
     system = Broken(ENOUGH, ())
     with pytest.raises(OSError, match="gone"):
-        Driver(system, system, lambda hits: (), lambda step: None).run(ask(QUESTION, SearchFilter(), 8, (), PROVENANCE))
+        Driver(system, system, lambda hits: (), lambda step: None).run(ask(QUESTION, EVERYTHING, PLAN, PROVENANCE))
 
 
 def test_an_answer_survives_json() -> None:

@@ -22,12 +22,17 @@ from localmed.errors import InputError
 from localmed.ingest.parsed import FieldMapping, Reader
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
-VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 1, "medquad": 1, "pdf": 1}
+VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 2, "medquad": 1, "pdf": 1}
+VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only where a manifest names them
 
 MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_lines",
 }
+# Readers of terminologies, for collections of kind "graph": they yield terms, not records.
+GRAPHS = ("obo", "umls", "crossrefs", "interactions")
+VERSIONS |= dict.fromkeys(GRAPHS, 1)
+MODULES |= {name: f"localmed.ingest.graphs.{name}" for name in GRAPHS}
 
 _BY_SUFFIX = {
     ".txt": "text",

@@ -34,15 +34,15 @@ Item = tuple[str, str, Any]  # where it stands, its id where its place gives one
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     """A record for each object of the file; faults for what is none."""
-    yield from records(_items(path, mapping), mapping)
+    yield from records(items(path, mapping), mapping)
 
 
-def records(items: Iterator[Item], mapping: FieldMapping) -> Iterator[Record | Fault]:
-    """The records that ``items`` are under ``mapping``; a fault for each that is none."""
+def records(found: Iterator[Item], mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The records that ``found`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
         raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(NAMES)}")
     seen: set[str] = set()
-    for number, (where, name, value) in enumerate(items, start=1):
+    for number, (where, name, value) in enumerate(found, start=1):
         item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
         if isinstance(item, Record) and item.key in seen:
             item = Fault(where, "its id came before in the file; the first was read")
@@ -51,7 +51,14 @@ def records(items: Iterator[Item], mapping: FieldMapping) -> Iterator[Record | F
         yield item
 
 
-def _items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
+def is_json(path: Path) -> bool:
+    """Whether a file begins as JSON does."""
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"[")
+
+
+def items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
+    """The values of the file in any of its shapes, each with where it stands."""
     if _has_lines(path, _most(mapping)):
         yield from line_items(path, mapping)
         return

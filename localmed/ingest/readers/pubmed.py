@@ -7,8 +7,9 @@ alone makes it ``withdrawn``, so that it cannot answer. An article without an ab
 article without a PMID or without any text is a ``Fault``, and so is a PMID that comes twice in a file.
 
 Titles and abstracts of articles in other languages are PubMed's English translations, so the record's language is that
-of its text and a note names the article's own. ``DeleteCitation`` lists of update files are reported in one fault and
-not applied: a reader sees one file and cannot remove what another one brought.
+of its text and a note names the article's own. Each PMID of a ``DeleteCitation`` list is a withdrawn record without
+text where the option ``versions`` is ``"latest"``, so that it takes the place of what an earlier file brought; else the
+list is one fault, for a reader sees one file and cannot remove what another one brought.
 
 Not covered: authors, journals, references, full text, ``OtherAbstract``.
 """
@@ -23,6 +24,7 @@ from xml.etree.ElementTree import Element
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
 from localmed.ingest.readers import values
 from localmed.ingest.readers.markup import elements, text_of, texts
+from localmed.ingest.readers.once import once
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
@@ -34,6 +36,7 @@ _NOTED_LINKS = {
     "erratum_in": "corrected in a later notice",
     "update_in": "updated by a later article",
 }
+_DELETED = "deleted by PubMed"
 _UNTITLED = frozenset({"", "[Not Available].", "[Not Available]"})
 
 # Where the date of publication stands, best first: journal issue, electronic article, book, then when PubMed got it.
@@ -49,20 +52,26 @@ _CITATIONS = ("MedlineCitation", "BookDocument")
 _TITLES = ("Article/ArticleTitle", "ArticleTitle", "Article/VernacularTitle", "VernacularTitle", "Book/BookTitle")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
-    """A record for each article; faults for those that cannot be used."""
-    seen: set[str] = set()
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """A record for each article and each deletion; faults for those that cannot be used."""
+    yield from once(_items(path, mapping.options.get("versions") == "latest"), "PMID {}")
+
+
+def _items(path: Path, latest: bool) -> Iterator[Record | Fault]:
     for number, article in enumerate(elements(path, _ARTICLES), start=1):
-        if article.tag == "DeleteCitation":
+        if article.tag != "DeleteCitation":
+            yield _record(article, f"article {number}")
+        elif latest:
+            yield from map(_deleted, texts(article, "PMID"))
+        else:
             count = len(texts(article, "PMID"))
             yield Fault("DeleteCitation", f"PubMed has deleted {count} records; withdraw those in the library by hand")
-            continue
-        item = _record(article, f"article {number}")
-        if isinstance(item, Record) and item.key in seen:
-            item = Fault(f"PMID {item.key}", "comes twice in the file; the first was read")
-        elif isinstance(item, Record):
-            seen.add(item.key)
-        yield item
+
+
+def _deleted(pmid: str) -> Record:
+    """What stands for a record that PubMed has taken back."""
+    title = f"PMID {pmid}"
+    return Record(pmid, title, (), language="en", identifiers=(f"pmid:{pmid}",), status="withdrawn", notes=(_DELETED,))
 
 
 def _record(article: Element, where: str) -> Record | Fault:

@@ -1,0 +1,66 @@
+"""``localmed concept TERM``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed import language
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table
+
+if TYPE_CHECKING:
+    from localmed.retrieval.concepts import Card
+
+_ORDERS = {"kind": "", "words": ", nearest to the question by its words"}
+
+
+@click.command("concept")
+@click.argument("term", nargs=-1, required=True)
+@click.option("--query", "-q", default="", metavar="TEXT",
+              help="Put the relations nearest to this question first; it may spell out an abbreviation.")  # fmt: skip
+@click.option("--by-meaning", is_flag=True, help="With --query: let the profile's model order them (takes seconds).")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: bool, as_json: bool) -> None:
+    """What the concept graph says of TERM: definition, synonyms, and its ten best relations.
+
+    TERM is a name in any spelling, a synonym, an abbreviation or an id such as DOID:1612. The graph comes from
+    collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
+    """
+    with opened(ctx) as app:
+        found = app.concept(language.clean(" ".join(term)), language.clean(query), by_meaning)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(card: Card) -> None:
+    concept = card.concept
+    echo_wrapped(f"{concept.name} [{concept.id}]", hanging="  ", bold=True)
+    if concept.definition:
+        echo_wrapped(concept.definition, "  ", "  ")
+        if concept.defined_in:
+            echo_wrapped(f"({_dated(concept.defined_in.title, concept.defined_in.edition)})", "  ", "  ")
+    else:
+        click.echo("  no definition in the graph")
+    for label, values in (("synonyms", card.synonyms), ("codes", (*card.same, *card.codes))):
+        if values:
+            echo_wrapped(f"{label}: {'; '.join(values)}", "  ", "    ")
+    rows = [
+        (each.predicate.replace("_", " "), each.subject_name, each.object_name, each.detail or "-",
+         _dated(each.source.title, each.source.edition))
+        for each in card.relations
+    ]  # fmt: skip
+    title = f"Relations, {len(rows)} of {card.total}{_ORDERS.get(card.ordered_by, f', ordered by {card.ordered_by}')}"
+    print_table(title, ("relation", "of", "to", "detail", "source"), rows)
+    if card.others:
+        others = "; ".join(f"{each.name} [{each.id}]" for each in card.others)
+        echo_wrapped(f"The name may also mean: {others}", hanging="  ")
+    for note in card.notes:
+        echo_wrapped(note, hanging="  ")
+
+
+def _dated(title: str, edition: str) -> str:
+    return f"{title}, {edition}" if edition else title

@@ -1,0 +1,274 @@
+"""``localmed eval``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress
+from localmed.config import RERANKERS
+from localmed.domain import SearchFilter
+from localmed.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.evaluation.report import Report
+    from localmed.evaluation.sets import QuestionSet
+
+SETS = ("medquad", "pubmedqa", "liveqa", "trec")
+WORDINGS = ("summary", "paraphrase", "original")
+DEEPEST = 1000  # passages a question; what TREC runs hold
+KEPT = "the variants that are finished are kept in --out; the same command with --resume goes on"
+
+_path = click.Path(path_type=Path)
+
+
+@click.group("eval")
+def command() -> None:
+    """Measure how good this library's answers to known questions are."""
+
+
+@command.command("retrieval")
+@click.option(
+    "--set",
+    "name",
+    type=click.Choice(SETS),
+    default="trec",
+    help="medquad, pubmedqa: each record's own question looks for it (--source). liveqa: judged answers of "
+    "MedQuAD (--source, --queries, --qrels). trec, the default: any set (--queries, --qrels).",
+)
+@click.option(
+    "--source",
+    type=_path,
+    metavar="PATH",
+    help="Where the set comes from: MedQuAD's folder of XML, or PubMedQA's ori_pqal.json.",
+)
+@click.option(
+    "--queries", type=_path, metavar="FILE", help="Questions: ID<TAB>TEXT lines; for liveqa its XML of test questions."
+)
+@click.option(
+    "--qrels",
+    type=_path,
+    metavar="FILE",
+    help="Judgements: QUESTION ITERATION DOCUMENT GRADE lines; for liveqa MedQuAD's ZIP of judged answers. A "
+    "document is named by its id, key, an identifier, its file's name without ending, or a passage id.",
+)
+@click.option(
+    "--collection",
+    "-c",
+    "collections",
+    multiple=True,
+    metavar="NAME",
+    help="Search this collection only (may be given several times; default: the set's own, for trec all).",
+)
+@click.option(
+    "--wording",
+    type=click.Choice(WORDINGS),
+    default="summary",
+    help="Which wording of liveqa's questions is asked (default: summary).",
+)
+@click.option(
+    "--relevant-from",
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="GRADE",
+    help="Grade from which a document of a trec set is relevant (default: 1).",
+)
+@click.option(
+    "--questions",
+    "size",
+    type=click.IntRange(2),
+    default=1000,
+    metavar="N",
+    help="Size of the sample of a known-item set (default: 1000).",
+)
+@click.option(
+    "--tuning",
+    is_flag=True,
+    help="Draw from the questions that the reported sample (1,000, seed 1) leaves: to choose settings on.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    metavar="N",
+    help="Draws the sample, the resamples and the permutations (default: 1, with --tuning 7).",
+)
+@click.option(
+    "--variants",
+    metavar="NAMES",
+    help="Which to run, separated by commas (default: all): dense, lexical, both, dense+rerank, "
+    "lexical+rerank, both+rerank. The last of them is what the others are tested against.",
+)
+@click.option(
+    "--reranker",
+    type=click.Choice(RERANKERS),
+    help="The reranker to measure (default: the settings'; none leaves the variants with +rerank out).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(10, DEEPEST),
+    metavar="N",
+    help="Passages read a question (default: search.candidates of the settings, as is served; more also "
+    "takes more candidates).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write report.json, table.md, table.csv, plot.png, plot.svg and the runs there.",
+)
+@click.option("--resume", is_flag=True, help="Use the runs that an interrupted call has left in --out.")
+@json_option
+@click.pass_context
+def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bool, **given: Any) -> None:
+    """Search with parts taken away: dense, lexical, both, each with and without the reranker.
+
+    Reports MRR@10, MAP, nDCG@10 and recall with 95 % intervals, and tests every variant against the last. Writes no
+    question and no text, only ids. Needs the extra "eval".
+    """
+    from localmed.evaluation import measures, plot, statistics
+
+    for library in (measures, statistics, *((plot,) if out else ())):
+        library.require()  # before minutes of searching, not after
+    if resume and not out:
+        raise UsageError("--resume needs the folder of the earlier call", "Give --out FOLDER")
+    if out:
+        _writable(out)
+    try:
+        found = _measured(ctx, out, resume, not as_json, **given)
+    except KeyboardInterrupt:
+        if out:
+            click.echo(KEPT, err=True)
+        raise
+    if out:
+        _write(found, out)
+    if as_json:
+        print_json(found)
+    else:
+        _tell(found, out)
+
+
+def _opened(ctx: click.Context, reranker: str | None) -> App:
+    """The app on the data folder given to ``localmed``, with another reranker than the settings' if one is named."""
+    from localmed import config
+    from localmed.app import App
+
+    settings = config.load(ctx.obj["data"])
+    chosen = reranker or settings.models.reranker
+    return App(replace(settings, models=replace(settings.models, reranker=chosen)))
+
+
+def _measured(
+    ctx: click.Context,
+    out: Path | None,
+    resume: bool,
+    show: bool,
+    variants: str | None,
+    reranker: str | None,
+    limit: int | None,
+    seed: int | None,
+    **given: Any,
+) -> Report:
+    from localmed.evaluation import ablation, report, sets
+
+    seed = seed if seed is not None else (sets.TUNING_SEED if given["tuning"] else sets.REPORTED_SEED)
+    with _opened(ctx, reranker) as app:
+        depth = limit or app.settings.search.candidates
+        bench = ablation.Bench(app.library, app.encoder, app.settings.search, app.reranker, depth)
+        chosen = bench.variants([each.strip() for each in variants.split(",")] if variants else ())
+        asked = _asked(app, seed, **given).answerable()
+        with progress(show) as (started, advance):
+            started(len(chosen) * len(asked.questions))
+            runs = ablation.run_all(bench, chosen, asked, advance, out / "runs" if out else None, resume)
+        found = report.report(bench, asked, runs, seed)
+        app.note(
+            "evaluate", f"retrieval, {found.questions} questions", "finished", generation=app.library.manifest.number
+        )
+    return found
+
+
+def _asked(app: App, seed: int, name: str, **given: Any) -> QuestionSet:
+    """The set that the options describe."""
+    if name == "trec":
+        from localmed.evaluation import trec
+
+        queries, qrels = _needed("trec", queries=given["queries"], qrels=given["qrels"])
+        wanted = _wanted(app, given["collections"])
+        return trec.load(queries, qrels, app.library, wanted, given["relevant_from"])
+    if name == "liveqa":
+        from localmed.evaluation import medquad
+
+        source, queries, qrels = _needed("liveqa", **{each: given[each] for each in ("source", "queries", "qrels")})
+        wanted = _wanted(app, given["collections"] or (medquad.COLLECTION,))
+        return medquad.liveqa(source, queries, qrels, _documents(app, wanted), wanted, given["wording"])
+    return _known_item(app, seed, name, **given)
+
+
+def _known_item(
+    app: App, seed: int, name: str, source: Path | None, collections: tuple[str, ...], size: int, tuning: bool, **_: Any
+) -> QuestionSet:
+    from localmed.evaluation import medquad, pubmedqa, sets
+
+    kind, title = (medquad, "MedQuAD") if name == "medquad" else (pubmedqa, "PubMedQA")
+    (where,) = _needed(name, source=source)
+    wanted = _wanted(app, collections or (kind.COLLECTION,))
+    pairs = kind.questions(where)
+    drawn = (sets.tuning_sample if tuning else sets.sample)(pairs, size, seed)
+    which = "tuning sample" if tuning else "sample"
+    asked = sets.known_item(
+        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(_documents(app, wanted)), wanted
+    )
+    sets.refuse_indexed_questions(app.library, asked)
+    return asked
+
+
+def _needed(name: str, **paths: Path | None) -> list[Path]:
+    """The paths, all of which the set ``name`` needs."""
+    missing = [f"--{option}" for option, path in paths.items() if path is None]
+    if missing:
+        raise UsageError(f"the set {name} needs {' and '.join(missing)}", "See: localmed eval retrieval --help")
+    return [path for path in paths.values() if path is not None]
+
+
+def _wanted(app: App, collections: tuple[str, ...]) -> SearchFilter:
+    for each in collections:
+        app.library.catalogue.collection(each)
+    return SearchFilter(collections=collections)
+
+
+def _documents(app: App, wanted: SearchFilter) -> list[Any]:
+    return [each for name in wanted.collections for each in app.library.catalogue.documents(name)]
+
+
+def _writable(out: Path) -> None:
+    """Make the folder; raise ``InputError`` before minutes of searching if nothing can be written there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "runs").mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _write(found: Report, out: Path) -> None:
+    from localmed.evaluation import plot, report
+
+    try:
+        for name, text in (("table.md", report.as_markdown(found)), ("table.csv", report.as_csv(found)),
+                           ("report.json", report.as_json(found))):  # fmt: skip
+            (out / name).write_text(text, "utf-8")
+        plot.draw(found, out)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _tell(found: Report, out: Path | None) -> None:
+    from localmed.evaluation import report
+
+    print_table(found.set, *report.overview(found))
+    for fact in report.facts(found):
+        echo_wrapped(fact, "- ", "  ")
+    if out:
+        click.echo(f"Written to {out}: table.md, table.csv, report.json, plot.png, plot.svg, runs/")

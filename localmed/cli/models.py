@@ -1,0 +1,192 @@
+"""``localmed models``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.errors import ModelError
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.operations.fit import Fit, Need
+
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+UNKNOWN_HASH = "recorded when added"
+
+
+@click.group("models", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List, add, verify, remove and choose models; see what fits this machine.
+
+    Models come on a disk or stick: nothing is downloaded. What was not added here, or has changed since, is not loaded.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(listed)
+
+
+@command.command("list")
+@json_option
+@click.pass_context
+def listed(ctx: click.Context, as_json: bool = False) -> None:
+    """All models that are known or registered, what they are for, their licence and hash."""
+    with opened(ctx) as app:
+        rows = [_described(app, each.name) for each in app.registry.candidates()]
+    if as_json:
+        print_json(rows)
+        return
+    table = [_row(each) for each in rows]
+    print_table("Models", ("name", "for", "serves", "size", "licence", "sha256"), table)
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    sha256 = each["sha256"][:12] if each["registered"] else each["sha256"]
+    serves = ", ".join(each["serves"]) or "-"
+    return each["name"], each["role"], serves, _size(each["bytes"]), each["licence"] or "unlisted", sha256
+
+
+def _described(app: App, name: str) -> dict[str, Any]:
+    """What is known of a model, from its manifest and from the registry."""
+    manifest, record = app.registry.manifests.get(name), app.registry.record
+    model = record.models.get(name)
+    expected = ", ".join(each.sha256 for each in manifest.files if each.sha256) if manifest else ""
+    return {
+        "name": name,
+        "role": model.role if model else manifest.role if manifest else "",
+        "serves": [role for role, each in record.roles.items() if each == name],
+        "registered": model is not None,
+        "listed": manifest is not None,
+        "title": manifest.title if manifest else "",
+        "licence": manifest.licence if manifest else "",
+        "terms": manifest.terms if manifest else "",
+        "source": manifest.source if manifest else "",
+        "languages": list(manifest.languages) if manifest else [],
+        "files": [each.name for each in (model.files if model else manifest.files if manifest else ())],
+        "bytes": model.bytes if model else sum(each.bytes for each in manifest.files) if manifest else 0,
+        "sha256": model.files[0].sha256 if model else expected or UNKNOWN_HASH,
+        "added": model.added if model else "",
+        "by": model.by if model else "",
+        "template": model.template if model else manifest.template if manifest else "",
+    }
+
+
+@command.command("add")
+@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(exists=True, path_type=Path))
+@click.option("--as", "name", default="", metavar="NAME", help="Which model it is, if its name does not say so.")
+@click.option("--role", type=click.Choice(ROLES), help="What it is for, if no manifest is known for it.")
+@click.option("--template", default="", metavar="NAME", help="Its chat template, if no manifest is known for it.")
+@json_option
+@click.pass_context
+def add(ctx: click.Context, source: Path, name: str, role: str | None, template: str, as_json: bool) -> None:
+    """Check, copy and register the model in FILE_OR_FOLDER.
+
+    A GGUF's header is read in a child process, the copy is hashed, and a hash that the manifest knows must be met.
+    """
+    from localmed.operations import model_changes
+
+    with opened(ctx) as app, progress(not as_json) as (started, advance):
+        model = model_changes.add(app.registry, app.data, source, name, role or "", template, advance, started)
+        row = _described(app, model.name)
+    if as_json:
+        print_json(row)
+        return
+    click.echo(f"Added {model.name} for {model.role}: {len(model.files)} files, {_size(model.bytes)}")
+    if not model.listed:
+        click.echo("It is unlisted: no manifest says what licence it has and where it comes from")
+    if row["terms"]:
+        click.echo(f"Terms: {row['terms']}")
+    if not row["serves"]:
+        click.echo(f"To use it: localmed models use {model.role} {model.name}")
+
+
+@command.command("verify")
+@click.argument("name", required=False)
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
+    """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
+    with opened(ctx) as app, progress(not as_json) as (started, advance):
+        names = [app.registry.model(name).name] if name else list(app.registry.record.models)
+        started(sum(app.registry.model(each).bytes for each in names))
+        results = {each: app.registry.problems(each, True, advance) for each in names}
+    if as_json:
+        print_json(results)
+    else:
+        for each, problems in results.items():
+            click.echo(f"{each}: " + ("; ".join(problems) if problems else "ok"))
+    if any(results.values()):
+        sys.exit(ModelError.exit_code)
+
+
+@command.command("remove")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def remove(ctx: click.Context, name: str, yes: bool) -> None:
+    """Forget model NAME and delete its files."""
+    from localmed.operations import model_changes
+
+    with opened(ctx) as app:
+        model, serves = app.registry.model(name), _described(app, name)["serves"]
+        if not yes:
+            click.confirm(f"Delete the {len(model.files)} files of {name} ({_size(model.bytes)})?", abort=True)
+        model_changes.remove(app.registry, app.data, name)
+    click.echo(f"Removed {name}" + (f"; nothing serves {', '.join(serves)} now" if serves else ""))
+
+
+@command.command("use")
+@click.argument("role", type=click.Choice(ROLES))
+@click.argument("name")
+@click.pass_context
+def use(ctx: click.Context, role: str, name: str) -> None:
+    """Let the registered model NAME serve ROLE; refused if a file of it has changed."""
+    from localmed.operations import model_changes
+
+    with opened(ctx) as app, progress(True) as (started, advance):
+        started(app.registry.model(name).bytes)
+        model_changes.use(app.registry, app.data, role, name, advance)
+    click.echo(f"{name} serves {role}")
+
+
+@command.command("plan")
+@json_option
+@click.pass_context
+def plan(ctx: click.Context, as_json: bool) -> None:
+    """What fits this machine: the memory that each model needs with 4k, 8k and 32k tokens, and where that fits."""
+    from localmed.operations import fit, machine
+
+    with opened(ctx) as app:
+        found = machine.look()
+        fits = fit.fits(app.registry.candidates(), found)
+    if as_json:
+        print_json({"machine": asdict(found), "models": [asdict(each) | {"best": each.best} for each in fits]})
+        return
+    gpus = ", ".join(f"{each.name} with {_size(each.memory)}" for each in found.gpus) or f"no GPU ({found.no_gpu})"
+    click.echo(f"Memory {_size(found.memory)}, {found.processors} processors; {gpus}")
+    rows = [(each.name, each.role, "its file" if each.exact else "estimate", *_cells(each)) for each in fits]
+    print_table("Models", ("name", "for", "by", *(f"{each // 1024}k tokens" for each in fit.CONTEXTS)), rows)
+    click.echo(
+        "Estimates are from the manifest until the model is added. A model that fits the GPU needs it to itself."
+    )
+
+
+def _cells(fit: Fit) -> list[str]:
+    """One cell a context; a model without a cache has one for all."""
+    cells = [_cell(each) for each in fit.needs]
+    return cells if len(cells) > 1 else [*cells, "-", "-"]
+
+
+def _cell(need: Need) -> str:
+    return f"{_size(need.bytes)}: {need.place}" if need.bytes else str(need.place)
+
+
+def _size(count: int) -> str:
+    from localmed.operations.check import size
+
+    return size(count) if count else "-"

@@ -1,0 +1,28 @@
+"""``localmed reindex``."""
+
+from __future__ import annotations
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json, progress
+
+
+@click.command("reindex")
+@click.option("--again", is_flag=True, help="Also if the library is of this encoder already.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, again: bool, as_json: bool) -> None:
+    """Bring the library to the encoder that the settings choose, without reading the files again.
+
+    The old state answers until the new one is whole. Ctrl-C changes nothing, and the next run goes on.
+    """
+    with opened(ctx) as app:
+        encoder = app.encoder.identity.slug
+        with progress(not as_json) as (started, advance):
+            generation = app.reindex(advance, started, again)
+    if as_json:
+        print_json({"generation": generation, "encoder": encoder})
+    elif generation:
+        click.echo(f"Generation {generation:04d} is served, encoded by {encoder}")
+    else:
+        click.echo(f"Nothing changed: the library is of {encoder} already")

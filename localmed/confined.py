@@ -1,0 +1,50 @@
+"""How a child process confines itself: memory, processor time, its parent's end, and where its libraries print.
+
+For every child that reads files or runs models. The kernel enforces all of it, whatever the child's libraries do.
+
+Not covered: the child can read what its user can read. It bounds damage by accident and by exhaustion.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Callable
+from typing import BinaryIO
+
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+
+
+def take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The two pipes to the parent, moved away from where libraries read and print; those get ``/dev/null``."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=65_536)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    return requests, replies
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent's thread ends, and end now if that has happened already."""
+    prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def limit(memory_bytes: int, cpu_seconds: int) -> None:
+    """Allow this process ``memory_bytes`` of address space and ``cpu_seconds`` more of processor time; no core dump."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    spent = int(usage.ru_utime + usage.ru_stime) + 1  # the kernel counts whole seconds since the process began
+    _lower(resource.RLIMIT_CPU, spent + cpu_seconds)
+    _lower(resource.RLIMIT_AS, memory_bytes)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would leave what was read on the disk
+
+
+def _lower(kind: int, wanted: int) -> None:
+    """Set the soft limit to ``wanted``, or to the hard limit where that is lower."""
+    hard = resource.getrlimit(kind)[1]
+    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(kind, (soft, hard))

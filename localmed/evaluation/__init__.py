@@ -1,0 +1,1 @@
+"""How good localmed is, measured: question sets, measures, statistics and reports."""

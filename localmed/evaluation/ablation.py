@@ -1,0 +1,177 @@
+"""Retrieval with parts taken away: dense, lexical or both, each with and without the reranker (Dual-RAG, Table 4).
+
+All variants search one open library with the settings in force; a variant only leaves parts out. Passages are collapsed
+to documents, each at the place of its best passage.
+
+Finished variants are kept as TREC run files. Their names carry a fingerprint of all that decides a run (questions,
+library, ledger of withdrawals, encoder, reranker, settings, depth, version), so that a run is reused for the same
+evaluation only. A run file holds ids, ranks and scores, never a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from localmed import __version__
+from localmed.config import SearchSettings
+from localmed.domain import digest
+from localmed.errors import BadSettings, UsageError
+from localmed.evaluation.measures import Run
+from localmed.evaluation.sets import Question, QuestionSet
+from localmed.library.library import Found, Library
+from localmed.library.withdrawals import Withdrawals
+from localmed.ports import Embedder, Reranker
+from localmed.retrieval.search import HybridSearch
+
+Advance = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Which parts take part."""
+
+    name: str
+    dense: bool
+    lexical: bool
+    rerank: bool
+
+
+RERANKED = "+rerank"
+VARIANTS = tuple(
+    Variant(name + (RERANKED if rerank else ""), dense, lexical, rerank)
+    for rerank in (False, True)
+    for name, dense, lexical in (("dense", True, False), ("lexical", False, True), ("both", True, True))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is evaluated: a library, its encoder, the reranker if there is one, and the passages read a question."""
+
+    library: Library
+    encoder: Embedder
+    settings: SearchSettings
+    reranker: Reranker | None
+    depth: int
+
+    def variants(self, names: Sequence[str] = ()) -> tuple[Variant, ...]:
+        """The variants called ``names``; by default all that this bench can run, the fullest last."""
+        known = {each.name: each for each in VARIANTS}
+        if unknown := [name for name in names if name not in known]:
+            raise UsageError(f"there is no variant {unknown[0]!r}", f"Variants: {', '.join(known)}")
+        chosen = [each for each in VARIANTS if each.name in names or not names]
+        if names and not self.reranker and any(each.rerank for each in chosen):
+            raise BadSettings("no reranker is set, so nothing can be reranked", "Give --reranker NAME")
+        return tuple(each for each in chosen if self.reranker or not each.rerank)
+
+    def searcher(self, variant: Variant, asked: QuestionSet) -> Callable[[Question], list[str]]:
+        """A function from a question to the ids of the documents found, best first."""
+        settings = replace(
+            self.settings,
+            dense_weight=self.settings.dense_weight if variant.dense else 0.0,
+            lexical_weight=self.settings.lexical_weight if variant.lexical else 0.0,
+        )
+        library = cast("Library", _Partial(self.library, variant))
+        hybrid = HybridSearch(library, self.encoder, settings, self.reranker if variant.rerank else None)
+
+        def search(question: Question) -> list[str]:
+            hits = hybrid.search(question.text, asked.wanted, self.depth).hits
+            return list(dict.fromkeys(hit.passage.document_id for hit in hits))
+
+        return search
+
+    def fingerprint(self, asked: QuestionSet, variant: Variant) -> str:
+        """Twelve hex characters that differ wherever a run could."""
+        manifest = self.library.manifest
+        ids, contents = Withdrawals(self.library.data).in_force()
+        decides = (
+            *(f"{each.id}\t{each.text}" for each in asked.questions),
+            repr(asked.wanted),
+            f"{manifest.number} {manifest.created} {manifest.encoder} {manifest.passages}",
+            repr((sorted(ids), sorted(contents))),
+            self.encoder.identity.slug,
+            self.reranker.name if self.reranker and variant.rerank else "",
+            repr(sorted(asdict(self.settings).items())),
+            f"{self.depth} {__version__}",
+        )
+        return digest(*decides)[:12]
+
+
+class _Partial:
+    """A library of which a variant's missing index is not asked: weighing it 0 would still let its passages in."""
+
+    def __init__(self, library: Library, variant: Variant) -> None:
+        self._library, self._variant = library, variant
+
+    def search_dense(self, *given: Any) -> Found:
+        return self._library.search_dense(*given) if self._variant.dense else []
+
+    def search_lexical(self, *given: Any) -> Found:
+        return self._library.search_lexical(*given) if self._variant.lexical else []
+
+    def search_sparse(self, *given: Any) -> Found:  # an encoder's weights of words: lexical, however they were learned
+        return self._library.search_sparse(*given) if self._variant.lexical else []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+
+def run(bench: Bench, variant: Variant, asked: QuestionSet, advance: Advance) -> Run:
+    """Ask every question."""
+    search = bench.searcher(variant, asked)
+    found = {}
+    for question in asked.questions:
+        found[question.id] = search(question)
+        advance(1, variant.name)
+    return found
+
+
+def run_all(
+    bench: Bench,
+    variants: Sequence[Variant],
+    asked: QuestionSet,
+    advance: Advance,
+    folder: Path | None = None,
+    resume: bool = False,
+) -> dict[str, Run]:
+    """The run of each variant; kept in ``folder`` when finished, and with ``resume`` taken from there."""
+    runs: dict[str, Run] = {}
+    for variant in variants:
+        file = folder / f"{variant.name}-{bench.fingerprint(asked, variant)}.run" if folder else None
+        kept = read_run(file, asked) if file and resume else None
+        if kept is not None:
+            advance(len(asked.questions), variant.name)
+        else:
+            kept = run(bench, variant, asked, advance)
+            if file:
+                write_run(file, kept)
+        runs[variant.name] = kept
+    return runs
+
+
+def write_run(file: Path, found: Run) -> None:
+    """Write a run in TREC format, whole or not at all."""
+    lines = [
+        f"{question} Q0 {document} {rank} {len(documents) - rank + 1} {file.stem}\n"
+        for question, documents in found.items()
+        for rank, document in enumerate(documents, 1)
+    ]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".part")
+    fresh.write_text("".join(lines), "utf-8")
+    fresh.replace(file)
+
+
+def read_run(file: Path, asked: QuestionSet) -> Run | None:
+    """A run that was written for the same questions; ``None`` if there is none, or it cannot be read."""
+    found: dict[str, list[str]] = {each.id: [] for each in asked.questions}
+    with suppress(OSError, ValueError, KeyError):
+        for line in file.read_text("utf-8").splitlines():
+            question, _, document, *_ = line.split()
+            found[question].append(document)
+        return found
+    return None

@@ -1,0 +1,138 @@
+"""Question sets: what is asked, which documents answer it, and how samples of questions are drawn.
+
+A *known-item* set asks each stored record's own question, which must not be indexed, and looks for that one record. The
+reported sample (``REPORTED_SEED``) and the one for tuning (``TUNING_SEED``) are disjoint: settings are chosen on the
+second, figures reported from the first.
+
+Judgements are gains: 0 was judged useless, more is better, what nobody judged counts as useless. A question without a
+single relevant document in the library scores nothing whatever is searched; such questions are left out and counted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from localmed.domain import SearchFilter
+from localmed.errors import InputError, UsageError
+from localmed.language import clean
+from localmed.library.library import Library
+
+SAMPLE = 1000  # questions: an MRR of 0.7 is then known to about 0.025 either way
+REPORTED_SEED = 1
+TUNING_SEED = 7
+LEAST_QUESTIONS = 2  # of one question there is no interval
+MOST_BYTES = 256 * 2**20  # of one file of questions or judgements; MS MARCO's largest has 220 MiB
+LEAK_CHECKS = 20  # questions looked for in the library's own headings
+
+Pair = tuple[str, str]  # (question, name of the record that answers it)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and its id, which holds no blank. The text is in no representation, so that no log shows it."""
+
+    id: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Questions with the gain of each judged document: ``judgements[question id][document id]``.
+
+    ``relevant_from`` is the gain from which a document counts where a measure knows only relevant or not.
+    ``measure`` is the one that a report leads with. A document that is not in the library may be judged: it is a miss.
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    judgements: Mapping[str, Mapping[str, int]]
+    wanted: SearchFilter = field(default_factory=SearchFilter)
+    relevant_from: int = 1
+    measure: str = "MRR@10"
+    notes: tuple[str, ...] = ()
+
+    def answerable(self) -> QuestionSet:
+        """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
+        kept = tuple(each for each in self.questions if self._answered(each))
+        if len(kept) < LEAST_QUESTIONS:
+            raise InputError(
+                f"of {len(self.questions)} questions {len(kept)} have a relevant document in the library",
+                f"At least {LEAST_QUESTIONS} are needed: check that the judged documents are imported",
+            )
+        left_out = len(self.questions) - len(kept)
+        note = f"{left_out} of {len(self.questions)} questions have no relevant document in the library: left out"
+        notes = (*self.notes, note) if left_out else self.notes
+        judged = {each.id: self.judgements[each.id] for each in kept}
+        return replace(self, questions=kept, judgements=judged, notes=notes)
+
+    def _answered(self, question: Question) -> bool:
+        return any(gain >= self.relevant_from for gain in self.judgements.get(question.id, {}).values())
+
+
+def sample(pairs: Sequence[Pair], size: int = SAMPLE, seed: int = REPORTED_SEED) -> list[Pair]:
+    """At most ``size`` of ``pairs``; the same ones wherever and in whatever order they were read."""
+    ordered = sorted(pairs, key=_by_record)
+    return random.Random(seed).sample(ordered, min(size, len(ordered)))  # noqa: S311  (a sample, not a secret)
+
+
+def tuning_sample(pairs: Sequence[Pair], size: int = SAMPLE, seed: int = TUNING_SEED) -> list[Pair]:
+    """At most ``size`` of the pairs that the reported sample leaves."""
+    return sample(list(set(pairs) - set(sample(pairs))), size, seed)
+
+
+def _by_record(pair: Pair) -> tuple[str, str]:
+    return pair[1], pair[0]
+
+
+def known_item(name: str, asked: Sequence[Pair], documents: Mapping[str, str], wanted: SearchFilter) -> QuestionSet:
+    """The set that looks for each question's own record. ``documents``: record -> document id, of those stored.
+
+    A record whose text is stored under an identical one has no document of its own; it stays in as a miss.
+    """
+    if not asked:
+        raise InputError("the source holds no question with an answer", "Give the file or folder that was imported")
+    missing = sum(record not in documents for _, record in asked)
+    if missing == len(asked):
+        raise InputError(
+            f"none of the {missing} records asked for is in the library",
+            "Import the same source first, with the same folder names, without its questions",
+        )
+    questions = tuple(Question(blankless(record), clean(question)) for question, record in asked)
+    judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in asked}
+    note = (
+        f"{missing} questions ask for a record that is stored under an identical text or not at all: counted as misses"
+    )
+    return QuestionSet(name, questions, judgements, wanted, notes=(note,) if missing else ())
+
+
+def blankless(name: str) -> str:
+    """``name`` as an id in a run file, whose columns are separated by blanks."""
+    return "_".join(name.split())
+
+
+def refuse_indexed_questions(library: Library, asked: QuestionSet) -> None:
+    """Raise ``UsageError`` if the library holds the questions themselves: each would then find its record by itself."""
+    settings = (1.0, 64)  # title boost, terms: as good as any to find a text by its own words
+    for question in asked.questions[:LEAK_CHECKS]:
+        documents = tuple(asked.judgements[question.id])
+        found = library.search_lexical(question.text, 1, replace(asked.wanted, documents=documents), *settings)
+        for passage in library.passages([each[0] for each in found]).values():
+            if question.text.casefold() in (name.casefold() for name in (passage.title, *passage.headings)):
+                raise UsageError(
+                    "the library holds the questions that would be asked",
+                    "Import them elsewhere without (MedQuAD: index_questions = false; PubMedQA: a title that is none)",
+                )
+
+
+def read_bytes(file: Path) -> bytes:
+    """The bytes of a file of questions or judgements; raise ``InputError`` if it cannot be read or is too large."""
+    try:
+        size = file.stat().st_size
+        if size > MOST_BYTES:
+            raise InputError(f"{file.name} has {size:,} bytes, more than {MOST_BYTES:,}", "Give a smaller file")
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror})", "Give a file that you may read") from None

@@ -1,0 +1,156 @@
+"""Any set in TREC format: lines of ``id<TAB>text`` are questions, of ``question iteration document grade`` judgements.
+
+A judged document is named by its id here, its key, the record's own key in its file, one of its identifiers (with the
+scheme or without: ``pmid:123``, ``123``) or its file's name without the ending; a passage id stands for its document.
+A name that fits several documents is an error. Of several judgements of one document the highest counts; grades below
+0 (junk, in TREC) count as 0. Judged documents that the library does not hold are left out and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from localmed.domain import ID_LENGTH, Document, SearchFilter
+from localmed.errors import InputError
+from localmed.evaluation.sets import Question, QuestionSet, read_bytes
+from localmed.language import clean
+from localmed.library.library import Library
+
+MOST_GRADE = 100  # trec_eval counts every grade up to the highest
+LISTED = 20  # line numbers named in a message (never what stands there); the rest are counted
+_PASSAGE = re.compile(rf"[0-9a-f]{{{ID_LENGTH}}}")
+_GRADE = re.compile(r"-?[0-9]{1,4}")
+
+_Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One line of a judgement file."""
+
+    line: int
+    question: str
+    document: str
+    gain: int
+
+
+def load(queries: Path, qrels: Path, library: Library, wanted: SearchFilter, relevant_from: int = 1) -> QuestionSet:
+    """The set of two files over what ``library`` holds; raise ``InputError`` with the lines that are wrong."""
+    questions, judged = read_queries(queries), read_qrels(qrels)
+    known = {each.id for each in questions}
+    unknown = [each.line for each in judged if each.question not in known]
+    if unknown:
+        raise InputError(
+            f"{qrels.name}: {len(unknown)} lines judge questions that {queries.name} does not hold: {listed(unknown)}",
+            "Give the questions that belong to the judgements",
+        )
+    owners = resolve(judged, library, wanted, qrels.name)
+    judgements: dict[str, dict[str, int]] = defaultdict(dict)
+    for each in judged:
+        if document := owners.get(each.document):
+            judgements[each.question][document] = max(each.gain, judgements[each.question].get(document, 0))
+    lost = len({each.document for each in judged} - set(owners))
+    notes = ["unjudged documents count as not relevant"]
+    if lost:
+        notes.append(f"{lost} judged documents are not in the library: left out")
+    graded = any(each.gain > 1 for each in judged)
+    measure = "nDCG@10" if graded else "MRR@10"
+    return QuestionSet(queries.stem, questions, judgements, wanted, relevant_from, measure, tuple(notes))
+
+
+def read_queries(file: Path) -> tuple[Question, ...]:
+    """The questions of a file of ``id<TAB>text`` lines; ids hold no blank and do not repeat."""
+    seen: set[str] = set()
+
+    def row(number: int, line: str) -> Question | None:
+        del number
+        name, tab, text = line.partition("\t")
+        if not tab or not clean(text).strip() or name != "".join(name.split()) or not name or name in seen:
+            return None
+        seen.add(name)
+        return Question(name, clean(text).strip())
+
+    return tuple(_rows(file, "ID<TAB>QUESTION with an id that is not repeated", row))
+
+
+def read_qrels(file: Path) -> list[Judgement]:
+    """The judgements of a file of four columns, separated by blanks or tabs."""
+
+    def row(number: int, line: str) -> Judgement | None:
+        columns = line.split()
+        if len(columns) != 4 or not _GRADE.fullmatch(columns[3]) or int(columns[3]) > MOST_GRADE:
+            return None
+        return Judgement(number, columns[0], columns[2], max(0, int(columns[3])))
+
+    return _rows(file, f"QUESTION ITERATION DOCUMENT GRADE with a grade up to {MOST_GRADE}", row)
+
+
+def _rows(file: Path, form: str, row: Callable[[int, str], _Row | None]) -> list[_Row]:
+    """Every line but blank ones through ``row``; raise ``InputError`` naming the lines it refuses."""
+    try:
+        lines = read_bytes(file).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8", "Save it as UTF-8") from None
+    found, bad = [], []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            read = row(number, line.rstrip("\r"))
+            found.append(read) if read is not None else bad.append(number)
+    if bad:
+        raise InputError(f"{file.name}: {len(bad)} lines are not {form}: {listed(bad)}", "Correct or remove them")
+    if not found:
+        raise InputError(f"{file.name} is empty", f"It needs lines of {form}")
+    return [each for each in found if each is not None]
+
+
+def resolve(judged: Sequence[Judgement], library: Library, wanted: SearchFilter, file: str) -> Mapping[str, str]:
+    """Judged name -> document id, for the names that fit a document or a passage of what is searched."""
+    names = _names(
+        each
+        for each in library.catalogue.documents()
+        if not wanted.collections or each.collection in wanted.collections
+    )
+    ambiguous = sorted({each.line for each in judged if len(names.get(each.document, ())) > 1})
+    if ambiguous:
+        raise InputError(
+            f"{file}: {len(ambiguous)} lines name something that several documents are called: {listed(ambiguous)}",
+            "Use document ids (localmed documents list --json), or limit the collections",
+        )
+    found = {name: document for name, fitting in names.items() for document in fitting if len(fitting) == 1}
+    asked = {each.document for each in judged}
+    passages = library.passages(sorted(each for each in asked - set(found) if _PASSAGE.fullmatch(each)))
+    owners = {
+        name: passage.document_id
+        for name, passage in passages.items()
+        if not wanted.collections or passage.collection in wanted.collections
+    }
+    kept = {name: found[name] for name in asked & set(found)} | owners
+    if not kept:
+        raise InputError(
+            f"none of the {len(asked)} judged documents of {file} is in the library",
+            "Import them, or name them as: localmed documents list --json",
+        )
+    return kept
+
+
+def _names(documents: Iterable[Document]) -> dict[str, set[str]]:
+    """What each document may be called -> the ids of those that are called so."""
+    names: dict[str, set[str]] = defaultdict(set)
+    for each in documents:
+        bare = (known.partition(":")[2] for known in each.identifiers)
+        own = each.key.removeprefix(each.source).removeprefix("#")
+        for name in (each.id, each.key, own, *each.identifiers, *bare, Path(each.source).stem):
+            if name:
+                names[name].add(each.id)
+    return names
+
+
+def listed(lines: Sequence[int]) -> str:
+    """The first line numbers, and how many more there are."""
+    more = len(lines) - LISTED
+    return ", ".join(map(str, lines[:LISTED])) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,201 @@
+"""The import of terminologies: files become terms of the concept graph instead of passages.
+
+The rules are those of ``pipeline.py``, whose importer this is with another way to take a file: what is unchanged is not
+read again, a refused file leaves what was stored of it, lines that are refused are listed, nothing is served before the
+swap. Each file is a document of the catalogue (without passages), so that it is listed, removed, superseded and
+withdrawn like any other.
+
+Which files a manifest is about, and how each is read, stands in its options; facts about them as for any document::
+
+    [options.files."ONC_High*.csv"]          # a pattern for the file's name; a folder's other files are left alone
+    reader = "interactions"                  # else the manifest's reader, else by extension
+    severity = "high priority"               # for the reader
+    [documents."ONC_High_Priority.csv"]
+    title = "ONC high-priority list"         # what a relation is shown to come from, with
+    edition = "2014"                         # its date; an OBO file states its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Document, Status, digest
+from localmed.errors import BadSettings, InputError
+from localmed.ingest import readers
+from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.parsing import Parser
+from localmed.ingest.pipeline import Importer
+from localmed.ingest.report import Line
+from localmed.ingest.sources import Source, find
+from localmed.library import graph
+from localmed.library.catalogue import ImportedFile
+from localmed.library.library import Builder
+from localmed.library.state import Quarantined, State
+from localmed.library.terms import Term
+
+RECIPE = 1  # goes up when the same terms are stored differently: every file is then read again
+BATCH = 2_000  # terms stored between two steps of the progress bar: ~0.1 s
+_BY_SUFFIX = {".obo": "obo", ".rrf": "umls", ".tsv": "crossrefs"}
+SUFFIXES = (*_BY_SUFFIX, ".csv", ".txt")
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What a file came to: the edition it states, and the lines refused."""
+
+    edition: str = ""
+    faults: list[Fault] = field(default_factory=list)
+
+
+class GraphImporter(Importer):
+    """One import into one collection of kind "graph"."""
+
+    def _find(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
+        """The files under ``paths``; of a folder only those that the manifest is about."""
+        named = self._manifest.reader
+        if named and named not in readers.GRAPHS:
+            raise BadSettings(
+                f"reader {named!r} does not read graphs", f"The readers of graphs are {', '.join(readers.GRAPHS)}"
+            )
+        sources, skipped = find(paths, SUFFIXES)
+        wanted = [source for source in sources if not source.root or self._is_meant(source)]
+        others = [
+            Line(str(each.path), "skipped", "not a file of the manifest") for each in sources if each not in wanted
+        ]
+        return wanted, [*skipped, *others]
+
+    def _is_meant(self, source: Source) -> bool:
+        return not self._patterns or self._own_options(source) is not None
+
+    @property
+    def _patterns(self) -> Mapping[str, Any]:
+        given = self._manifest.mapping.options.get("files", {})
+        if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+            raise BadSettings("the manifest's options.files must be tables", 'Begin one with [options.files."*.obo"]')
+        return given
+
+    def _own_options(self, source: Source) -> Mapping[str, Any] | None:
+        """What the manifest says of a file, None if it does not know it."""
+        return next((each for pattern, each in self._patterns.items() if fnmatch(source.path.name, pattern)), None)
+
+    def _mapping(self, source: Source) -> FieldMapping:
+        """The manifest's mapping with the file's own options before the general ones."""
+        mapping = self._manifest.mapping
+        general = {name: value for name, value in mapping.options.items() if name != "files"}
+        return FieldMapping(mapping.fields, {**general, **(self._own_options(source) or {})})
+
+    def _reader(self, source: Source) -> str:
+        named = str(self._mapping(source).options.get("reader") or self._manifest.reader)
+        name = named or _BY_SUFFIX.get(source.path.suffix.lower(), "")
+        if name not in readers.GRAPHS:
+            problem = f"there is no reader of graphs called {name!r}" if name else "which reader it needs is not known"
+            raise InputError(
+                f"{source.path.name}: {problem}", f"Name in the manifest one of {', '.join(readers.GRAPHS)}"
+            )
+        return name
+
+    def _recipe(self, source: Source) -> str:
+        try:
+            reader = self._reader(source)
+        except InputError:
+            reader = ""
+        version = readers.VERSIONS.get(reader, 0)
+        described = self._manifest.recipe(self._facts(source)), self._manifest.collection.title
+        return digest("graph", str(RECIPE), reader, str(version), *described)
+
+    # --- one file --------------------------------------------------------------------------------------------------
+
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
+        del gone  # a file that was moved is read anew; a withdrawal follows its content
+        with Parser() as parser:
+            for source in unread:
+                self._put(builder, state, parser, source)
+
+    def _put(self, builder: Builder, state: State, parser: Parser, source: Source) -> None:
+        """Read ``source`` whole into the graph, or quarantine it with the reason."""
+        path, recipe, sha256, taken = str(source.path), self._recipe(source), "", _Taken()
+        try:
+            sha256 = builder.keep(source.path, self._settings.read.file_bytes)
+            document = self._stored(builder, parser, source, sha256, taken)
+        except InputError as error:
+            refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
+            self._report.lines.append(Line(path, "quarantined", str(error)))
+            self._progress(source.bytes, source.path.name)
+        else:
+            refused = [Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in taken.faults]
+            self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in taken.faults]
+            self._catalogue(builder, document, ImportedFile(self._name, path, sha256, recipe, source.root))
+        if refused or path in self._refused_before:
+            state.requarantine(self._name, path, refused)
+
+    def _catalogue(self, builder: Builder, document: Document, file: ImportedFile) -> None:
+        """Enter a file that was stored; documents of other readers that it held before are removed."""
+        before = builder.catalogue.file(file.collection, file.path)
+        builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
+        builder.put(document)
+        builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
+        self._report.lines.append(Line(file.path, "read", document.notes[0], 1))
+        if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
+            self._report.lines.append(Line(file.path, "note", f"is {status.value}: it does not answer"))
+
+    def _stored(self, builder: Builder, parser: Parser, source: Source, sha256: str, taken: _Taken) -> Document:
+        """Store the terms of ``source``; return its document, or raise ``InputError`` with the graph as it was."""
+        document = self._described(source, sha256)
+        mapping, file = self._mapping(source), self._settings.data / "files" / sha256
+        items = parser.terms(file, document.media_type, mapping, self._settings.read, source.path.name)
+        terms = builder.graph.writable()
+        number = terms.put_source(graph.Source(document.id, self._name, document.title, document.edition))
+        try:
+            self._add_terms(terms, number, items, source, taken)
+            edition = document.edition or taken.edition
+            concepts, relations = terms.keep(number, edition)
+        except BaseException:
+            terms.undo()
+            raise
+        return replace(document, edition=edition, notes=(f"{concepts} terms, {relations} relations",))
+
+    def _add_terms(
+        self, terms: graph.Graph, number: int, items: Iterator[Term | Fault], source: Source, taken: _Taken
+    ) -> None:
+        """Store ``items`` batch by batch; raise ``InputError`` if no term is among them."""
+        name, done, found = source.path.name, 0, 0
+        while batch := list(islice(items, BATCH)):
+            taken.faults += [each for each in batch if isinstance(each, Fault)]
+            part = [each for each in batch if isinstance(each, Term)]
+            terms.add(number, part)
+            found += len(part)
+            taken.edition = taken.edition or next((each.edition for each in part if each.edition), "")
+            end = max([done, *(each.end for each in part)])
+            self._progress(end - done, name)
+            done = end
+        self._progress(max(0, source.bytes - done), name)
+        if not found:
+            first = f": {taken.faults[0].where}: {taken.faults[0].reason}" if taken.faults else ""
+            raise InputError(f"{name} holds no terms{first}", "Check that it is the file you meant")
+
+    def _described(self, source: Source, sha256: str) -> Document:
+        facts, path, own = self._facts(source), str(source.path), self._manifest.collection
+        return Document(
+            id=digest(self._name, path),
+            collection=self._name,
+            key=path,
+            title=facts.get("title") or own.title,
+            language=facts.get("language") or own.language or "en",
+            source=path,
+            file_sha256=sha256,
+            content=digest("graph", sha256),
+            media_type=self._reader(source),
+            edition=facts.get("edition") or str(self._mapping(source).options.get("edition", "")),
+            status=Status(facts.get("status") or "current"),
+            replaced_by=self._replaced_by(source, facts),
+        )
+
+    def _replaced_by(self, source: Source, facts: Mapping[str, str]) -> str:
+        """The document of the file beside this one that ``replaced_by`` names."""
+        other = facts.get("replaced_by")
+        return digest(self._name, str(source.path.parent / other)) if other else ""

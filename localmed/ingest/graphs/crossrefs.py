@@ -1,0 +1,90 @@
+"""Tables with a header and a term a row: id, name, and its parent, its cross references or both.
+
+The Disease Ontology publishes its whole hierarchy and its mappings so (``HumanDO.tsv``, ``MESHinDO.tsv``,
+``ICD10inDO.tsv``). Columns are found by name; a manifest's ``[fields]`` may call ``id``, ``name``, ``parent`` and
+``xrefs`` otherwise. A term with several parents has a row for each. A parent is given by id or by name; a name that is
+no row of the table stays a name.
+
+Not covered: cells that run over several lines.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from localmed.errors import InputError
+from localmed.ingest.graphs.codes import canonical
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, is_id, lines, one_line
+from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.library.terms import Term
+
+COLUMNS = {"id": "id", "name": "label", "parent": "subClassOf", "xrefs": "xrefs"}  # as the Disease Ontology names them
+
+Row = tuple[Numbered, dict[str, str]]
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
+    """The terms of a table; its rows are held in memory, for a parent may be named before its own row."""
+    rows: list[Row] = []
+    for item in _rows(path, mapping):
+        if isinstance(item, Fault):
+            yield item
+        else:
+            rows.append(item)
+    ids: dict[str, str] = {}
+    for _, cells in rows:
+        ids.setdefault(cells["name"], cells["id"])
+    for line, cells in rows:
+        parent = ids.get(cells["parent"], cells["parent"])
+        links = ((cells["id"], "is_a", parent, ""),) if parent and parent != cells["id"] else ()
+        xrefs = tuple(dict.fromkeys(canonical(each) for each in cells["xrefs"].replace(",", " ").split()))
+        yield Term(cells["id"], cells["name"], relations=links, xrefs=xrefs, end=line.end)
+
+
+def _rows(path: Path, mapping: FieldMapping) -> Iterator[Row | Fault]:
+    places: dict[str, int] = {}
+    delimiter = "\t"
+    for line in lines(path):
+        if isinstance(line, Fault):
+            yield line
+        elif not line.text.strip():
+            continue
+        elif not places:
+            delimiter = "\t" if "\t" in line.text else ","
+            places = _places(path, _cells(line, delimiter), mapping)
+        else:
+            yield _row(line, _cells(line, delimiter), places)
+
+
+def _places(path: Path, header: list[str] | Fault, mapping: FieldMapping) -> dict[str, int]:
+    """Where each of our columns stands; raise ``InputError`` for a header without id or name."""
+    names = [] if isinstance(header, Fault) else [each.strip() for each in header]
+    called = COLUMNS | {ours: theirs for ours, theirs in mapping.fields.items() if isinstance(theirs, str)}
+    places = {ours: names.index(called[ours]) for ours in COLUMNS if called[ours] in names}
+    if not {"id", "name"} <= set(places):
+        wanted = f"{called['id']} and {called['name']}"
+        raise InputError(f"{path.name}: its first line has no columns {wanted}", "Name them in the manifest's [fields]")
+    places["columns"] = len(names)
+    return places
+
+
+def _row(line: Numbered, cells: list[str] | Fault, places: dict[str, int]) -> Row | Fault:
+    if isinstance(cells, Fault):
+        return cells
+    if len(cells) != places["columns"]:
+        return line.fault(f"has {len(cells)} columns, not {places['columns']}")
+    row = {ours: one_line(cells[places[ours]]) if ours in places else "" for ours in COLUMNS}
+    if not is_id(row["id"]):
+        return line.fault("has no id")
+    if not 0 < len(row["name"]) <= NAME_CHARACTERS:
+        return line.fault("has no name")
+    return line, row
+
+
+def _cells(line: Numbered, delimiter: str) -> list[str] | Fault:
+    try:
+        return next(csv.reader([line.text], delimiter=delimiter, strict=True))
+    except (csv.Error, StopIteration):
+        return line.fault("is not closed or quoted as a table's row is")

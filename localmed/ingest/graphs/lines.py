@@ -1,0 +1,88 @@
+"""The lines of a table or an OBO file, each bounded and checked by itself: a bad line is a fault, not the file's end.
+
+Rules: UTF-8, with or without a byte-order mark; UTF-16 is refused whole, because it has no lines of bytes; invisible
+characters are removed as they are from documents, a line with a NUL is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Fault
+from localmed.ingest.readers.encoding import clean
+
+LINE_BYTES = 2**20  # the longest definition in UMLS has some 30 KB
+NAME_CHARACTERS = 3_000  # UMLS allows 3,000 bytes for a name; what is longer is no name
+_MARK = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ID = re.compile(r"\S{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """One line of text without its end, its number from 1, and how many bytes of the file end with it."""
+
+    number: int
+    end: int
+    text: str
+
+    def fault(self, reason: str) -> Fault:
+        """This line, refused."""
+        return Fault(f"line {self.number}", reason)
+
+
+def lines(path: Path) -> Iterator[Numbered | Fault]:
+    """The lines of ``path``, blank ones too; raise ``InputError`` if it cannot be read or is UTF-16."""
+    try:
+        with path.open("rb") as stream:
+            if stream.read(2) in _UTF16:
+                raise InputError(f"{path.name} is UTF-16", "Save it as UTF-8 and import it again")
+            stream.seek(0)
+            yield from _lines(stream)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+
+
+def one_line(text: str) -> str:
+    """``text`` with single blanks between its words."""
+    return " ".join(text.split())
+
+
+def is_id(text: str) -> bool:
+    """Whether ``text`` can be a concept's id: no blanks, no more than 200 characters."""
+    return bool(_ID.fullmatch(text))
+
+
+def _lines(stream: BinaryIO) -> Iterator[Numbered | Fault]:
+    number = end = 0
+    while raw := stream.readline(LINE_BYTES + 1):
+        number += 1
+        end += len(raw)
+        if len(raw) > LINE_BYTES:
+            end += _skip(stream, raw)
+            yield Fault(f"line {number}", f"is longer than {LINE_BYTES} bytes")
+        elif b"\x00" in raw:
+            yield Fault(f"line {number}", "holds a NUL byte")
+        else:
+            yield _decoded(raw.removeprefix(_MARK) if number == 1 else raw, number, end)
+
+
+def _skip(stream: BinaryIO, raw: bytes) -> int:
+    """Read up to the end of an over-long line; return how many bytes that took."""
+    skipped = 0
+    while raw and not raw.endswith(b"\n"):
+        raw = stream.readline(LINE_BYTES)
+        skipped += len(raw)
+    return skipped
+
+
+def _decoded(raw: bytes, number: int, end: int) -> Numbered | Fault:
+    try:
+        return Numbered(number, end, clean(raw.decode("utf-8").rstrip("\r\n")))
+    except UnicodeDecodeError:
+        return Fault(f"line {number}", "is not UTF-8")

@@ -1,0 +1,240 @@
+"""OMIM: entries of ``omim.txt`` (``*RECORD*``, ``*FIELD* TX``) or of the interface's JSON (``textSectionList``).
+
+Rules: one record an entry, keyed by its MIM number. Only its text is taken, section by section; the sections are split
+on line breaks and a segment of fewer than 100 characters is dropped, as in LINS ("Local OMIM database construction");
+the record's notes count them. Where a section's lines are as short as a printed page's, the breaks within a paragraph
+are the page's and only blank lines count. The edition is the date of the newest edit. Entries that were moved or
+removed, and those without any segment left, are passed over; two last faults count them and name the first.
+
+Not covered: allelic variants, clinical synopses, references, gene maps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.readers import json_records, values
+from localmed.ingest.readers.encoding import clean, decode
+from localmed.ingest.readers.once import once
+from localmed.ingest.readers.text import paragraphs
+
+SHORTEST = 100  # characters of a segment; shorter ones say nothing that stands alone (LINS)
+PRINTED = 90  # characters; no line of a hard-wrapped section is longer (omim.txt wraps at 80)
+NAMED = 10  # numbers of passed-over entries that a fault names
+_RECORD, _FIELD, _END = b"*RECORD*", b"*FIELD*", b"*THEEND*"
+_NUMBER = re.compile(r"\d{6}")
+_TITLE = re.compile(r"[*#%+^]?\s*(\d{6})\s+")
+_MOVED = re.compile(r"(MOVED TO|REMOVED)\b")
+_DATE = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
+_HEADING = re.compile(r"[A-Z][A-Z0-9 ,/()'-]{2,78}[A-Z)]")
+_MARKUP = re.compile(r"</?[A-Za-z]+/?>")  # <Subhead> and the like, from the interface
+_LIVE = ("", "live")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry as either form gives it; ``sections`` are headings and texts."""
+
+    number: str
+    title: str
+    sections: tuple[tuple[str, str], ...]
+    edited: str
+    moved: bool
+
+
+@dataclass(slots=True)
+class _Passed:
+    """The numbers of the entries passed over."""
+
+    moved: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """A record for each entry with text; faults for what is no entry and for what was passed over."""
+    entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
+    passed = _Passed()
+    yield from once(_records(entries, passed), "MIM {}")
+    for numbers, why in (
+        (passed.moved, "moved or removed"),
+        (passed.empty, f"without a segment of {SHORTEST} characters"),
+    ):
+        if numbers:
+            more = ", ..." if len(numbers) > NAMED else ""
+            yield Fault(
+                "file", f"entries {why}, passed over: {len(numbers)} ({', '.join(islice(numbers, NAMED))}{more})"
+            )
+
+
+def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[Record | Fault]:
+    for entry in entries:
+        if isinstance(entry, Fault):
+            yield entry
+        elif entry.moved:
+            passed.moved.append(entry.number)
+        elif record := _record(entry):
+            yield record
+        else:
+            passed.empty.append(entry.number)
+
+
+def _record(entry: _Entry) -> Record | None:
+    blocks: list[Block] = []
+    dropped = 0
+    for heading, text in entry.sections:
+        kept, short = _segments(text)
+        dropped += short
+        if kept:
+            blocks += [Block.of("heading", heading, 1)] if heading else []
+            blocks += kept
+    if not blocks:
+        return None
+    return Record(
+        key=entry.number,
+        title=entry.title,
+        blocks=tuple(blocks),
+        edition=entry.edited,
+        language="en",
+        url=f"https://www.omim.org/entry/{entry.number}",
+        identifiers=(f"mim:{entry.number}",),
+        notes=(f"{dropped} segments under {SHORTEST} characters were dropped",) if dropped else (),
+    )
+
+
+def _segments(text: str) -> tuple[list[Block], int]:
+    """The segments of a section that are long enough, and how many are not."""
+    printed = max((len(line) for line in text.split("\n")), default=0) <= PRINTED
+    found = list(paragraphs(text)) if printed else [[line] for lines in paragraphs(text) for line in lines]
+    kept = [lines for lines in found if len(" ".join(lines)) >= SHORTEST]
+    return [Block("paragraph", tuple(map(Line, lines))) for lines in kept], len(found) - len(kept)
+
+
+# --- omim.txt --------------------------------------------------------------------------------------------------------
+
+
+def _text_entries(path: Path) -> Iterator[_Entry | Fault]:
+    """The entries of the text form, of which one at a time is in memory."""
+    number = 0
+    for number, lines in enumerate(_raw_records(path), start=1):
+        yield _text_entry(lines, f"record {number}")
+    if not number:
+        raise InputError(f"{path.name} holds no *RECORD* line", "Name omim.txt itself, not the gene maps beside it")
+
+
+def _raw_records(path: Path) -> Iterator[list[bytes]]:
+    lines: list[bytes] | None = None
+    with path.open("rb") as file:
+        for line in file:
+            mark = line.strip()
+            if mark in (_RECORD, _END):
+                if lines is not None:
+                    yield lines
+                lines = [] if mark == _RECORD else None
+            elif lines is not None:
+                lines.append(line)
+    if lines is not None:
+        yield [*lines, _FIELD + b" CUT"]  # no *THEEND*: the file may end in the middle of this entry
+
+
+def _text_entry(lines: list[bytes], where: str) -> _Entry | Fault:
+    fields: dict[str, str] = {}
+    name, part = "", list[bytes]()
+    for line in [*lines, _FIELD]:
+        if line.startswith(_FIELD):
+            try:
+                fields[name] = decode(b"".join(part))
+            except InputError as error:
+                return Fault(where, error.what)
+            name, part = line[len(_FIELD) :].decode("ascii", "replace").strip(), []
+        else:
+            part.append(line)
+    number = fields.get("NO", "").strip()
+    if not _NUMBER.fullmatch(number):
+        return Fault(where, "has no MIM number")
+    if "CUT" in fields and not (fields.get("ED") or fields.get("CD")):
+        return Fault(f"MIM {number}", "the file ends within this entry: it is cut short")
+    title = _preferred(fields.get("TI", ""))
+    edited = _newest(fields.get("ED", "")) or _newest(fields.get("CD", ""))
+    return _Entry(number, title, tuple(_sections(fields.get("TX", ""))), edited, bool(_MOVED.match(title)))
+
+
+def _preferred(titles: str) -> str:
+    """The first of the titles, which ``;;`` separates, without symbol and number."""
+    return _TITLE.sub("", values.one_line(titles.split(";;")[0]), count=1)
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Headings, which stand alone in capitals, each with the text up to the next."""
+    heading, kept = "", list[str]()
+    for lines in paragraphs(text):
+        if len(lines) == 1 and _HEADING.fullmatch(lines[0]):
+            yield heading, "\n\n".join(kept)
+            heading, kept = lines[0].capitalize(), []
+        else:
+            kept.append("\n".join(lines))
+    yield heading, "\n\n".join(kept)
+
+
+def _newest(text: str) -> str:
+    """The latest of the dates in ``text``, which are written month/day/year."""
+    return max((values.iso_date(year, month, day) for month, day, year in _DATE.findall(text)), default="")
+
+
+# --- the interface's JSON --------------------------------------------------------------------------------------------
+
+
+def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]:
+    found = False
+    for where, _, value in json_records.items(path, mapping):
+        entries = [value] if isinstance(value, Fault) else list(_entries(value))
+        found = found or bool(entries)
+        yield from (each if isinstance(each, Fault) else _json_entry(each, where) for each in entries)
+    if not found:
+        raise InputError(f"{path.name} holds no OMIM entry", "Ask the interface for format=json&include=text:all")
+
+
+def _entries(value: Any) -> Iterator[dict[str, Any]]:
+    """The entries within a response: ``omim`` > ``entryList`` > ``entry``."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _entries(each)
+    elif isinstance(value, dict) and "mimNumber" in value:
+        yield value
+    elif isinstance(value, dict):
+        for name in ("omim", "entryList", "entry"):
+            yield from _entries(value.get(name))
+
+
+def _json_entry(entry: dict[str, Any], where: str) -> _Entry | Fault:
+    number, titles = str(entry["mimNumber"]), entry.get("titles")
+    if not _NUMBER.fullmatch(number):
+        return Fault(where, "has no MIM number")
+    title = titles.get("preferredTitle") if isinstance(titles, dict) else ""
+    moved = str(entry.get("status", "")) not in _LIVE or "movedTo" in entry
+    return _Entry(number, _text(title), tuple(_json_sections(entry)), _updated(entry.get("dateUpdated")), moved)
+
+
+def _json_sections(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    sections = entry.get("textSectionList")
+    for each in sections if isinstance(sections, list) else ():
+        section = each.get("textSection", each) if isinstance(each, dict) else None
+        if isinstance(section, dict) and isinstance(section.get("textSectionContent"), str):
+            content = _MARKUP.sub("", clean(section["textSectionContent"]))
+            yield _text(section.get("textSectionTitle")), content
+
+
+def _text(value: Any) -> str:
+    return values.one_line(clean(value)) if isinstance(value, str) else ""
+
+
+def _updated(value: Any) -> str:
+    """``Fri, 05 Aug 2016 03:00:00 EDT`` as a date."""
+    words = value.split() if isinstance(value, str) else []
+    return values.iso_date(words[3], words[2], words[1]) if len(words) > 3 else ""

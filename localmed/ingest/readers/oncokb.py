@@ -1,0 +1,143 @@
+"""OncoKB: the rows of its table of actionable variants, each turned into a sentence.
+
+The table comes as tab-separated text or as JSON, its columns under several names (``_COLUMNS``). Rules: one record a
+row, keyed by gene, alteration, cancer type, level and drugs; the sentence says resistant for the levels R1 and R2 and
+recommended for 1 to 4, as in LINS ("Local OncoKB database construction"), and adds how strong the evidence of the
+level is. A row without a gene, an alteration, a cancer type or a drug, or of any other level (diagnostic, prognostic),
+is a fault.
+
+Not covered: summaries of genes and variants, PMIDs and abstracts of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import json_records, values
+from localmed.ingest.readers.encoding import clean, read_text
+from localmed.ingest.readers.once import once
+
+FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred; more is not this table
+
+# Our name of a column -> its names in the tables and in the interface's JSON, in lower case.
+_COLUMNS = {
+    "gene": ("gene", "hugo symbol", "hugosymbol"),
+    "variant": ("alterations", "alteration", "variant", "protein change", "proteinchange"),
+    "cancer": ("cancer types", "cancer type", "cancertype", "tumor type"),
+    "level": ("level",),
+    "drugs": ("drugs", "drugs(s)", "drug(s)", "drugs (for therapeutic implications only)"),
+}
+_LEVELS = {
+    "1": "approved by the FDA for this alteration in this cancer",
+    "2": "standard care in this cancer according to professional guidelines",
+    "2A": "standard care in this cancer",
+    "2B": "standard care in another cancer, not in this one",
+    "3A": "convincing clinical evidence in this cancer, not standard care",
+    "3B": "standard or investigational in another cancer, not in this one",
+    "3": "convincing clinical evidence, not standard care",
+    "4": "convincing biological evidence only, not standard care",
+}
+_RESISTANCE = {
+    "R1": "standard care: the alteration is established to predict resistance",
+    "R2": "convincing clinical evidence of resistance, not standard care",
+}
+_LEVEL = re.compile(r"(?:LEVEL[_ ]?)?(\w+)")
+
+Row = Mapping[str, str]
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """A record for each row that says what a drug does."""
+    rows = _json_rows(path, mapping) if json_records.is_json(path) else _table_rows(path)
+    yield from once(row if isinstance(row, Fault) else _record(row, where) for where, row in rows)
+
+
+def _record(row: Row, where: str) -> Record | Fault:
+    empty = [name for name in _COLUMNS if not row[name]]
+    level = _level(row["level"])
+    if "level" not in empty and level not in _LEVELS and level not in _RESISTANCE:
+        return Fault(where, "its level is none of 1, 2, 3A, 3B, 4, R1 and R2")
+    if empty:
+        return Fault(where, f"has no {empty[0]}")
+    if any(len(value) > FIELD_CHARACTERS for value in row.values()):
+        return Fault(where, f"a field is longer than {FIELD_CHARACTERS} characters")
+    gene, variant, cancer = row["gene"], row["variant"], row["cancer"]
+    return Record(
+        key=f"{gene}:{variant}:{cancer}:{level}:{row['drugs']}",
+        title=f"{gene} {variant} in {cancer}",
+        blocks=(Block.of("paragraph", _sentence(gene, variant, cancer, level, _drugs(row["drugs"]))),),
+        language="en",
+        identifiers=tuple(f"oncokb:{gene}:{each}" for each in _listed(variant)),
+    )
+
+
+def _sentence(gene: str, variant: str, cancer: str, level: str, drugs: str) -> str:
+    if level in _RESISTANCE:
+        return (
+            f"In {cancer} with {variant} in the gene {gene}, the tumour can be resistant to {drugs}, which speaks "
+            f"against it (OncoKB level {level}; {_RESISTANCE[level]})."
+        )
+    return (
+        f"In {cancer} with {variant} in the gene {gene}, the recommended drug is {drugs} "
+        f"(OncoKB level {level}; {_LEVELS[level]})."
+    )
+
+
+def _level(value: str) -> str:
+    found = _LEVEL.fullmatch(value.upper())
+    return found[1] if found else value
+
+
+def _drugs(value: str) -> str:
+    """Alternatives, which the table lists with commas, joined by "or"; a plus within one is a combination."""
+    return " or ".join(_listed(value))
+
+
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+# --- the two forms ---------------------------------------------------------------------------------------------------
+
+
+def _table_rows(path: Path) -> Iterator[tuple[str, Row | Fault]]:
+    lines = read_text(path).split("\n")
+    start = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    header = [values.one_line(cell).lower() for cell in lines[start].split("\t")]
+    places = {name: _place(header, names) for name, names in _COLUMNS.items()}
+    if missing := [name for name, at in places.items() if at < 0]:
+        problem = "is not tab-separated" if len(header) == 1 else f"has no column for the {missing[0]}"
+        raise InputError(f"{path.name} {problem}", "Take OncoKB's table of actionable variants as tab-separated text")
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        if len(cells) <= max(places.values()):
+            yield f"line {number}", Fault(f"line {number}", f"has {len(cells)} of {len(header)} columns")
+        else:
+            yield f"line {number}", {name: values.one_line(cells[at]) for name, at in places.items()}
+
+
+def _place(header: list[str], names: tuple[str, ...]) -> int:
+    return next((header.index(name) for name in names if name in header), -1)
+
+
+def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[str, Row | Fault]]:
+    for where, _, value in json_records.items(path, mapping):
+        if isinstance(value, Fault):
+            yield where, value
+        elif not isinstance(value, dict):
+            yield where, Fault(where, "is not an object")
+        else:
+            known = {key.lower(): item for key, item in value.items()}
+            yield where, {name: _value(known, names) for name, names in _COLUMNS.items()}
+
+
+def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    found = next((row[name] for name in names if isinstance(row.get(name), str)), "")
+    return values.one_line(clean(found))

@@ -1,0 +1,102 @@
+"""Where a collection was imported from, so that one command can bring it in step (``collections update``).
+
+Rules: folders are walked again; a file that was named singly and is gone is removed, but only if its folder is there;
+a folder that is gone ends the update, since it is more often not mounted than not wanted; what cannot be looked at is
+not gone.
+
+Not covered: a folder of which every file was refused; import it again by name.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localmed.domain import Document
+from localmed.errors import UsageError
+from localmed.ingest.reading import UNSETTLED
+from localmed.library.catalogue import Catalogue, ImportedFile
+from localmed.library.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where a collection was imported from: what is to be imported again, and what was named singly and is gone."""
+
+    paths: tuple[Path, ...]
+    gone: tuple[str, ...]
+
+
+def origins(files: Iterable[ImportedFile], refused: Iterable[str]) -> Origins:
+    """Where ``files`` and the paths in quarantine came from; raise ``UsageError`` for a folder that is gone.
+
+    A folder within another one of them goes with it. Of a file that was named singly the folder must be there.
+    """
+    imported = list(files)
+    roots = _outermost({Path(each.root) for each in imported if each.root})
+    singly = {each.path for each in imported if not each.root}
+    for folder in (*roots, *(Path(path).parent for path in sorted(singly))):
+        if not _is_there(folder, stat.S_ISDIR):
+            raise UsageError(
+                f"{folder} is gone, and files were imported from it",
+                "Is it mounted? Bring it back, or list its documents and remove them: localmed documents remove",
+            )
+    singly |= {path for path in refused if not any(Path(path).is_relative_to(root) for root in roots)}
+    there = {path for path in singly if _is_there(Path(path), stat.S_ISREG)}
+    return Origins((*roots, *map(Path, sorted(there))), tuple(sorted(singly - there)))
+
+
+def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
+    """``origins`` of ``collection``; raise ``UnknownName``, or ``UsageError`` where it was never imported."""
+    catalogue.collection(collection)
+    files = catalogue.files(collection)
+    with State(data) as state:
+        refused = {each.path for each in state.quarantined(collection)}
+    if not files and not refused:
+        raise UsageError(
+            f"{collection} was never imported from files, or they were removed",
+            f"Import into it: localmed import PATH --collection {collection}",
+        )
+    return origins(files.values(), refused - files.keys())
+
+
+def imported(data: Path, catalogue: Catalogue) -> list[str]:
+    """The collections that were imported from files, first priority first."""
+    with State(data) as state:
+        refused = {each.collection for each in state.quarantined()}
+    names = (each.name for each in catalogue.collections())
+    return [name for name in names if name in refused or catalogue.files(name)]
+
+
+def unsettle(catalogue: Catalogue, removed: Iterable[Document]) -> None:
+    """The files of documents ``removed`` by hand are read again by the next import, which brings them back.
+
+    A file is so whether all it held was removed or a part: to keep a document out, it is withdrawn.
+    """
+    for collection, source in {(each.collection, each.source) for each in removed}:
+        file = catalogue.file(collection, source)
+        if not catalogue.of_file(collection, source):
+            catalogue.remove_file(collection, source)
+        elif file:
+            catalogue.put_file(replace(file, recipe=UNSETTLED + file.recipe.removeprefix(UNSETTLED)))
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    """Those of ``folders`` that are in no other one."""
+    kept: list[Path] = []
+    for folder in sorted(folders):
+        if not any(folder.is_relative_to(each) for each in kept):
+            kept.append(folder)
+    return kept
+
+
+def _is_there(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether ``path`` exists as that kind; raise ``UsageError`` where that cannot be told: nothing may be removed."""
+    try:
+        return kind(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UsageError(f"{path} cannot be looked at ({type(error).__name__})", "Check its rights") from None

@@ -1,0 +1,359 @@
+"""``graph.sqlite``: the concept graph of one generation. Names, definitions, relations and cross references.
+
+Every row carries the source file that it came from, and every file is a document of the catalogue: one that is
+superseded or withdrawn is hidden from the next look-up on. Nothing here walks the graph: a look-up reads one concept
+and what is one relation away, so a circle of ``is_a`` is no more than two rows.
+
+The file may hold gigabytes (UMLS), so a generation that changes nothing of it shares it with the one before; the
+builder gives it bytes of its own before the first change.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import Damaged
+from localmed.language import detect
+from localmed.library.migrations import GRAPH, migrate, open_database
+from localmed.library.terms import KINDS, Term, folded
+
+FILE = "graph.sqlite"
+TABLES = ("concepts", "names", "relations", "xrefs")  # whose rows carry their source
+RELATIONS_READ = 10_000  # of one concept; UMLS has a few hubs with more, of which nobody reads a card to the end
+NAMES_READ = 500  # of one concept, and rows of one ambiguous name
+NEAR_READ = 1_000  # names before and after a misspelt one in the alphabet that it is compared with: ~50 ms
+NEAR = 5  # suggested
+CACHE_KIB = 262_144  # while writing: the index pages of a few million rows
+_SIMILAR = 0.6  # difflib's ratio below which two names look nothing alike
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that rows came from; ``document`` is its id in the catalogue."""
+
+    document: str
+    collection: str
+    title: str
+    edition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a concept is called; ``kind`` is one of ``terms.KINDS``."""
+
+    text: str
+    language: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A concept, put together from every source that describes it. ``defined_in`` is where its definition stands."""
+
+    id: str
+    name: str
+    collection: str
+    definition: str = ""
+    defined_in: Source | None = None
+    names: tuple[Name, ...] = ()
+    xrefs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``subject predicate object`` as one source has it; a name is the id where the graph knows no better."""
+
+    subject: str
+    subject_name: str
+    predicate: str
+    object: str
+    object_name: str
+    detail: str
+    source: Source
+
+
+class Graph:
+    """One file, read-only unless ``writable``; without a path an empty graph. One thread at a time."""
+
+    def __init__(self, path: Path | None, writable: bool = False) -> None:
+        """Open ``path``; a published generation's file is never written, not even to migrate it."""
+        if path is None:
+            self._database = sqlite3.connect(":memory:", isolation_level=None)
+            migrate(self._database, GRAPH, FILE)
+        elif writable:
+            self._database = open_database(path, GRAPH)
+            for pragma in ("journal_mode = MEMORY", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
+                self._database.execute(f"PRAGMA {pragma}")  # a build that dies is thrown away; the swap syncs the file
+            self._database.execute("BEGIN")
+        else:
+            self._database = _read_only(path)
+        self._database.execute("PRAGMA temp_store = MEMORY")
+        self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
+        for table in TABLES:  # a look-up reads these and cannot forget what is hidden
+            shown = f"SELECT * FROM {table} WHERE source NOT IN (SELECT source FROM hidden)"  # noqa: S608
+            self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {shown}")
+
+    def close(self) -> None:
+        """Count and commit (if writable), and close."""
+        if self._database.in_transaction:
+            self._count()
+            self._database.execute("COMMIT")
+        self._database.close()
+
+    def _count(self) -> None:
+        """Note how many concepts each collection describes: counting millions takes seconds, and is done once."""
+        self._database.execute("DELETE FROM totals")
+        self._database.execute(
+            "INSERT INTO totals SELECT collection, COUNT(DISTINCT concepts.id)"
+            " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
+        )
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def put_source(self, source: Source) -> int:
+        """Begin what ``source`` holds, in place of what was stored of its document; return its number.
+
+        ``keep`` or ``undo`` ends it.
+        """
+        self._database.execute("SAVEPOINT source")
+        self._remove([source.document])
+        query = "INSERT INTO sources (document, collection, title, edition) VALUES (?, ?, ?, ?)"
+        values = (source.document, source.collection, source.title, source.edition)
+        return int(self._database.execute(query, values).lastrowid or 0)
+
+    def add(self, source: int, terms: Iterable[Term]) -> None:
+        """Store ``terms``; a name whose source does not say its language is looked at."""
+        for term in terms:
+            self._add(source, term)
+
+    def keep(self, source: int, edition: str = "") -> tuple[int, int]:
+        """End ``put_source``, with the edition that the file itself stated; return its concepts and relations."""
+        if edition:
+            self._database.execute("UPDATE sources SET edition = ? WHERE id = ?", (edition, source))
+        self._database.execute("RELEASE source")
+        counts = (f"SELECT COUNT(*) FROM {table} WHERE source = ?" for table in ("concepts", "relations"))  # noqa: S608
+        concepts, relations = (int(self._database.execute(each, (source,)).fetchone()[0]) for each in counts)
+        return concepts, relations
+
+    def undo(self) -> None:
+        """Take back everything since ``put_source``."""
+        self._database.execute("ROLLBACK TO source")
+        self._database.execute("RELEASE source")
+
+    def remove(self, documents: Iterable[str]) -> None:
+        """Remove what came from these documents."""
+        self._remove(documents)
+
+    def _remove(self, documents: Iterable[str]) -> None:
+        for document in documents:
+            found = self._database.execute("SELECT id FROM sources WHERE document = ?", (document,)).fetchone()
+            if found:
+                for table in TABLES:
+                    self._database.execute(f"DELETE FROM {table} WHERE source = ?", found)  # noqa: S608
+                self._database.execute("DELETE FROM sources WHERE id = ?", found)
+
+    def _add(self, source: int, term: Term) -> None:
+        execute, many = self._database.execute, self._database.executemany
+        to = term.replaced_by or term.id
+        if not term.replaced_by and (term.name or term.definition):
+            execute(
+                "INSERT INTO concepts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                " name = iif(name = '', excluded.name, name),"
+                " definition = iif(definition = '', excluded.definition, definition)",
+                (term.id, source, term.name, term.definition),
+            )
+        own = ((term.name, "", "name"),) if term.name else ()
+        rows = [
+            (folded(text), to, source, text, language or detect(text), "replaced" if term.replaced_by else kind)
+            for text, language, kind in (*own, *term.names)
+        ]
+        many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", rows)
+        many("INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)", [(*each, source) for each in term.relations])
+        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?)", [(term.id, each, source) for each in term.xrefs])
+
+    # --- what there is ---------------------------------------------------------------------------------------------
+
+    def documents(self) -> list[str]:
+        """The ids of the documents that the graph was made from."""
+        return [row[0] for row in self._database.execute("SELECT document FROM sources")]
+
+    def hide(self, documents: Collection[str]) -> None:
+        """Leave out what came from these documents, until told otherwise."""
+        self._database.execute("DELETE FROM hidden")
+        query = "INSERT INTO hidden SELECT id FROM sources WHERE document = ?"
+        self._database.executemany(query, [(each,) for each in documents])
+
+    def counts(self) -> dict[str, int]:
+        """How many concepts each collection describes."""
+        return dict(self._database.execute("SELECT collection, concepts FROM totals"))
+
+    # --- looking up ------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> list[tuple[str, Name]]:
+        """The concepts called ``name`` (or of that id), best first, each with the name that matched."""
+        wanted = " ".join(name.split())
+        rows = self._rows(
+            "SELECT concept, text, language, kind FROM shown_names WHERE folded = ? LIMIT ?",
+            (folded(wanted), NAMES_READ),
+        )
+        found = [(concept, Name(text, language, kind)) for concept, text, language, kind in rows]
+        found.sort(key=lambda each: (_distance(each[1], wanted), each[0]))
+        by_id = [each for each in dict.fromkeys((wanted, wanted.upper())) if self._exists(each)]
+        best = dict.fromkeys(by_id, Name(wanted, "", "name"))
+        for concept, matched in found:
+            if self._exists(concept):
+                best.setdefault(concept, matched)
+        return list(best.items())
+
+    def concept(self, concept: str) -> Concept | None:
+        """What all sources together say of a concept; None if it is in none."""
+        rows = self._rows("SELECT source, name, definition FROM shown_concepts WHERE id = ?", (concept,))
+        if not rows:
+            return None
+        sources = self._sources()
+        rows.sort(key=lambda row: (not row[1], sources[row[0]].collection, row[0]))
+        defined = max(rows, key=lambda row: len(row[2]))
+        names = self._rows(
+            "SELECT DISTINCT text, language, kind FROM shown_names WHERE concept = ? AND kind <> 'replaced' LIMIT ?",
+            (concept, NAMES_READ),
+        )
+        return Concept(
+            concept,
+            rows[0][1] or (names[0][0] if names else concept),
+            sources[rows[0][0]].collection,
+            defined[2],
+            sources[defined[0]] if defined[2] else None,
+            tuple(sorted((Name(*row) for row in names), key=_order)),
+            tuple(row[0] for row in self._xrefs(concept)),
+        )
+
+    def same(self, concept: str) -> list[str]:
+        """Concepts of other sources that mean the same: either's cross references name the other, or both name one
+        UMLS concept, which stands for one meaning. Other codes (ICD-10) are shared by different diseases.
+        """
+        codes = [row[0] for row in self._xrefs(concept)]
+        meanings = [code for code in (concept, *codes) if _is_meaning(code)]
+        referring = self._rows(
+            "SELECT DISTINCT concept FROM shown_xrefs WHERE target IN (SELECT value FROM json_each(?)) LIMIT ?",
+            (json.dumps([concept, *meanings]), NAMES_READ),
+        )
+        family = concept.partition(":")[0]
+        candidates = dict.fromkeys([*codes, *(row[0] for row in referring)])
+        return [
+            each
+            for each in candidates
+            if each != concept and (":" not in each or each.partition(":")[0] != family) and self._exists(each)
+        ]
+
+    def relations(self, concepts: Sequence[str], most: int = RELATIONS_READ) -> list[Relation]:
+        """The relations of which one of ``concepts`` is an end, at most ``most``; each once, from its newest source."""
+        rows = self._rows(
+            "WITH ends AS (SELECT value FROM json_each(?))"
+            " SELECT subject, predicate, object, detail, source FROM shown_relations WHERE subject IN ends"
+            " UNION SELECT subject, predicate, object, detail, source FROM shown_relations"
+            " WHERE object IN ends LIMIT ?",
+            (json.dumps(concepts), most),
+        )
+        sources = self._sources()
+        rows.sort(key=lambda row: sources[row[4]].edition, reverse=True)
+        once = {tuple(row[:4]): row[4] for row in reversed(rows)}
+        names = self._names_of({end for row in rows for end in (row[0], row[2])})
+        return [
+            Relation(subject, names.get(subject, subject), predicate, target, names.get(target, target), detail, of)
+            for (subject, predicate, target, detail), of in ((key, sources[number]) for key, number in once.items())
+        ]
+
+    def near(self, name: str) -> list[str]:
+        """Names that look like ``name``, best first, at most ``NEAR``: continuations of it, then similar spellings."""
+        wanted = folded(name)
+        if not wanted:
+            return []
+        longer = self._beginning(wanted)
+        alike = {folded(text): text for text in self._around(wanted)}
+        close = difflib.get_close_matches(wanted, alike, NEAR, _SIMILAR)
+        return list(dict.fromkeys([*longer, *(alike[each] for each in close)]))[:NEAR]
+
+    def _beginning(self, start: str) -> list[str]:
+        """The first names that begin with ``start``."""
+        rows = self._rows(
+            "SELECT DISTINCT text FROM shown_names WHERE folded >= ? AND folded < ? LIMIT ?",
+            (start, start + "\U0010ffff", NEAR),
+        )
+        return [row[0] for row in rows]
+
+    def _around(self, name: str) -> list[str]:
+        """The names next to ``name`` in the alphabet, preferred ones last: those with the longest same beginning."""
+        before = "SELECT text, kind FROM shown_names WHERE folded < ? ORDER BY folded DESC LIMIT ?"
+        after = "SELECT text, kind FROM shown_names WHERE folded >= ? ORDER BY folded LIMIT ?"
+        rows = [row for query in (before, after) for row in self._rows(query, (name, NEAR_READ))]
+        return [text for text, kind in sorted(rows, key=lambda row: -KINDS.index(row[1]))]
+
+    def _exists(self, concept: str) -> bool:
+        return bool(self._rows("SELECT 1 FROM shown_concepts WHERE id = ? LIMIT 1", (concept,)))
+
+    def _xrefs(self, concept: str) -> list[tuple[Any, ...]]:
+        query = "SELECT DISTINCT target FROM shown_xrefs WHERE concept = ? ORDER BY target LIMIT ?"
+        return self._rows(query, (concept, NAMES_READ))
+
+    def _names_of(self, concepts: Collection[str]) -> dict[str, str]:
+        """The preferred names of those ``concepts`` that have one."""
+        query = "SELECT id, name FROM shown_concepts WHERE id IN (SELECT value FROM json_each(?)) AND name <> ''"
+        return dict(reversed(self._rows(query, (json.dumps(sorted(concepts)),))))
+
+    def _sources(self) -> dict[int, Source]:
+        rows = self._database.execute("SELECT id, document, collection, title, edition FROM sources")
+        return {row[0]: Source(*row[1:]) for row in rows}
+
+    def _rows(self, query: str, values: Sequence[str | int]) -> list[tuple[Any, ...]]:
+        return self._database.execute(query, values).fetchall()
+
+
+def outdated(path: Path) -> bool:
+    """Whether there is a graph at ``path`` of an older schema than today's."""
+    if not path.exists():
+        return False
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
+    except sqlite3.DatabaseError:
+        return False  # whoever opens it says what is wrong with it
+    finally:
+        database.close()
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        raise Damaged(f"{path} is missing", "Go back with: localmed generations rollback")
+    database = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, isolation_level=None
+    )
+    try:
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        database.close()
+        raise Damaged(f"{path} cannot be read ({error})", "Go back with: localmed generations rollback") from None
+    if version != len(GRAPH):
+        database.close()
+        raise Damaged(
+            f"{path} has schema {version}, this localmed reads {len(GRAPH)}", "Run: localmed generations upgrade"
+        )
+    return database
+
+
+def _distance(name: Name, wanted: str) -> tuple[bool, int, bool]:
+    """How far a found name is from the one asked for: other letters, a lesser kind, other capitals."""
+    return name.text.casefold() != wanted.casefold(), KINDS.index(name.kind), name.text != wanted
+
+
+def _order(name: Name) -> tuple[int, str, str]:
+    return KINDS.index(name.kind), name.language, name.text.casefold()
+
+
+def _is_meaning(code: str) -> bool:
+    return code.startswith("C") and code[1:].isdigit()  # a UMLS concept, the only bare code of that form

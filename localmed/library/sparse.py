@@ -1,0 +1,103 @@
+"""The sparse index: learned token weights (BGE-M3's lexical retrieval; Chen et al. 2024) in a Tantivy index of its own.
+
+Weights are kept in steps of 1/64, so each is off by at most 1/128. A passage is the terms ``token_steps`` of its
+tokens; a question looks every one of its tokens up with all the steps that occur and scores each by a constant, the
+question's weight times the steps': the sum is the dot product of the question's weights with the stored ones, exactly.
+
+Only generations of a sparse encoder have this folder. Like the lexical index it is immutable once written, so
+generations share it by hard link. Ids and filter columns are its only other fields; the text is the lexical index's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tantivy
+
+from localmed.domain import Passage, SearchFilter
+from localmed.errors import Busy, Damaged
+from localmed.library.lexical import Writer, best, limited, raw_fields, raw_values
+
+if TYPE_CHECKING:
+    from localmed.ports import Weights
+
+STEP = 1 / 64  # of a weight; BGE-M3's lie between 0 and 0.6, mostly
+MOST_STEPS = 255  # a weight above 4 counts as 4
+MOST_TOKENS = 64  # of a question, about 50 words: 16 ms over 50,000 passages; a question of 16 takes 4 ms
+FIELD = "weights"
+
+
+class SparseIndex:
+    """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the index in ``folder``, or make an empty one if the folder is empty; raise ``Damaged`` if missing."""
+        builder = tantivy.SchemaBuilder()
+        raw_fields(builder)
+        builder.add_text_field(FIELD, tokenizer_name="whitespace", index_option="basic")
+        self._schema = builder.build()
+        try:
+            self._index = tantivy.Index(self._schema, path=str(folder))
+        except ValueError as error:
+            raise Damaged(f"the sparse index cannot be opened ({error})", "Run: localmed generations verify") from None
+        self._searcher = self._index.searcher()
+
+    def __len__(self) -> int:
+        """The number of passages."""
+        return int(self._searcher.num_docs)
+
+    def reload(self) -> None:
+        """See what a writer has committed."""
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def writer(self, memory: int) -> SparseWriter:
+        """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
+        try:
+            return SparseWriter(self._index.writer(heap_size=memory, num_threads=1))
+        except ValueError as error:
+            raise Busy(f"the sparse index is being written ({error})", "Wait for the other writer") from None
+
+    def search(self, weights: Weights, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
+        """The best ``limit`` passages as ``(id, document, dot product)``, best first; those with a token in common.
+
+        Of the question's ``weights`` the ``MOST_TOKENS`` largest count.
+        """
+        heaviest = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_TOKENS]
+        clauses = [clause for token, weight in heaviest for clause in self._clauses(token, weight)]
+        if not clauses or limit < 1:
+            return []
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
+        return best(self._searcher, limited(self._schema, query, wanted), limit)
+
+    def _clauses(self, token: int, weight: float) -> list[tantivy.Query]:
+        """A constant for each of the weights with which ``token`` is stored."""
+        found = self._searcher.terms_with_prefix(FIELD, f"{token}_", limit=MOST_STEPS)
+        return [
+            tantivy.Query.const_score_query(
+                tantivy.Query.term_query(self._schema, FIELD, term, index_option="basic"),
+                weight * int(term.rpartition("_")[2]) * STEP,
+            )
+            for term, _ in found
+        ]
+
+
+class SparseWriter(Writer):
+    """Adds passages with their weights."""
+
+    def add(self, passages: Sequence[Passage], weights: Sequence[Weights]) -> None:
+        """Add passages (the caller has deleted older ones of the same document)."""
+        for passage, each in zip(passages, weights, strict=True):
+            self._writer.add_document(tantivy.Document(**raw_values(passage), **{FIELD: terms(each)}))
+
+
+def terms(weights: Weights) -> str:
+    """``{17: 0.25}`` -> ``"17_16"``: what the field holds; weights that round to nothing are left out."""
+    return " ".join(f"{token}_{number}" for token, weight in weights.items() if (number := steps(weight)))
+
+
+def steps(weight: float) -> int:
+    """A weight as a number of ``STEP``."""
+    return min(round(weight / STEP), MOST_STEPS)

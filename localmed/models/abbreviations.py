@@ -1,0 +1,46 @@
+"""Abbreviations that a text spells out: scispaCy's detector, which needs no model and no download.
+
+It finds "long form (ABBR)" and "ABBR (long form)" by the rules of Schwartz and Hearst (2003) on a blank English
+pipeline. scispaCy is the extra ``nlp``; without it there is no expansion and nothing else changes.
+
+Not covered: Chinese long forms, whose characters are not the abbreviation's letters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+CHARACTERS = 20_000  # of a text: some twenty passages; 50 ms
+
+
+def expand(text: str) -> Mapping[str, str] | None:
+    """Short form -> long form, as ``text`` introduces them; None if scispaCy is not installed."""
+    pipeline = _pipeline()
+    if pipeline is None:
+        return None
+    plain = text[:CHARACTERS].replace("（", " (").replace("）", ") ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of spaCy, where a text has no abbreviation
+        shorts = pipeline(plain)._.abbreviations
+    found: dict[str, str] = {}
+    for short in shorts:
+        found.setdefault(short.text, short._.long_form.text)
+    return found
+
+
+@cache
+def _pipeline() -> Callable[[str], Any] | None:
+    """The detector on a blank pipeline; importing it takes two seconds."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # theirs
+            import spacy
+            from scispacy.abbreviation import AbbreviationDetector  # noqa: F401  (registers the pipe)
+    except ImportError:
+        return None
+    pipeline: Callable[[str], Any] = spacy.blank("en")
+    pipeline.add_pipe("abbreviation_detector")  # type: ignore[attr-defined]
+    return pipeline

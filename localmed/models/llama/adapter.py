@@ -1,0 +1,143 @@
+"""A ``ChatModel`` on a GGUF file. See the package for what runs where."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localmed.config import ChatSettings
+from localmed.errors import ModelError, UsageError
+from localmed.models import structured
+from localmed.models.llama.process import COMMAND, Owner
+from localmed.models.templates import named, render
+from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFile:
+    """A registered model file. ``context`` is the most that the model was trained for, in tokens."""
+
+    name: str
+    path: Path
+    sha256: str
+    template: str
+    context: int
+
+
+class LlamaChat:
+    """A ``ChatModel`` and ``TokenCounter``. Requests wait for each other; put a queue in front for fairness.
+
+    ``admit`` is called before the file is loaded, each time, and raises where it may not be (hash changed).
+    """
+
+    def __init__(
+        self,
+        file: ChatFile,
+        settings: ChatSettings,
+        admit: Callable[[], None] = lambda: None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._file, self._settings = file, settings
+        self._template = named(file.template)
+        self.identity = ChatIdentity(file.name, file.sha256, min(settings.context, file.context))
+        self.owner = Owner(self._setup, settings, admit, command)
+
+    def close(self) -> None:
+        """End the child process."""
+        self.owner.close()
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``."""
+        if request.schema is not None:
+            structured.check(request.schema)
+        given = {
+            "parts": render(self._template, request.messages),
+            "max_tokens": _positive(request.max_tokens),
+            "schema": json.dumps(request.schema) if request.schema is not None else "",
+            "temperature": request.temperature,
+            "seed": request.seed,
+        }
+        return finished(_reply(self.owner.ask("complete", given, watch)), request.schema)
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """See ``ChatModel``. Probabilities are read from the logits (``decisions``)."""
+        check_labels(labels)
+        prompts = [render(self._template, continued(prefix, branch)) for branch in branches]
+        if not prompts:
+            return []
+        answer = self.owner.ask("choose", {"prompts": prompts, "labels": list(labels)}, watch)
+        rows = answer.get("probabilities")
+        if not isinstance(rows, list) or [len(row) for row in rows] != [len(labels)] * len(prompts):
+            raise ModelError("the model's process answered with something else", "Ask again")
+        return [Choice(tuple(map(float, row))) for row in rows]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``TokenCounter``."""
+        if not texts:
+            return []
+        return [int(each) for each in self.owner.ask("count", {"texts": list(texts)})["counts"]]
+
+    def _setup(self) -> Mapping[str, Any]:
+        settings, file = self._settings, self._file
+        try:
+            size = file.path.stat().st_size
+        except OSError:
+            raise ModelError(f"the file of the model {file.name} is not there", "Run `localmed doctor`") from None
+        return {
+            "path": str(file.path),
+            "context": self.identity.context,
+            "micro_batch": min(settings.micro_batch, self.identity.context),
+            "sequences": settings.sequences,
+            "threads": settings.threads or len(os.sched_getaffinity(0)),
+            "gpu_layers": settings.gpu_layers,
+            "marks": self._template.marks,
+            "end": self._template.end,
+            "nice": settings.nice,
+            "memory_bytes": 2 * size + settings.child_memory_bytes,
+        }
+
+
+def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
+    """``prefix`` with ``branch`` at the end of its last message."""
+    if not prefix or prefix[-1].role != "user":
+        raise UsageError("a decision continues a user's message", "End the prefix with one")
+    return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
+    if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
+        raise UsageError("a choice needs two different labels at least", "Name each label once")
+
+
+def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+    """``reply`` with its value; raise ``ModelError`` unless it is whole and of the schema."""
+    if schema is None:
+        return reply
+    if reply.finish == "length":
+        raise ModelError(
+            f"the reply was cut after {reply.reply_tokens} tokens and is not a whole object",
+            "Allow a longer reply, or ask for less",
+        )
+    return replace(reply, value=structured.parsed(reply.text, schema))
+
+
+def _reply(answer: Mapping[str, Any]) -> Reply:
+    try:
+        return Reply(
+            str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"]
+        )
+    except (KeyError, TypeError, ValueError):
+        raise ModelError("the model's process answered with something else", "Ask again") from None
+
+
+def _positive(most: int) -> int:
+    if most < 1:
+        raise UsageError("a reply needs one token at least", "Raise max_tokens")
+    return most

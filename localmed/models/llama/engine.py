@@ -1,0 +1,255 @@
+"""What llama.cpp does for us, by its C interface: load, tokenise, read a prompt, generate, read logits. Child only.
+
+The C interface rather than ``llama_cpp.Llama``: that class compiles the file's own template, keeps the tokens of the
+last request to reuse them in the next, and holds one sequence.
+
+Rules: one model, one context, one thread; a prompt is read in micro-batches and ``check`` is called before each of
+them and before each token, so that whoever asked can stop it there; the memory of the context is cleared after every
+request, whatever became of it. Memory is cleared by forgetting which cells are in use, not by overwriting them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.errors import ModelError
+
+Parts = Sequence[Sequence[Any]]  # (text, whether it is markup)
+Row = npt.NDArray[np.float32]  # logits of one position, shape (vocabulary,)
+
+_PIECE_BYTES = 256  # the longest token of any vocabulary in use has 192 bytes
+_KEEP = 1  # token that sampling must leave
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How to load a model: the fields of the first message to the child."""
+
+    path: str
+    context: int
+    micro_batch: int
+    sequences: int
+    threads: int
+    gpu_layers: int
+    marks: tuple[str, ...]
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One token of a batch: its position, the sequences that it belongs to, and whether its logits are wanted."""
+
+    token: int
+    position: int
+    sequences: tuple[int, ...] = (0,)
+    wanted: bool = False
+
+
+class Engine:
+    """A loaded model and its one context."""
+
+    def __init__(self, setup: Setup) -> None:
+        import llama_cpp
+
+        self._api: Any = llama_cpp.llama_cpp
+        self._silence()
+        self._model = self._load(setup)
+        self._vocabulary = self._api.llama_model_get_vocab(self._model)
+        self._context = self._open(setup)
+        self._memory = self._api.llama_get_memory(self._context)
+        self._batch = self._api.llama_batch_init(setup.micro_batch, 0, setup.sequences)
+        self.size = self._api.llama_vocab_n_tokens(self._vocabulary)
+        self.context = self._api.llama_n_ctx(self._context)
+        self.micro_batch, self.sequences = setup.micro_batch, setup.sequences
+        self.end = self._known_marks(setup)
+
+    def _silence(self) -> None:
+        """llama.cpp may print what it was given; nothing that it prints is kept."""
+        self._mute = self._api.llama_log_callback(lambda _level, _text, _data: None)
+        self._api.llama_log_set(self._mute, ctypes.c_void_p(0))
+        self._api.llama_backend_init()
+
+    def _load(self, setup: Setup) -> Any:
+        params = self._api.llama_model_default_params()
+        params.n_gpu_layers = 2**31 - 1 if setup.gpu_layers < 0 else setup.gpu_layers
+        model = self._api.llama_model_load_from_file(setup.path.encode(), params)
+        if model is None:
+            raise ModelError(
+                "llama.cpp could not load the model file", "Run `localmed doctor`: it is damaged, too new or too large"
+            )
+        return model
+
+    def _open(self, setup: Setup) -> Any:
+        trained = self._api.llama_model_n_ctx_train(self._model)
+        if setup.context > trained:
+            raise ModelError(
+                f"the model was trained for {trained} tokens and chat.context is {setup.context}",
+                f"Set chat.context to {trained} or less",
+            )
+        params = self._api.llama_context_default_params()
+        params.n_ctx, params.n_batch, params.n_ubatch = setup.context, setup.micro_batch, setup.micro_batch
+        params.n_seq_max, params.kv_unified = setup.sequences, True
+        params.n_threads = params.n_threads_batch = setup.threads
+        params.no_perf = True
+        context = self._api.llama_init_from_model(self._model, params)
+        if context is None:
+            raise ModelError(
+                f"there is no memory for a context of {setup.context} tokens",
+                "Lower chat.context or raise chat.child_memory_bytes",
+            )
+        return context
+
+    def _known_marks(self, setup: Setup) -> int:
+        """The token that ends a turn; raise ``ModelError`` where the template is of another family of models."""
+        for mark in setup.marks:
+            if len(self._tokens(mark, True)) != 1:
+                raise ModelError(
+                    f"the model does not know {mark!r} of its chat template", "Name the right template in its manifest"
+                )
+        return self._tokens(setup.end, True)[0]
+
+    # --- tokens ---------------------------------------------------------------------------------------------
+
+    def tokens(self, parts: Parts) -> list[int]:
+        """The tokens of a prompt, with the one that begins a sequence where the vocabulary has it so."""
+        begins = self._api.llama_vocab_get_add_bos(self._vocabulary)
+        start = [self._api.llama_vocab_bos(self._vocabulary)] if begins else []
+        return [*start, *(token for text, markup in parts for token in self._tokens(text, markup))]
+
+    def _tokens(self, text: str, markup: bool) -> list[int]:
+        data = text.encode("utf-8", "replace")
+        room = len(data) + 16
+        found = (self._api.llama_token * room)()
+        count = self._api.llama_tokenize(self._vocabulary, data, len(data), found, room, False, markup)
+        if count < 0:
+            raise ModelError("a text could not be tokenised", "Run `localmed doctor`")
+        return found[:count]
+
+    def continuation(self, parts: Parts, text: str) -> list[int]:
+        """The tokens of ``text`` where it follows ``parts``: words are cut differently within a line."""
+        last, markup = parts[-1]
+        if not markup:
+            before, together = self._tokens(last, False), self._tokens(last + text, False)
+            if together[: len(before)] == before:
+                return together[len(before) :]
+        return self._tokens(text, False)
+
+    def count(self, text: str) -> int:
+        """How many tokens ``text`` has by itself."""
+        return len(self._tokens(text, False))
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of ``token``; none for a control token."""
+        buffer = ctypes.create_string_buffer(_PIECE_BYTES)
+        length = self._api.llama_token_to_piece(self._vocabulary, token, buffer, _PIECE_BYTES, 0, False)
+        return buffer.raw[: max(0, length)]
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def cleared(self) -> Iterator[None]:
+        """A context that holds nothing, and again nothing afterwards."""
+        try:
+            yield
+        finally:
+            self._api.llama_memory_clear(self._memory, False)
+
+    def read(self, slots: Sequence[Slot]) -> list[Row]:
+        """Read one micro-batch at most; return the wanted logits, in order. They are copies."""
+        batch = self._batch
+        batch.n_tokens = len(slots)
+        for index, slot in enumerate(slots):
+            batch.token[index], batch.pos[index] = slot.token, slot.position
+            batch.n_seq_id[index], batch.logits[index] = len(slot.sequences), slot.wanted
+            for place, sequence in enumerate(slot.sequences):
+                batch.seq_id[index][place] = sequence
+        outcome = self._api.llama_decode(self._context, batch)
+        if outcome:
+            raise ModelError(f"llama.cpp could not read the prompt (code {outcome})", "Run `localmed doctor`")
+        return [self._logits(index) for index, slot in enumerate(slots) if slot.wanted]
+
+    def _logits(self, index: int) -> Row:
+        row = self._api.llama_get_logits_ith(self._context, index)
+        return np.ctypeslib.as_array(row, shape=(self.size,)).copy()
+
+    def share(self, sequence: int) -> None:
+        """Let ``sequence`` begin with what sequence 0 has read."""
+        self._api.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
+
+    def forget(self, sequence: int, start: int) -> None:
+        """Drop what ``sequence`` has read from position ``start`` on."""
+        self._api.llama_memory_seq_rm(self._memory, sequence, start, -1)
+
+    def read_all(self, tokens: Sequence[int], check: Callable[[], None], wanted: bool) -> None:
+        """Read ``tokens`` into sequence 0 from position 0, with the logits of the last where they are ``wanted``."""
+        for start in range(0, len(tokens), self.micro_batch):
+            check()
+            last = len(tokens) - 1 if wanted else -1
+            part = tokens[start : start + self.micro_batch]
+            self.read([Slot(token, at, (0,), at == last) for at, token in enumerate(part, start)])
+
+    # --- generating -----------------------------------------------------------------------------------------
+
+    def generate(
+        self, prompt: Sequence[int], most: int, sampler: Any, check: Callable[[], None], emit: Callable[[str], None]
+    ) -> tuple[str, int, str]:
+        """Continue ``prompt`` by at most ``most`` tokens; return the text, their number, and why it ended."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may take several tokens
+        text: list[str] = []
+        with self.cleared():
+            self.read_all(prompt, check, wanted=True)
+            for count in range(most):
+                check()
+                token = self._api.llama_sampler_sample(sampler, self._context, -1)
+                if token == self.end or self._api.llama_vocab_is_eog(self._vocabulary, token):
+                    return "".join(text) + decoder.decode(b"", True), count, "stop"
+                text.append(decoder.decode(self.piece(token)))
+                emit(text[-1])
+                if count + 1 < most:
+                    self._next(token, len(prompt) + count)
+        return "".join(text) + decoder.decode(b"", True), most, "length"
+
+    def _next(self, token: int, position: int) -> None:
+        """Read one generated token; like ``read``, without the copy of its logits, which the sampler takes itself."""
+        batch = self._batch
+        batch.n_tokens, batch.token[0], batch.pos[0] = 1, token, position
+        batch.n_seq_id[0], batch.seq_id[0][0], batch.logits[0] = 1, 0, 1
+        outcome = self._api.llama_decode(self._context, batch)
+        if outcome:
+            raise ModelError(f"llama.cpp could not continue (code {outcome})", "Run `localmed doctor`")
+
+    @contextmanager
+    def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Any]:
+        """Takes the next token: the best one at temperature 0, else drawn with ``seed``; only what ``grammar`` allows."""
+        api = self._api
+        chain = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
+        try:
+            if grammar:
+                constraint = api.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
+                if not constraint:
+                    raise ModelError("llama.cpp refuses the schema's grammar", "Simplify the schema")
+                api.llama_sampler_chain_add(chain, constraint)
+            if temperature > 0:
+                api.llama_sampler_chain_add(chain, api.llama_sampler_init_temp(temperature))
+                api.llama_sampler_chain_add(chain, api.llama_sampler_init_dist(seed))
+            else:
+                api.llama_sampler_chain_add(chain, api.llama_sampler_init_greedy())
+            yield chain
+        finally:
+            api.llama_sampler_free(chain)
+
+
+def grammar_of(schema: str) -> str:
+    """The grammar of a JSON schema, which ``structured.check`` has found to be expressible."""
+    from llama_cpp.llama_grammar import json_schema_to_gbnf
+
+    grammar: str = json_schema_to_gbnf(schema)
+    return grammar

@@ -1,0 +1,264 @@
+"""The parent's side of a chat model's child: start it, ask it, follow it, and replace it when it fails.
+
+Rules: one request at a time, whoever calls; silence for longer than a named bound is a hang and ends the child, as do a
+crash and a message that is none; the caller gets a ``ModelError`` that says which, and the next request starts a new
+child. What the child sends is checked before it is believed, and nothing that it was sent or sends is kept or logged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, cast
+
+from localmed.config import OFFLINE, ChatSettings
+from localmed.errors import Cancelled, ModelError
+from localmed.ports import UNWATCHED, Watch
+
+# -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
+COMMAND = (sys.executable, "-P", "-m", "localmed.models.llama.child")
+
+_READ = 2**16  # bytes taken from the pipe at a time: its whole content
+_LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
+_GRACE = 5.0  # seconds for a child that closed its pipe to end
+
+Message = list[Any]
+
+
+class Owner:
+    """Owns the child of one model. Loads it when it is first needed and unloads it when it has long been idle.
+
+    ``setup`` is the child's first message, ``admit`` is called before every start and may raise: a model file that has
+    changed since it was registered is not loaded.
+    """
+
+    def __init__(
+        self,
+        setup: Callable[[], Mapping[str, Any]],
+        settings: ChatSettings,
+        admit: Callable[[], None],
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._setup, self._settings, self._admit, self._command = setup, settings, admit, tuple(command)
+        self._lock = threading.Lock()
+        self._child: _Child | None = None
+        self._requests = 0
+        self._idle: threading.Timer | None = None
+        self.facts: dict[str, Any] = {}  # what the child said of itself when it was ready
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process, while there is one."""
+        child = self._child
+        return child.pid if child else None
+
+    def close(self) -> None:
+        """End the child, if there is one, after the request that it works at."""
+        with self._lock:
+            self._rest(None)
+            self._drop()
+
+    def ask(self, kind: str, given: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
+        """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
+        with self._lock:
+            self._rest(None)
+            try:
+                answer = self._asked(kind, given, watch)
+            except _Told as told:  # the child is well, it was the request
+                raise told.error from None
+            except BaseException:
+                self._drop()
+                raise
+            finally:
+                self._rest(self._settings.idle_seconds)
+            return answer
+
+    def _asked(self, kind: str, given: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
+        child = self._child if self._child and self._child.alive() else self._started(watch)
+        self._requests += 1
+        child.send([kind, self._requests, given])
+        return child.followed(watch, self._requests, self._settings.hang_seconds)
+
+    def _started(self, watch: Watch) -> _Child:
+        self._drop()
+        self._admit()
+        self._child = _Child(self._command, self._settings.reply_bytes)
+        self._child.send(self._setup())
+        try:
+            self.facts = self._child.loaded(watch, self._settings.load_seconds)
+        except _Told as told:
+            self._drop()
+            raise told.error from None
+        return self._child
+
+    def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+
+    def _rest(self, seconds: float | None) -> None:
+        """Unload after ``seconds`` of idleness; None: not while a request runs."""
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = None
+        if seconds is not None and self._child is not None:
+            self._idle = threading.Timer(seconds, self._unload, (self._requests,))
+            self._idle.daemon = True
+            self._idle.start()
+
+    def _unload(self, requests: int) -> None:
+        with self._lock:
+            if requests == self._requests:  # nobody has asked since
+                self._drop()
+
+
+class _Told(Exception):
+    """The child reported an error and goes on."""
+
+    def __init__(self, error: ModelError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _Child:
+    """One child process and the bytes it has sent."""
+
+    def __init__(self, command: Sequence[str], most: int) -> None:
+        self._process = subprocess.Popen(
+            [*command, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **OFFLINE},
+        )
+        self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+        self._buffer, self._most = bytearray(), most
+        self.pid = self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, message: object) -> None:
+        try:
+            self._input.write(json.dumps(message).encode("ascii") + b"\n")
+            self._input.flush()
+        except OSError:
+            raise self._ending() from None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        try:
+            self._input.close()
+        except OSError:  # a request that was never taken
+            return
+
+    def loaded(self, watch: Watch, bound: float) -> dict[str, Any]:
+        """What the child says of itself once the model is there."""
+        deadline = time.monotonic() + bound
+        while True:
+            if watch.cancelled():
+                raise Cancelled("the request was cancelled while the model was loading")
+            message = self._message(min(_LOOK, deadline - time.monotonic()))
+            if message and message[0] == "ready":
+                return cast(dict[str, Any], message[1])
+            if time.monotonic() > deadline:
+                raise ModelError(
+                    f"the model was not loaded within {bound:g} seconds (chat.load_seconds)",
+                    "Raise the bound, or put the model on a faster disk",
+                )
+
+    def followed(self, watch: Watch, request: int, bound: float) -> dict[str, Any]:
+        """The answer to ``request``, its tokens passed on as they come."""
+        silent_since, cancelled = time.monotonic(), False
+        while True:
+            if not cancelled and watch.cancelled():
+                cancelled = True
+                self.send(["cancel", request])
+            message = self._message(_LOOK)
+            if message is None:
+                if time.monotonic() - silent_since > bound:
+                    raise ModelError(
+                        f"the model's process was silent for {bound:g} seconds (chat.hang_seconds) and was ended",
+                        "Ask again; raise the bound if the model is very large",
+                    )
+                continue
+            silent_since = time.monotonic()
+            if message[0] == "token" and not cancelled:
+                watch.token(str(message[1]))
+            elif message[0] == "done":
+                return cast(dict[str, Any], message[1])
+
+    def _message(self, seconds: float) -> Message | None:
+        """The next message, None if there is none within ``seconds``; raise ``_Told`` for a reported error."""
+        line = self._line(seconds)
+        if line is None:
+            return None
+        try:
+            message = json.loads(line)
+            kind, values = message[0], message[1:]
+            if kind == "error":
+                told = _error(*values)
+            elif (kind, [type(each) for each in values]) not in _KNOWN:
+                raise TypeError
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise ModelError("the model's process sent what is no message", "Ask again") from None
+        if kind == "error":
+            raise _Told(told)
+        return cast(Message, message)
+
+    def _line(self, seconds: float) -> bytes | None:
+        end = self._buffer.find(b"\n")
+        if end < 0:
+            if not self._poll.poll(max(0.0, seconds) * 1000):
+                return None
+            chunk = os.read(self._output.fileno(), _READ)
+            if not chunk:
+                raise self._ending()
+            self._buffer += chunk
+            if len(self._buffer) > self._most:
+                raise ModelError(
+                    f"a message of the model's process has more than {self._most} bytes (chat.reply_bytes)", "Ask again"
+                )
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line
+
+    def _ending(self) -> ModelError:
+        """Why the child ended in the middle of a request."""
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            return ModelError("the model's process stopped answering", "Ask again")
+        if code == -signal.SIGKILL:
+            return ModelError(
+                "the model's process was killed, perhaps because memory ran out",
+                "Ask again; if it happens again, choose a smaller model or a smaller chat.context",
+            )
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return ModelError(
+            f"the model's process crashed ({how})",
+            "Ask again; if it happens again, raise chat.child_memory_bytes or run `localmed doctor`",
+        )
+
+
+_KNOWN = (("loading", []), ("beat", []), ("token", [str]), ("ready", [dict]), ("done", [dict]))
+
+
+def _error(kind: Any, what: Any, remedy: Any) -> ModelError:
+    if not all(isinstance(each, str) for each in (kind, what, remedy)):
+        raise TypeError
+    return Cancelled(what, remedy) if kind == "Cancelled" else ModelError(what, remedy)

@@ -1,0 +1,37 @@
+"""Late interaction over the starter encoder: MaxSim of ColBERT (Khattab & Zaharia 2020; Dual-RAG's second stage).
+
+Each word piece of the question (punctuation and the model's marks left out) looks for the piece of the passage nearest
+to it; the passage scores the mean of those similarities. The encoder was not trained for it, yet its pieces tell
+symptoms from causes of the same disease where one vector a passage does not (tests/benchmarks/RESULTS.md). Passages
+are encoded when asked, not stored: their token vectors would take a hundred times the room of their own vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localmed.models.minilm import MiniLM
+
+
+class MaxSim:
+    """``Reranker`` over a ``MiniLM``, whose owner is this one's owner."""
+
+    def __init__(self, encoder: MiniLM) -> None:
+        """Share ``encoder``'s weights."""
+        self._encoder = encoder
+
+    @property
+    def name(self) -> str:
+        """The encoder's name and version."""
+        identity = self._encoder.identity
+        return f"MaxSim over {identity.name} {identity.version}"
+
+    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+        """See ``Reranker.score``: from -1 to 1."""
+        if not passages:
+            return []
+        pieces = self._encoder.pieces([question, *passages])
+        asked, *read = self._encoder.token_vectors(pieces)
+        words = self._encoder.words(pieces[0])
+        chosen = asked[words] if any(words) else asked
+        return [float((chosen @ each.T).max(dim=1).values.float().mean()) for each in read]

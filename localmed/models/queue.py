@@ -1,0 +1,145 @@
+"""The queue in front of a model: bounded, fair between users, one request at a time.
+
+``Turns`` is the order alone, without threads or clocks: each user's requests wait in a line of their own, and the lines
+are served in turn, so that whoever asks a hundred times delays the others by one request each round, not by a hundred.
+What is asked at low priority (the nightly refresh) is served when nobody else waits. Both bounds are named; above them
+the request is refused with ``Busy`` at once instead of waiting for longer than anyone stays.
+
+``Worker`` is the one thread that takes the turns, and ``Queued`` is a ``ChatModel`` for one user in front of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Generic, TypeVar
+
+from localmed.errors import Busy, Cancelled
+from localmed.ports import UNWATCHED, ChatIdentity, ChatModel, Choice, Message, Reply, Request, Watch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_LOOK = 0.05  # seconds between two looks whether a waiting request was cancelled
+
+
+class Turns(Generic[Item]):
+    """Who is next. ``waiting`` bounds all items, ``each`` those of one user."""
+
+    def __init__(self, waiting: int, each: int) -> None:
+        self._most, self._each = waiting, each
+        self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # usual, low
+
+    def __len__(self) -> int:
+        return sum(len(line) for lines in self._lines for line in lines.values())
+
+    def put(self, user: str, item: Item, low: bool = False) -> None:
+        """Let ``item`` wait for ``user``; raise ``Busy`` where too many wait already."""
+        line = self._lines[low].get(user, deque())
+        if len(line) >= self._each:
+            raise Busy(
+                f"{self._each} requests of this user are waiting already (chat.waiting_each)", "Wait for their answers"
+            )
+        if len(self) >= self._most:
+            raise Busy(f"{self._most} requests are waiting already (chat.waiting)", "Try again in a few minutes")
+        line.append(item)
+        self._lines[low].setdefault(user, line)
+
+    def next(self) -> Item:
+        """Take the item whose turn it is; raise ``IndexError`` if nobody waits."""
+        for lines in self._lines:
+            if lines:
+                user, line = lines.popitem(last=False)
+                item = line.popleft()
+                if line:
+                    lines[user] = line  # at the back
+                return item
+        raise IndexError
+
+
+Job = tuple["Future[object]", Callable[[], object]]
+
+
+class Worker:
+    """One thread that does what is submitted, in turns."""
+
+    def __init__(self, waiting: int, each: int) -> None:
+        self._turns: Turns[Job] = Turns(waiting, each)
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="model-queue", daemon=True)
+        self._thread.start()
+
+    def submit(self, user: str, call: Callable[[], Result], low: bool = False) -> Future[Result]:
+        """Have ``call`` done when it is ``user``'s turn; cancel the future to leave the queue."""
+        future: Future[Result] = Future()
+        with self._changed:
+            if self._closed:
+                raise Busy("the model is being shut down", "Ask again when it is back")
+            self._turns.put(user, (future, call), low)  # type: ignore[arg-type]
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        """Finish what is running and cancel what waits."""
+        with self._changed:
+            self._closed = True
+            while len(self._turns):
+                self._turns.next()[0].cancel()
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._taken()) is not None:
+            future, call = job
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(call())
+            except BaseException as error:  # it belongs to whoever asked
+                future.set_exception(error)
+            del future, call, job  # nothing of a request is kept until the next one comes
+
+    def _taken(self) -> Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._turns))
+            return self._turns.next() if len(self._turns) else None
+
+
+class Queued:
+    """A ``ChatModel`` for one user, who takes turns with the others."""
+
+    def __init__(self, model: ChatModel, worker: Worker, user: str, low: bool = False) -> None:
+        self._model, self._worker, self._user, self._low = model, worker, user, low
+
+    @property
+    def identity(self) -> ChatIdentity:
+        """See ``ChatModel``."""
+        return self._model.identity
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``; raise ``Busy`` where too many wait."""
+        return self._done(lambda: self._model.complete(request, watch), watch)
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """See ``ChatModel``; raise ``Busy`` where too many wait."""
+        return self._done(lambda: self._model.choose(prefix, branches, labels, watch), watch)
+
+    def _done(self, call: Callable[[], Result], watch: Watch) -> Result:
+        """The result of ``call``; one that is cancelled while it waits leaves the queue."""
+        future = self._worker.submit(self._user, call, self._low)
+        while True:
+            try:
+                return future.result(_LOOK)
+            except NotYet:
+                if future.done():  # the call itself ran out of time
+                    raise
+                if watch.cancelled():
+                    future.cancel()  # one that runs is cancelled by the model, which watches too
+            except CancelledError:
+                raise Cancelled("the request was cancelled while it waited for the model") from None

@@ -1,0 +1,109 @@
+"""JSON schemas of replies: which ones a grammar can express, and a reply's text read and validated against one.
+
+Every adapter calls ``check`` before it asks and ``parsed`` on what it got: a reply is an object of the schema or a
+``ModelError``, never a repaired or half-read one. A keyword that the grammar would ignore is refused beforehand, since
+a model that is not held to it would fail at it every so often, after minutes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from localmed.errors import ModelError
+
+SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
+EXPRESSIBLE = frozenset({
+    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const",
+    "anyOf", "oneOf", "minLength", "maxLength", "pattern", "$ref", "$defs",
+})  # fmt: skip
+TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
+
+_DEEPEST = 32  # levels; a schema of ours has five
+_REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
+
+
+def check(schema: Mapping[str, Any]) -> None:
+    """Raise ``ModelError`` for a schema that is wrong or says what a grammar cannot."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        _refuse("/".join(map(str, error.absolute_path)) or "the schema", "is not valid JSON Schema")
+    _expressible(schema, schema, "the schema", 0)
+
+
+def _expressible(schema: Any, whole: Mapping[str, Any], where: str, depth: int) -> None:
+    if depth > _DEEPEST:
+        _refuse(where, f"is nested more than {_DEEPEST} levels deep")
+    if not isinstance(schema, Mapping):
+        _refuse(where, "is not a table")
+    for keyword in schema:
+        if keyword not in EXPRESSIBLE and keyword not in SAYS_NOTHING:
+            _refuse(where, f"uses {keyword!r}, which a grammar cannot express")
+    _types(schema, where)
+    _required(schema, where)
+    _reference(schema, whole, where)
+    if "pattern" in schema and not (schema["pattern"].startswith("^") and schema["pattern"].endswith("$")):
+        _refuse(where, "has a pattern that is not closed by ^ and $")
+    for name, part in _parts(schema):
+        _expressible(part, whole, f"{where}/{name}", depth + 1)
+
+
+def _types(schema: Mapping[str, Any], where: str) -> None:
+    """The grammar of several types knows them only by their names."""
+    kinds = schema.get("type", [])
+    if isinstance(kinds, list) and kinds and set(schema) - SAYS_NOTHING - {"type"}:
+        _refuse(where, "limits a value that may be of several types; write it with anyOf")
+    if {"minLength", "maxLength"} & set(schema) and (kinds != "string" or "pattern" in schema):
+        _refuse(where, "limits a length without the type string, or beside a pattern")
+
+
+def _required(schema: Mapping[str, Any], where: str) -> None:
+    missing = set(schema.get("required", ())) - set(schema.get("properties", ()))
+    if missing:
+        _refuse(where, f"requires {sorted(missing)[0]!r} without describing it")
+
+
+def _reference(schema: Mapping[str, Any], whole: Mapping[str, Any], where: str) -> None:
+    if "$ref" in schema and schema["$ref"] not in {f"#/$defs/{name}" for name in whole.get("$defs", ())}:
+        _refuse(where, "refers to something outside its own $defs")
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for keyword in ("properties", "$defs"):
+        yield from schema.get(keyword, {}).items()
+    for keyword in ("anyOf", "oneOf"):
+        yield from ((f"{keyword} {number}", part) for number, part in enumerate(schema.get(keyword, ())))
+    for keyword in ("items", "additionalProperties"):
+        if not isinstance(schema.get(keyword, True), bool):
+            yield keyword, schema[keyword]
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise ModelError(f"{where} {why}", "Change the schema: it is part of the role, not of the question")
+
+
+def parsed(text: str, schema: Mapping[str, Any]) -> Any:
+    """The value that ``text`` holds; raise ``ModelError`` unless it is JSON and of the schema. Never quotes the text."""
+    from jsonschema import Draft202012Validator
+
+    if len(text) > _REPLY_CHARACTERS:
+        raise ModelError(f"the model's reply has more than {_REPLY_CHARACTERS} characters", "Ask again")
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise ModelError("the model's reply is not JSON", "Ask again, or choose another model") from None
+    error = next(Draft202012Validator(schema).iter_errors(value), None)
+    if error is not None:  # its message would quote the reply
+        raise ModelError(
+            f"the model's reply does not fit its schema ({error.validator})", "Ask again, or choose another model"
+        )
+    return value
+
+
+def _no_number(_name: str) -> NoReturn:
+    """JSON has no NaN and no infinity, though Python's reader takes them."""
+    raise ValueError

@@ -1,0 +1,116 @@
+"""Chat templates by name, as data: how a conversation is written for each family of models.
+
+A GGUF carries a template of its own, which is a program; it is never read. A template here is a few strings, from the
+models' published descriptions. ``render`` keeps the markup apart from what people wrote: only markup is tokenised into
+control tokens, so that a document that holds ``<|im_end|>`` cannot end a turn.
+
+Rules: the beginning-of-sequence token is the vocabulary's affair and not part of a template; a family without a system
+role gets the system message before the first user message; a conversation ends with the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from localmed.errors import BadSettings, UsageError
+from localmed.ports import Message
+
+Part = tuple[str, bool]  # text, and whether it is markup
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A turn is ``before`` (markup, then the role's name and what follows it), the content, and ``after``.
+
+    ``roles`` maps our roles to the family's names; without "system" there is none. ``reply`` opens the model's turn.
+    ``end`` is the control token that ends it.
+    """
+
+    before: Mapping[str, tuple[Part, ...]]
+    after: Mapping[str, tuple[Part, ...]]
+    reply: tuple[Part, ...]
+    end: str
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The control tokens that a model of this family must know, each once."""
+        parts = [part for side in (self.before, self.after) for turn in side.values() for part in turn]
+        return tuple(dict.fromkeys(text for text, markup in (*parts, *self.reply, (self.end, True)) if markup))
+
+
+def _turns(opening: str, separator: tuple[Part, ...], closing: tuple[Part, ...], names: Mapping[str, str]) -> Template:
+    """A template whose turns differ by the role's name only."""
+    before = {role: ((opening, True), (name, False), *separator) for role, name in names.items()}
+    return Template(before, dict.fromkeys(names, closing), before["assistant"], closing[0][0])
+
+
+_SAME = {"system": "system", "user": "user", "assistant": "assistant"}
+
+TEMPLATES = {
+    # Qwen, Yi, Hermes and many others
+    "chatml": _turns("<|im_start|>", (("\n", False),), (("<|im_end|>", True), ("\n", False)), _SAME),
+    # Llama 3, 3.1, 3.2, 3.3
+    "llama3": _turns(
+        "<|start_header_id|>", (("<|end_header_id|>", True), ("\n\n", False)), (("<|eot_id|>", True),), _SAME
+    ),
+    # Gemma 2 and 3, MedGemma: no system role
+    "gemma": _turns(
+        "<start_of_turn>",
+        (("\n", False),),
+        (("<end_of_turn>", True), ("\n", False)),
+        {"user": "user", "assistant": "model"},
+    ),
+    # Mistral from version 3 of its tokenizer on: no system role, nothing opens the reply
+    "mistral": Template(
+        {"user": (("[INST]", True),), "assistant": ()},
+        {"user": (("[/INST]", True),), "assistant": (("</s>", True),)},
+        (),
+        "</s>",
+    ),
+    # Phi 3 and 4
+    "phi": Template(
+        {role: ((f"<|{role}|>", True), ("\n", False)) for role in _SAME},
+        dict.fromkeys(_SAME, (("<|end|>", True), ("\n", False))),
+        (("<|assistant|>", True), ("\n", False)),
+        "<|end|>",
+    ),
+}
+
+
+def named(name: str) -> Template:
+    """The template ``name``; raise ``BadSettings`` if there is none."""
+    if name not in TEMPLATES:
+        raise BadSettings(f"there is no chat template called {name!r}", f"Set one of: {', '.join(TEMPLATES)}")
+    return TEMPLATES[name]
+
+
+def render(template: Template, messages: Sequence[Message]) -> list[Part]:
+    """``messages`` as parts up to where the model replies; neighbouring parts of one sort are one part."""
+    if not messages or messages[-1].role != "user":
+        raise UsageError("a conversation must end with a user's message", "Put the question last")
+    parts: list[Part] = []
+    for message in _without_system(messages) if "system" not in template.before else messages:
+        parts += [*template.before[message.role], (message.content, False), *template.after[message.role]]
+    return _joined([*parts, *template.reply])
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    """``messages`` with the system messages put before the first user's."""
+    instructions = "\n\n".join(each.content for each in messages if each.role == "system")
+    others = [each for each in messages if each.role != "system"]
+    if not instructions:
+        return others
+    first = next(index for index, each in enumerate(others) if each.role == "user")
+    merged = Message("user", f"{instructions}\n\n{others[first].content}")
+    return [*others[:first], merged, *others[first + 1 :]]
+
+
+def _joined(parts: Sequence[Part]) -> list[Part]:
+    joined: list[Part] = []
+    for text, markup in parts:
+        if joined and not markup and not joined[-1][1]:
+            joined[-1] = (joined[-1][0] + text, False)
+        elif text:
+            joined.append((text, markup))
+    return joined

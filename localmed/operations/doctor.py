@@ -1,0 +1,69 @@
+"""``localmed doctor``: everything that can be looked at without loading a model, one line each.
+
+Each check is a function from the site to lines; one that fails becomes a line itself, so that a broken part never
+hides the others. Works without a library. Nothing is changed, and no line holds a question, a record or document text.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from localmed.config import Settings
+from localmed.errors import LocalmedError
+from localmed.operations import doctor_library, doctor_machine, machine
+from localmed.operations.check import Check, Level, Site, problem
+
+if TYPE_CHECKING:
+    from localmed.models.registry import Registry
+
+PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: something stored or installed cannot be used
+
+CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
+    doctor_machine.python,
+    doctor_machine.offline,
+    doctor_machine.memory,
+    doctor_machine.gpu,
+    doctor_machine.clock,
+    doctor_machine.models_chosen,
+    doctor_machine.models_whole,
+    doctor_machine.models_fit,
+    doctor_library.rights,
+    doctor_library.space,
+    doctor_library.library,
+    doctor_library.writer,
+    doctor_library.withdrawals,
+    doctor_library.audit,
+    doctor_library.quarantine,
+)
+
+
+def site_of(settings: Settings, registry: Registry, full: bool = False) -> Site:
+    """This machine and its data folder, now."""
+    return Site(settings, registry, machine.look(), dict(os.environ), datetime.now().astimezone(), full)
+
+
+def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:
+    """The lines of all ``checks``, in order, as they are found."""
+    for check in checks:
+        try:
+            yield from check(site)
+        except LocalmedError as error:
+            yield problem(_name(check), error.what, error.remedy)
+        except (OSError, sqlite3.Error, ValueError, TypeError) as error:
+            yield problem(
+                _name(check), f"it could not be looked at ({type(error).__name__})", "Restore it from a backup"
+            )
+
+
+def worst(checks: Iterable[Check]) -> Level:
+    """The most serious level among ``checks``."""
+    levels = {each.level for each in checks}
+    return next((level for level in (Level.PROBLEM, Level.WARNING) if level in levels), Level.OK)
+
+
+def _name(check: Callable[[Site], Iterator[Check]]) -> str:
+    return check.__name__.replace("_", " ")

@@ -1,0 +1,244 @@
+"""A term's card from the concept graph: definition, synonyms, and the relations that matter to a question.
+
+After Omni-RAG (MedOmniKB, "Graph" source): a concept is looked up, its definition and all its one-hop relations are
+read, and because there may be thousands of these they are reranked. ``card`` is that; the ten best are shown.
+
+Ranking: by the words that a relation shares with the question, rare ones among the relations weighing most; with a
+``Reranker`` (a cross-encoder, or ``Cosine`` over the dense encoder) the first ``RERANKED`` of that order are read again
+by it. Without a question the order is fixed: what the term is, what it interacts with, then everything else.
+
+An abbreviation that the accompanying text spells out ("chronic kidney disease (CKD)") is read as the text says;
+finding those pairs is the caller's ``Expand``, because the library for it is optional.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from localmed.errors import UnknownName
+from localmed.language import detect, question_words
+from localmed.library.graph import RELATIONS_READ, Concept, Graph, Name, Relation
+from localmed.library.terms import folded, singular
+from localmed.ports import Embedder, Reranker
+
+SHOWN = 10  # relations on a card, as in the paper
+SYNONYMS = 20  # on a card; UMLS knows hundreds of spellings of common diseases
+OTHERS = 8  # concepts of the same name that are named beside the best one
+RERANKED = 30  # relations a model reads, chosen by words: up to a second of MiniLM on two cores
+SAME = 20  # concepts of other sources whose relations are joined in
+
+# Relations without a direction: the card's own term is shown first.
+SYMMETRIC = frozenset({"interacts_with", "sibling_of", "related_to", "possibly_related_to", "similar_to", "synonym_of"})
+
+# Without a question: first what a term is, then what it must not meet, then the rest.
+_FIRST = {"is_a": 0, "child_of": 0, "narrower_than": 0, "interacts_with": 1}
+_OTHER, _BELOW = 2, 3  # what is an instance of the term comes last: there may be hundreds
+
+Expand = Callable[[str], Mapping[str, str] | None]  # a text -> short form: long form; None if nothing can look for them
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another concept that the same name may mean."""
+
+    id: str
+    name: str
+    collection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What the graph knows of one term. ``matched`` is the name by which it was found.
+
+    ``relations`` are the best ``SHOWN`` of ``total``, ordered as ``ordered_by`` says; ``same`` are the ids under which
+    other sources know the concept, ``codes`` what classifications call it.
+    """
+
+    concept: Concept
+    matched: Name
+    synonyms: tuple[str, ...]
+    codes: tuple[str, ...]
+    same: tuple[str, ...]
+    relations: tuple[Relation, ...]
+    total: int
+    ordered_by: str
+    others: tuple[Other, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Cosine:
+    """A ``Reranker`` on a dense encoder: the cosine of question and relation."""
+
+    def __init__(self, encoder: Embedder) -> None:
+        """Share ``encoder``."""
+        self._encoder = encoder
+
+    @property
+    def name(self) -> str:
+        """The encoder's name and version."""
+        return f"cosine of {self._encoder.identity.name} {self._encoder.identity.version}"
+
+    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """The cosine of each passage with the question."""
+        asked = self._encoder.encode([question], "query")[0]
+        return [float(each) for each in self._encoder.encode(passages, "passage") @ asked]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A term as it was understood, and what there is to say about that."""
+
+    found: list[tuple[str, Name]]
+    notes: list[str] = field(default_factory=list)
+
+
+def card(
+    graph: Graph,
+    term: str,
+    question: str = "",
+    reranker: Reranker | None = None,
+    expand: Expand | None = None,
+    context: str = "",
+    languages: Sequence[str] = (),
+) -> Card:
+    """The card of ``term``; raise ``UnknownName`` with near names if the graph has no such concept.
+
+    ``question`` orders the relations; ``context`` (passages, say) is where an abbreviation may be spelled out;
+    ``languages`` are those that ``reranker`` knows, () for all.
+    """
+    reading = _read(graph, term, f"{question}\n{context}", expand)
+    if not reading.found:
+        near = ", ".join(graph.near(term))
+        remedy = f"Near it are: {near}" if near else "Nothing in the graph looks like it"
+        raise UnknownName("the concept graph knows no such term", remedy)
+    chosen, matched = reading.found[0]
+    concept = graph.concept(chosen)
+    assert concept is not None  # find returns what exists
+    same = graph.same(chosen)[:SAME]
+    relations = [_facing(each, (chosen, *same)) for each in graph.relations([chosen, *same])]
+    if len(relations) >= RELATIONS_READ:
+        reading.notes.append(f"It has more than {RELATIONS_READ} relations; the others were not read")
+    if reranker and languages and detect(question) not in languages:
+        reranker = None
+        reading.notes.append("The model does not know the question's language: relations are ordered by words")
+    ranked, ordered_by = _ranked(concept, relations, question, reranker)
+    return Card(
+        _defined(graph, concept, same),
+        matched,
+        _synonyms(concept),
+        tuple(code for code in concept.xrefs if code not in same),
+        tuple(same),
+        tuple(ranked[:SHOWN]),
+        len(relations),
+        ordered_by,
+        tuple(_others(graph, reading.found[1:], same)),
+        tuple(reading.notes),
+    )
+
+
+# --- which concept -------------------------------------------------------------------------------------------------
+
+
+def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> _Reading:
+    """The concepts that ``term`` may mean, best first: as the text spells it out, else as the graph knows it."""
+    notes: list[str] = []
+    if expand and _spelled_out(term, text):
+        pairs = expand(text)
+        if pairs is None:
+            notes.append("Abbreviations in the text are not looked at: scispaCy is not installed")
+        elif found := graph.find(pairs.get(term, "")):
+            return _Reading(found, ["The abbreviation is read as the text spells it out"])
+    return _Reading(graph.find(term), notes)
+
+
+def _spelled_out(term: str, text: str) -> bool:
+    """Whether ``text`` may spell ``term`` out; loading the detector for anything else would be two seconds lost."""
+    plain = text.replace("（", "(").replace("）", ")")
+    return bool(term.strip()) and (f"({term}" in plain or f"{term} (" in plain)
+
+
+def _others(graph: Graph, found: Sequence[tuple[str, Name]], same: Sequence[str]) -> list[Other]:
+    concepts = [graph.concept(each) for each, _ in found[: OTHERS + len(same)] if each not in same]
+    return [Other(each.id, each.name, each.collection) for each in concepts if each][:OTHERS]
+
+
+def _defined(graph: Graph, concept: Concept, same: Sequence[str]) -> Concept:
+    """``concept``, with another source's definition of it where its own has none."""
+    if concept.definition:
+        return concept
+    others = (graph.concept(each) for each in same)
+    best = next((each for each in others if each and each.definition), None)
+    if best is None:
+        return concept
+    return replace(concept, definition=best.definition, defined_in=best.defined_in)
+
+
+def _synonyms(concept: Concept) -> tuple[str, ...]:
+    """Its other names, each spelling once, best kind first."""
+    once = {folded(name.text): name.text for name in reversed(concept.names)}
+    once.pop(folded(concept.name), None)
+    return tuple(reversed(once.values()))[:SYNONYMS]
+
+
+# --- which relations -----------------------------------------------------------------------------------------------
+
+
+def _facing(relation: Relation, own: Sequence[str]) -> Relation:
+    """``relation`` with the card's term as its subject, where it has no direction."""
+    if relation.predicate not in SYMMETRIC or relation.subject in own:
+        return relation
+    return replace(
+        relation,
+        subject=relation.object,
+        subject_name=relation.object_name,
+        object=relation.subject,
+        object_name=relation.subject_name,
+    )
+
+
+def sentence(relation: Relation) -> str:
+    """A relation as a reranker reads it."""
+    predicate = relation.predicate.replace("_", " ")
+    return f"{relation.subject_name} {predicate} {relation.object_name} {relation.detail}".strip()
+
+
+def _ranked(
+    concept: Concept, relations: Sequence[Relation], question: str, reranker: Reranker | None
+) -> tuple[list[Relation], str]:
+    """``relations`` best first, and by what."""
+    fixed = sorted(relations, key=lambda each: _fixed(concept.id, each))
+    wanted = {singular(word) for word in question_words(question)}
+    if not wanted:
+        return fixed, "kind"
+    by_words = _by_words(fixed, wanted)
+    if reranker is None:
+        return by_words, "words"
+    first = by_words[:RERANKED]
+    scores = reranker.score(question, [sentence(each) for each in first])
+    order = sorted(range(len(first)), key=lambda place: -scores[place])
+    return [*(first[place] for place in order), *by_words[RERANKED:]], reranker.name
+
+
+def _by_words(relations: Sequence[Relation], wanted: set[str]) -> list[Relation]:
+    """Stable: relations that share nothing with the question keep their order.
+
+    A word weighs by how few relations hold it (BM25's inverse document frequency), so the term's own name weighs
+    nothing: it is in all of them.
+    """
+    held = [wanted & {singular(word) for word in folded(sentence(each)).split()} for each in relations]
+    frequency = Counter(word for words in held for word in words)
+    weight = {word: math.log(1 + (len(held) - count) / (count + 0.5)) for word, count in frequency.items()}
+    scores = [sum(weight[word] for word in words) for words in held]
+    return [relations[place] for place in sorted(range(len(held)), key=lambda place: -scores[place])]
+
+
+def _fixed(concept: str, relation: Relation) -> tuple[int, str, str, str]:
+    """The order without a question: kind, severity ("high priority" before "non-interruptive"), name."""
+    other = relation.object_name if relation.subject == concept else relation.subject_name
+    kind = _FIRST.get(relation.predicate, _OTHER)
+    if kind == 0 and relation.object == concept:
+        kind = _BELOW
+    return kind, relation.predicate, relation.detail, other

@@ -1,0 +1,77 @@
+"""Collections as tiers (LINS, Hierarchical Retrieval Database; for evidence-based practice HERD).
+
+A tier is searched as one; a tier that yields helpful passages ends the search, otherwise the next one is tried. A
+preset lists tiers of kinds or collection names; without one, collections of equal priority make a tier. A collection
+stands in the first tier that names it. What a preset names but the library does not hold, and collections without a
+passage, are skipped and told: nothing is searched in their place.
+
+HERD's tiers are guidelines, PubMed, Bing. There is no network here: an imported PubMed baseline stands in for the
+second, imported books and encyclopaedias for the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Container
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from localmed.domain import Collection, SearchFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The ``collections`` searched together, the names that were ``skipped``, and whether that is the whole library."""
+
+    collections: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+    whole: bool = False
+
+    def limit(self, wanted: SearchFilter) -> SearchFilter:
+        """``wanted`` within this tier. The whole library needs no condition, which is faster."""
+        return replace(wanted, collections=() if self.whole else self.collections)
+
+
+def by_priority(collections: Sequence[Collection], filled: Container[str]) -> tuple[Tier, ...]:
+    """Tiers of equal priority, lowest number first; ``filled`` names the collections that hold a passage."""
+    in_order = sorted(collections, key=lambda each: each.priority)
+    groups = [[each.name for each in group] for _, group in groupby(in_order, key=lambda each: each.priority)]
+    return tuple(_tier(group, filled) for group in groups)
+
+
+def by_preset(
+    preset: Sequence[Sequence[str]], collections: Sequence[Collection], filled: Container[str]
+) -> tuple[Tier, ...]:
+    """The tiers of ``preset`` over the ``collections`` there are, in their order."""
+    placed: set[str] = set()
+    tiers = []
+    for names in preset:
+        there = {name: [each.name for each in collections if name in (each.kind.value, each.name)] for name in names}
+        members = [each for name in names for each in there[name] if each not in placed]
+        placed.update(members)
+        tiers.append(_tier(dict.fromkeys(members), filled, [name for name in names if not there[name]]))
+    return tuple(tiers)
+
+
+def tiers_of(
+    preset: Sequence[Sequence[str]], collections: Sequence[Collection], filled: Container[str], only: Container[str]
+) -> tuple[Tier, ...]:
+    """The tiers of a question: by ``preset`` (none: by priority), within the collections ``only`` if it names any.
+
+    A collection that ``only`` names and the preset does not is searched after its tiers: it was asked for.
+    """
+    chosen = [each for each in collections if not only or each.name in only]
+    tiers = by_preset(preset, chosen, filled) if preset else by_priority(chosen, filled)
+    if only:
+        tiers = tuple(replace(tier, skipped=tuple(name for name in tier.skipped if name in only)) for tier in tiers)
+        placed = {name for tier in tiers for name in (*tier.collections, *tier.skipped)}
+        tiers += by_priority([each for each in chosen if each.name not in placed], filled)
+        return tuple(tier for tier in tiers if tier.collections or tier.skipped)
+    whole = {each.name for each in collections if each.name in filled}
+    return tuple(replace(tier, whole=set(tier.collections) == whole) for tier in tiers)
+
+
+def _tier(names: Iterable[str], filled: Container[str], missing: Iterable[str] = ()) -> Tier:
+    there = list(names)
+    empty = [name for name in there if name not in filled]
+    return Tier(tuple(name for name in there if name in filled), (*missing, *empty))

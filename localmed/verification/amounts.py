@@ -1,0 +1,105 @@
+"""Amounts in a sentence, English or Chinese: numbers with a unit, brought to one unit of their kind.
+
+``0.5 g``, ``500mg``, ``500 毫克`` and ``500,000 micrograms`` are one amount; ``5-10 mg`` is a range, ``130/80 mmHg`` a
+pair. Kinds never compare with one another: a mass is not a mass per kilogram. Body weights ("under 50 kg"), ages and
+durations are no amounts. Text is folded (NFKC, lower case) before it is read, so units in full width count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
+
+from localmed.language import fold
+
+# name: (kind, how many of the kind's unit). Masses in mg, volumes in mL, substances in mmol.
+_UNITS = {
+    **dict.fromkeys(("mg", "milligram", "milligrams", "毫克"), ("mg", 1.0)),
+    **dict.fromkeys(("g", "gram", "grams", "gm", "克"), ("mg", 1000.0)),
+    **dict.fromkeys(("mcg", "μg", "ug", "microgram", "micrograms", "微克"), ("mg", 0.001)),
+    **dict.fromkeys(("ng", "nanogram", "nanograms", "纳克"), ("mg", 1e-6)),
+    **dict.fromkeys(("ml", "millilitre", "millilitres", "milliliter", "milliliters", "毫升"), ("mL", 1.0)),
+    **dict.fromkeys(("l", "litre", "litres", "liter", "liters", "升"), ("mL", 1000.0)),
+    **dict.fromkeys(("mmol", "millimole", "millimoles", "meq", "毫摩尔"), ("mmol", 1.0)),
+    **dict.fromkeys(("μmol", "umol", "micromole", "micromoles", "微摩尔"), ("mmol", 0.001)),
+    **dict.fromkeys(("iu", "unit", "units", "u", "国际单位", "单位"), ("units", 1.0)),
+    **dict.fromkeys(("mmhg", "毫米汞柱"), ("mmHg", 1.0)),
+    **dict.fromkeys(("%", "percent", "per cent"), ("%", 1.0)),
+}
+# What an amount may be divided by. A time says how often, not how much: it belongs to the sentence, not to the unit.
+_PER = {"kg": "kg", "公斤": "kg", "千克": "kg", "m2": "m2", "dl": "dL", "l": "L", "ml": "mL", "升": "L", "毫升": "mL"}
+_TIMES = ("day", "d", "h", "hr", "hour", "min", "minute", "week", "dose", "天", "日", "小时", "分钟", "周", "次")
+
+_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+# A litre is not "risen" (升高), a gram not the beginning of a name (克拉霉素, 克林霉素).
+_NAMES = "|".join(
+    re.escape(name) + {"升": "(?![高至到压])", "克": "(?![拉林隆罗氏])"}.get(name, "")
+    for name in sorted(_UNITS, key=len, reverse=True)
+)
+_DIVISORS = "|".join(sorted((*_PER, *_TIMES), key=len, reverse=True))
+_AMOUNT = re.compile(
+    rf"(?<![a-z0-9./])(?<![a-z]-)(?P<first>{_NUMBER})\s*(?P<unit1>{_NAMES})?\s*"
+    rf"(?:(?P<joint>-|–|—|~|to|至|到|/)\s*(?P<second>{_NUMBER})\s*)?"
+    rf"(?P<unit>{_NAMES})?(?P<per>(?:\s*(?:/|per\s)\s*(?:{_DIVISORS})(?![a-z0-9]))*)(?![a-z0-9])"
+)
+_DIVISOR = re.compile(rf"(?:/|per\s)\s*({_DIVISORS})")
+# A clause ends at punctuation that is not inside a number.
+_CLAUSE_END = re.compile(r"[;；，。、]|[,.](?!\d)")
+_SPACES = re.compile(r"\s+")
+_LATIN = re.compile(r"[a-z]+")
+_SHOWN = {"mmhg": "mmHg", "ml": "mL", "dl": "dL", "l": "L", "iu": "IU", "u": "U"}  # what folding took away
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """``low`` to ``high`` (equal if it is no range) of ``kind``'s unit; as ``written``, at ``at`` of its ``clause``.
+
+    A pair such as a blood pressure has its second number as ``low`` and its first as ``high``, and a kind of its own.
+    """
+
+    low: float
+    high: float
+    kind: str
+    written: str
+    clause: str
+    at: int
+
+    def agrees(self, other: Amount) -> bool:
+        """Whether the two may mean the same: equal pairs, or ranges that meet."""
+        if self.kind.endswith("pair"):
+            return isclose(self.low, other.low) and isclose(self.high, other.high)
+        return _at_most(self.low, other.high) and _at_most(other.low, self.high)
+
+
+def amounts(sentence: str) -> list[Amount]:
+    """The amounts of ``sentence``, in order."""
+    folded = fold(sentence)
+    ends = [0, *(match.end() for match in _CLAUSE_END.finditer(folded)), len(folded)]
+    return [each for start, end in pairwise(ends) for each in _of_clause(folded[start:end])]
+
+
+def _of_clause(clause: str) -> Iterator[Amount]:
+    for match in _AMOUNT.finditer(clause):
+        unit = match["unit"] or (match["unit1"] if not match["second"] else "")
+        if not unit:
+            continue
+        kind, scale = _UNITS[unit]
+        divisors = [_PER[each] for each in _DIVISOR.findall(match["per"]) if each in _PER]
+        first = _value(match["first"]) * (_UNITS[match["unit1"]][1] if match["unit1"] else scale)
+        second = _value(match["second"]) * scale if match["second"] else first
+        pair = " pair" if match["joint"] == "/" else ""
+        written = _LATIN.sub(lambda name: _SHOWN.get(name[0], name[0]), _SPACES.sub(" ", match[0]).strip())
+        yield Amount(
+            min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written, clause, match.start()
+        )
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def _at_most(one: float, other: float) -> bool:
+    return one < other or isclose(one, other)

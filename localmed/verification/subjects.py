@@ -1,0 +1,127 @@
+"""What a sentence is about, as far as words tell, English or Chinese: its subject, its medicines, its circumstances.
+
+Lists and patterns, no model: enough to keep two sentences apart that plainly speak of different things, not to
+understand either. A name or a circumstance that is not listed is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from localmed.language import content_words, fold
+
+# Words that doses, guidelines and questions all hold; they name no subject.
+_GENERAL = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        dose doses dosage dosing amount maximum minimum max min daily day days hour hours week weeks month months once
+        twice times time each every per give given take taken use used using start starting initial loading maintenance
+        usual recommended recommendation should exceed limit target level value range adult adults child children infant
+        infants patient patients people person older elderly years year age weight oral orally mouth intravenous
+        intravenously intramuscular intramuscularly subcutaneous injection tablet tablets treatment therapy treat
+        guideline guidelines guidance management edition updated update below above less more than least most under over
+        increase increased reduce reduced much many long often high low new first second
+        mg g mcg ug kg ml l dl iu unit units mmol mmhg percent microgram micrograms milligram milligrams gram grams
+        剂量 用量 最大 最大剂量 最小 最高 最低 每日 每天 每次 一次 两次 三次 小时 成人 成年人 儿童 婴儿 患者 病人 老年人
+        口服 静脉 静脉注射 肌内注射 肌注 皮下 注射 治疗 用药 使用 给予 推荐 建议 起始 初始 维持 首剂 负荷 目标 上限 下限
+        不超过 不得 超过 低于 高于 指南 管理 更新 版本 毫克 微克 毫升 单位 体重 公斤 千克 分次
+        """,
+    )
+)
+
+# Endings of medicines' names: the stems of international nonproprietary names, and their usual Chinese forms.
+_ENDINGS = (
+    "olol|alol|ilol|pril|prilat|sartan|statin|cillin|mycin|micin|oxacin|cycline|azole|formin|gliptin|gliflozin|glutide"
+    "|glitazone|azepam|azolam|barbital|caine|dipine|parin|xaban|gatran|grel|profen|coxib|fenac|oxetine|traline|pram"
+    "|triptan|setron|tidine|sone|solone|onide|(?<!choles)terol|phylline|mab|tinib|vir|thiazide|semide|lactone|dronate"
+    "|penem|bactam|zolid"
+)
+_NAMES = (
+    "insulin|adrenaline|epinephrine|noradrenaline|aspirin|paracetamol|acetaminophen|codeine|morphine|fentanyl|oxycodone"
+    "|tramadol|digoxin|lithium|potassium|magnesium|glucose|albuterol|warfarin|amiodarone|atropine|naloxone|ketamine"
+    "|propofol|glucagon|levothyroxine|phenytoin|valproate|methotrexate|cef[a-z]+|sulfa[a-z]+"
+)
+_CHINESE_ENDINGS = (
+    "洛尔|普利|沙坦|他汀|西林|霉素|沙星|环素|康唑|拉唑|列汀|列净|西泮|地平|肝素|沙班|格雷|洛芬|昔布|曲坦|司琼|替丁|的松"
+    "|松龙|奈德|特罗|茶碱|单抗|替尼|噻嗪|塞米|内酯|培南"
+)
+_CHINESE_NAMES = (
+    "胰岛素|去甲肾上腺素|肾上腺素|阿司匹林|对乙酰氨基酚|可待因|吗啡|芬太尼|地高辛|华法林|二甲双胍|沙丁胺醇|阿托品"
+    "|双氯芬酸"
+)
+_MEDICINE = re.compile(
+    rf"(?<![a-z])((?:[a-z]{{2,25}}(?:{_ENDINGS}))|{_NAMES})s?(?![a-z])"
+    rf"|({_CHINESE_NAMES}|[\u4e00-\u9fff]{{2}}(?:{_CHINESE_ENDINGS}))"  # two characters before the ending tell enough
+)
+
+# Circumstances: family -> name -> how it is written.
+_CIRCUMSTANCES = {
+    "route": {
+        "mouth": r"\boral|by mouth|\btablets?\b|口服",
+        "vein": r"intravenous|\biv\b|infusion|静脉|静滴|静注|输注",
+        "muscle": r"intramuscular|\bim\b|肌内|肌注|肌肉注射",
+        "skin": r"subcutaneous|皮下",
+        "lungs": r"inhal|nebuli[sz]|\bpuffs?\b|吸入|雾化",
+        "surface": r"topical|\bcream|ointment|外用|涂抹|乳膏",
+        "rectum": r"rectal|suppositor|直肠|栓剂",
+    },
+    "people": {
+        "children": r"\bchild|infant|neonat|newborn|pa?ediatric|\bbab(?:y|ies)\b|儿童|小儿|婴|新生儿|患儿|孩子",
+        "adults": r"\badults?\b|成人|成年",
+        "old": r"elderly|older (?:adult|people|patient)|\bfrail|老年|高龄",
+    },
+    "condition": {
+        "pregnancy": r"pregnan|妊娠|孕",
+        "kidneys": r"\brenal|kidney|egfr|creatinine|dialysis|肾功能|肾衰|肌酐|透析",
+        "liver": r"hepat|\bliver|肝功能|肝衰|肝病",
+        "light": r"(?:under|below|less than|<) ?\d+ ?kg|(?:低于|不足|小于) ?\d+ ?(?:公斤|千克|kg)",
+    },
+    "extent": {
+        "most": r"maxim|\bmax\b|exceed|(?:no|not) more than|up to|at most|upper limit|最大|最高|不超过|不得超过|上限",
+        "start": r"\bstart|\binitial|loading|first dose|\bbegin|起始|初始|首剂|首次|负荷|开始",
+        "least": r"minimum|at least|lower limit|最小|最低|至少|下限",
+        "keep": r"maintenance|维持",
+        "target": r"\btarget|\bgoal|\baim|目标|控制在",
+    },
+    "rate": {
+        "day": r"\bdaily|(?:a|per|each|every|in|over) (?:24 hours|day)\b|/ ?d(?:ay)?\b|每日|每天|一日|24 ?小时|/[日天]",
+        "dose": r"(?:per|each|single|a) (?:dose|time)\b|every (?:[1-9]|1\d)\b[\w ]*? hours|/dose"
+        r"|每次|单次|/次|每 ?1?\d ?小时",
+        "hour": r"(?:per|an|each) (?:hour|minute)|/ ?(?:h|hr|hour|min)\b|每分钟|/小时|/分钟",
+        "week": r"\bweek|每周|/周",
+    },
+}
+FAMILIES = tuple(_CIRCUMSTANCES)
+_PATTERNS = {
+    family: {name: re.compile(pattern) for name, pattern in names.items()} for family, names in _CIRCUMSTANCES.items()
+}
+
+
+def salient(text: str) -> frozenset[str]:
+    """The words of ``text`` that may name a subject: no stop words, no words of dosing, no numbers; plurals cut."""
+    found = (each for each in content_words(text) if each not in _GENERAL and not each[0].isdigit())
+    return frozenset(each.removesuffix("s") if each.isascii() and len(each) > 3 else each for each in found)
+
+
+def medicines(text: str) -> frozenset[str]:
+    """The medicines that ``text`` names, as far as their names tell."""
+    return frozenset(match[1] or match[2] for match in _MEDICINE.finditer(fold(text)))
+
+
+def medicine_before(text: str) -> frozenset[str]:
+    """The last medicine that ``text`` names: that of an amount that follows."""
+    named = [match[1] or match[2] for match in _MEDICINE.finditer(fold(text))]
+    return frozenset(named[-1:])
+
+
+def circumstances(text: str, family: str) -> frozenset[str]:
+    """What ``text`` says of one of the ``FAMILIES``: by which route, to whom, with what illness, how often."""
+    folded = fold(text)
+    return frozenset(name for name, pattern in _PATTERNS[family].items() if pattern.search(folded))
+
+
+def compatible(one: Collection[str], other: Collection[str]) -> bool:
+    """Whether two sets of names may be of the same thing: they share one, or one of them names nothing."""
+    return not one or not other or bool(set(one) & set(other))

@@ -1,0 +1,94 @@
+"""``localmed concept``, and graphs in the other commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Localmed, environment
+
+FIXTURES = Path(__file__).parents[1] / "ingest" / "fixtures" / "graphs"
+CORPORA = Path(__file__).parents[2] / "corpora"
+SECRET = "chronic kidny diseese of Mrs Example"
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Localmed:
+    """A library with two graphs."""
+    localmed = Localmed(tmp_path_factory.mktemp("graph") / "data")
+    for name, files in (("doid", ["small.obo"]), ("onc_interactions", ["ONC_High_Priority_Mapped.csv"])):
+        paths = [str(FIXTURES / each) for each in files]
+        localmed.ok("import", *paths, "-c", name, "--manifest", str(CORPORA / f"{name}.toml"))
+    return localmed
+
+
+def test_a_card(graph: Localmed) -> None:
+    out = graph.ok("concept", "Chronic", "Kidney", "Diseases").out
+    for expected in (
+        "chronic kidney disease [DOID:3]", "lasts for more than three months", "(Disease Ontology, 2025-02-03)",
+        "慢性肾脏病", "MESH:D051436", "Relations, 2 of 2", "kidney disease", "has symptom",
+    ):  # fmt: skip
+        assert expected in " ".join(out.split()), expected
+
+
+def test_a_card_for_scripts(graph: Localmed) -> None:
+    found = graph.ok("concept", "alphadrug", "--query", "with gammadrug?", "--json").json
+    assert found["concept"]["id"] == "DB90001"
+    best = found["relations"][0]
+    assert (best["object_name"], best["detail"], best["source"]["edition"]) == ("Gammadrug", "high priority", "2014")
+    assert found["ordered_by"] == "words"
+
+
+def test_no_definition_is_said(graph: Localmed) -> None:
+    assert "no definition in the graph" in graph.ok("concept", "Alphadrug").out
+
+
+def test_by_meaning(graph: Localmed) -> None:
+    found = graph.ok("concept", "alphadrug", "-q", "with gammadrug?", "--by-meaning", "--json").json
+    assert "MiniLM" in found["ordered_by"]
+
+
+def test_an_unknown_term_ends_with_2_and_near_names(graph: Localmed) -> None:
+    told = graph("concept", "chronic kidny disease").failed(2)
+    assert "Near it are: chronic kidney disease" in told
+    assert "kidny" not in told
+    assert "Nothing in the graph looks like it" in graph("concept", "qqqq").failed(2)
+
+
+def test_the_term_is_written_nowhere(graph: Localmed) -> None:
+    graph("concept", SECRET, "-q", SECRET)
+    graph.ok("concept", "CKD", "-q", SECRET)
+    for path in graph.data.rglob("*"):
+        assert not path.is_file() or b"kidny" not in path.read_bytes(), path
+
+
+def test_graphs_are_listed_with_their_terms(graph: Localmed) -> None:
+    listed = graph.ok("collections", "list", "--json").json
+    assert {name: (each["kind"], each["documents"], each["terms"]) for name, each in listed.items()} == {
+        "doid": ("graph", 1, 3), "onc_interactions": ("graph", 1, 3),
+    }  # fmt: skip
+    assert "terms" in graph.ok("collections").out
+    documents = graph.ok("documents", "list", "-c", "doid", "--json").json
+    assert [(each["edition"], each["notes"]) for each in documents] == [("2025-02-03", ["3 terms, 3 relations"])]
+
+
+def test_a_library_without_a_graph(localmed: Localmed) -> None:
+    assert "Nothing in the graph" in localmed("concept", "anything").failed(2)
+
+
+def test_a_card_loads_no_model(graph: Localmed) -> None:
+    import subprocess
+
+    script = (
+        "import sys\nfrom localmed.cli import main\n"
+        "try: main.run(sys.argv[1:])\n"
+        "except SystemExit as end: assert end.code == 0, end.code\n"
+        "print(sorted({'torch', 'lancedb', 'pyarrow', 'spacy', 'transformers'} & set(sys.modules)))"
+    )
+    arguments = ["--data", str(graph.data), "concept", "CKD", "-q", "which drugs are safe"]
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,40 @@
+"""``localmed doctor`` as a command: its lines, its JSON and its exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Localmed
+
+
+def test_without_a_library(tmp_path: Path) -> None:
+    localmed = Localmed(tmp_path / "data")
+    ran = localmed.ok("doctor")
+    assert "nothing has been imported yet" in ran.out
+    assert not localmed.data.exists()
+
+
+def test_with_one(copied: Localmed) -> None:
+    copied.data.chmod(0o700)
+    ran = copied.ok("doctor", "--full", "--json")
+    levels = {each["name"]: each["level"] for each in ran.json["checks"]}
+    assert levels["library"] == levels["audit"] == levels["rights"] == "ok"
+    assert levels["quarantine"] == ran.json["worst"] == "warning"  # broken.pdf
+    assert all(each["remedy"] for each in ran.json["checks"] if each["level"] != "ok")
+
+
+def test_a_problem_and_its_exit_code(copied: Localmed) -> None:
+    copied.data.chmod(0o755)
+    ran = copied("doctor")
+    assert ran.code == 5
+    assert "problem  rights: other accounts may read" in ran.out
+    assert f"-> chmod 700 {copied.data}" in " ".join(ran.out.split())
+    assert copied("doctor", "--json").json["worst"] == "problem"
+
+
+def test_settings_that_cannot_be_read(copied: Localmed) -> None:
+    (copied.data / "localmed.toml").write_text("[search]\nrrf = 3")
+    ran = copied("doctor")
+    assert ran.code == 5
+    assert ran.out.startswith("problem  settings: ")
+    assert ran.err == ""

@@ -1,0 +1,162 @@
+"""``localmed eval retrieval`` from end to end: figures, files, what is refused, and that no question is kept."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import click
+import pytest
+
+from localmed.cli import evaluate
+from localmed.cli.common import width_of
+from localmed.cli.evaluate import WORDINGS
+from localmed.evaluation import medquad
+from localmed.evaluation.ablation import VARIANTS
+from localmed.evaluation.measures import MEASURES
+from tests.cli.conftest import Localmed
+
+SECRET = "Zyxwvut Patientname"
+QUESTIONS = {
+    "q1": f"antibiotics septic shock {SECRET}",
+    "q2": "maximum dose of paracetamol",
+    "q3": "loading dose of vancomycin",
+    "q4": "blood pressure target",
+}
+QRELS = "q1 0 sepsis 2\nq1 0 vancomycin 0\nq2 0 faq 1\nq3 0 vancomycin 1\nq4 0 hypertension-2024 1\nq4 0 elsewhere 1\n"
+FILES = {"report.json", "table.md", "table.csv", "plot.png", "plot.svg", "runs"}
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> tuple[str, ...]:
+    """The options that name the set."""
+    (tmp_path / "q.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in QUESTIONS.items()))
+    (tmp_path / "r.txt").write_text(QRELS)
+    return ("eval", "retrieval", "--queries", str(tmp_path / "q.tsv"), "--qrels", str(tmp_path / "r.txt"))
+
+
+def test_the_whole_ablation_as_json_and_files(localmed: Localmed, given: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = localmed.ok(*given, "--reranker", "maxsim", "--out", str(out), "--json")
+    names = [row["variant"] for row in ran.json["rows"]]
+    assert names == ["dense", "lexical", "both", "dense+rerank", "lexical+rerank", "both+rerank"]
+    for row in ran.json["rows"]:
+        assert set(row["measures"]) == set(MEASURES)
+        assert row["measures"]["recall@5"]["value"] == 1.0
+        assert 0 < row["measures"]["MRR@10"]["low"] <= row["measures"]["MRR@10"]["value"] <= 1
+    assert ran.json["reference"] == "both+rerank"
+    assert ran.json["reranker"].startswith("MaxSim")
+    assert "1 judged documents are not in the library: left out" in ran.json["notes"]
+    assert {each.name for each in out.iterdir()} == FILES
+    assert json.loads((out / "report.json").read_text()) == ran.json
+    assert (out / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "plot.png").stat().st_size > 10_000
+    assert len(list((out / "runs").iterdir())) == 6
+
+
+def test_no_question_is_printed_or_kept(copied: Localmed, given: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = copied.ok(*given, "--out", str(out))
+    written = [each for folder in (out, copied.data) for each in folder.rglob("*") if each.is_file()]
+    for word in ("Zyxwvut", "antibiotics septic"):
+        assert word not in ran.out + ran.err
+        assert not [each for each in written if word.encode() in each.read_bytes()]
+    with sqlite3.connect(copied.data / "audit.sqlite") as audit:
+        assert "retrieval, 4 questions" in "\n".join(audit.iterdump())
+
+
+def test_the_table_fits_eighty_columns(localmed: Localmed, given: tuple[str, ...]) -> None:
+    ran = localmed.ok(*given, "--variants", "dense,both")
+    assert "nDCG@10" in ran.out
+    assert "0001 of " in ran.out
+    for line in ran.out.splitlines():
+        assert width_of(line) <= 80, line
+
+
+@pytest.mark.slow
+def test_the_same_call_gives_the_same_figures(localmed: Localmed, given: tuple[str, ...], tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    first = localmed.ok(*given, "--variants", "lexical,both", "--out", out, "--json")
+    assert localmed.ok(*given, "--variants", "lexical,both", "--json").json["rows"] == first.json["rows"]
+    resumed = localmed.ok(*given, "--variants", "lexical,both", "--out", out, "--resume", "--json")
+    assert resumed.json["rows"] == first.json["rows"]
+
+
+def test_without_a_reranker_half_of_the_ablation_is_left(localmed: Localmed, given: tuple[str, ...]) -> None:
+    rows = localmed.ok(*given, "--reranker", "none", "--json").json["rows"]
+    assert [row["variant"] for row in rows] == ["dense", "lexical", "both"]
+    error = localmed(*given, "--reranker", "none", "--variants", "both+rerank").failed(2)
+    assert "--reranker" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        ((), 2, "--queries and --qrels"),
+        (("--set", "medquad"), 2, "--source"),
+        (("--set", "liveqa", "--source", "."), 2, "--queries and --qrels"),
+        (("--set", "medquad", "--source", "."), 2, "no collection 'medquad'"),
+        (("--set", "other"), 2, "other"),
+        (("--queries", "none.tsv", "--qrels", "none.txt"), 3, "cannot be read"),
+        (("--limit", "9"), 2, "9"),
+        (("--questions", "1"), 2, "1"),
+        (("--variants", "fused"), 2, "no variant 'fused'"),
+        (("--resume",), 2, "--out"),
+    ],
+)
+def test_what_is_refused(localmed: Localmed, options: tuple[str, ...], code: int, problem: str) -> None:
+    assert problem in localmed("eval", "retrieval", *options).failed(code)
+
+
+@pytest.mark.parametrize(
+    ("queries", "qrels", "problem"),
+    [
+        (f"{SECRET}\n", "q1 0 sepsis 1\n", "1 lines"),
+        ("q1\tx\n", "q1 0 sepsis\n", "1 lines"),
+        ("", "q1 0 sepsis 1\n", "is empty"),
+        ("q1\tx\n", "", "is empty"),
+        ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 lines judge questions"),
+        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "of 2 questions 1 have a relevant document"),
+    ],
+)
+def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str, problem: str) -> None:
+    (tmp_path / "q.tsv").write_text(queries)
+    (tmp_path / "r.txt").write_text(qrels)
+    ran = localmed("eval", "retrieval", "--queries", str(tmp_path / "q.tsv"), "--qrels", str(tmp_path / "r.txt"))
+    assert problem in ran.failed(3)
+    assert SECRET not in ran.err
+
+
+def test_the_options_name_what_there_is() -> None:
+    assert set(WORDINGS) == set(medquad.WORDINGS)
+    shown = evaluate.retrieval.get_help(click.Context(evaluate.retrieval))
+    assert not [each.name for each in VARIANTS if each.name not in shown]
+
+
+def test_a_folder_that_cannot_be_written(localmed: Localmed, given: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "cannot be written" in localmed(*given, "--out", str(tmp_path / "file" / "below")).failed(3)
+
+
+def test_no_library(tmp_path: Path, given: tuple[str, ...]) -> None:
+    Localmed(tmp_path / "nothing")(*given).failed(5)
+
+
+@pytest.mark.slow
+def test_pubmedqa_from_import_to_figures(tmp_path: Path) -> None:
+    texts = {"gout": "Rest eased gout.", "flu": "Masks slowed flu.", "scurvy": "Lemons cured scurvy."}
+    source = tmp_path / "ori_pqal.json"
+    records = {str(n): {"QUESTION": f"What of {name}?", "CONTEXTS": [text], "YEAR": "2001"}
+               for n, (name, text) in enumerate(texts.items())}  # fmt: skip
+    source.write_text(json.dumps(records))
+    localmed = Localmed(tmp_path / "data")
+    for title, code in (("YEAR", 0), ("QUESTION", 2)):  # the second indexes the questions: refused
+        manifest = tmp_path / f"{title}.toml"
+        manifest.write_text(
+            f'name = "pubmedqa"\ntitle = "P"\nreader = "json"\n[fields]\ntitle = "{title}"\ntext = "CONTEXTS"\n'
+        )
+        localmed.ok("import", str(source), "-c", "pubmedqa", "--manifest", str(manifest))
+        ran = localmed("eval", "retrieval", "--set", "pubmedqa", "--source", str(source), "--json")
+        assert ran.code == code, ran
+    assert "holds the questions" in ran.err

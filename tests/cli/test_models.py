@@ -1,0 +1,150 @@
+"""``localmed models`` on files of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from localmed.operations.audit import Audit
+from tests.cli.conftest import COMMAND, Localmed, environment
+from tests.models import model_files as files
+from tests.models.model_files import make
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Localmed:
+    """No library, no models."""
+    return Localmed(tmp_path / "data")
+
+
+@pytest.fixture
+def qwen(tmp_path: Path) -> Path:
+    return make(tmp_path / "stick" / "Qwen3-8B-Q4_K_M.gguf", files.gguf())
+
+
+def test_the_list_before_anything_is_added(empty: Localmed) -> None:
+    assert "recorded when added" in empty.ok("models", "list", "--json").out
+    assert "qwen3-8b" in empty.ok("models").out
+    rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
+    assert rows["bge-m3"]["licence"] == "MIT"
+    assert rows["medgemma-27b"]["terms"]
+    assert not any(each["registered"] for each in rows.values())
+    assert not empty.data.exists()
+
+
+def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
+    added = empty.ok("models", "add", str(qwen), "--json").json
+    assert (added["name"], added["registered"], added["template"]) == ("qwen3-8b", True, "chatml")
+    assert "qwen3-8b serves chat" in empty.ok("models", "use", "chat", "qwen3-8b").out
+    assert empty.ok("models", "verify", "--json").json == {"qwen3-8b": []}
+    rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
+    assert rows["qwen3-8b"]["serves"] == ["chat"]
+    assert rows["qwen3-8b"]["sha256"] == added["sha256"] != ""
+    assert added["sha256"][:12] in empty.ok("models", "list").out
+    assert "nothing serves chat now" in empty.ok("models", "remove", "qwen3-8b", "--yes").out
+    log = Audit(empty.data)
+    assert [(each.action, each.subject) for each in log.entries()] == [
+        ("model add", "qwen3-8b"), ("model use", "qwen3-8b"), ("model remove", "qwen3-8b"),
+    ]  # fmt: skip
+    assert not log.verify()
+    log.close()
+
+
+def test_an_unlisted_model_says_so(empty: Localmed, tmp_path: Path) -> None:
+    path = make(tmp_path / "other.gguf", files.gguf())
+    assert "--role" in empty("models", "add", str(path)).failed(2)
+    ran = empty.ok("models", "add", str(path), "--role", "chat", "--as", "ours", "--template", "llama3")
+    assert "unlisted" in ran.out
+    assert "unlisted" in empty.ok("models", "list").out
+
+
+def test_verify_names_the_file_that_changed(empty: Localmed, qwen: Path) -> None:
+    empty.ok("models", "add", str(qwen))
+    path = empty.data / "models" / "qwen3-8b" / qwen.name
+    path.chmod(0o600)
+    path.write_bytes(files.gguf()[:-1] + b"x")
+    ran = empty("models", "verify")
+    assert (ran.code, ran.out) == (6, f"qwen3-8b: {qwen.name} has changed (sha256 differs)\n")
+    assert empty("models", "verify", "qwen3-8b", "--json").json == {
+        "qwen3-8b": [f"{qwen.name} has changed (sha256 differs)"]
+    }
+    assert "sha256 differs" in empty("models", "use", "chat", "qwen3-8b").failed(6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("models", "add", "/no/such/file"), 2),
+        (("models", "add", "BAD"), 3),
+        (("models", "add", "BAD", "--as", "../x", "--role", "chat"), 2),
+        (("models", "add", "BAD", "--role", "poet"), 2),
+        (("models", "verify", "nothing"), 2),
+        (("models", "remove", "nothing", "--yes"), 2),
+        (("models", "use", "chat", "nothing"), 2),
+        (("models", "use", "poet", "nothing"), 2),
+        (("models", "nonsense"), 2),
+    ],
+)
+def test_one_line_and_the_code_of_its_kind(
+    empty: Localmed, tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    bad = make(tmp_path / "Qwen3-8B-Q4.gguf", b"GGUF" + b"\xff" * 45)
+    empty(*(str(bad) if each == "BAD" else each for each in arguments)).failed(code)
+
+
+def test_removing_asks(empty: Localmed, qwen: Path) -> None:
+    empty.ok("models", "add", str(qwen))
+    assert empty("models", "remove", "qwen3-8b", stdin="n\n").code == 130
+    assert empty.ok("models", "verify").out == "qwen3-8b: ok\n"
+
+
+def test_a_damaged_registry(empty: Localmed, qwen: Path) -> None:
+    empty.ok("models", "add", str(qwen))
+    (empty.data / "models" / "registry.json").write_text("{")
+    assert "add FOLDER" in empty("models", "list").failed(6)
+
+
+def test_ctrl_c_while_adding(empty: Localmed, tmp_path: Path) -> None:
+    path = tmp_path / "Qwen3-8B-Q8.gguf"
+    make(path, files.gguf(data=0))
+    tensors = [("a", (2**30,), 8, 0)]
+    head = files.gguf(tensors=tensors, data=0)
+    make(path, head)
+    os.truncate(path, len(head) + 2**30 // 32 * 34)  # a gigabyte of nothing, which takes a second to hash
+    command = [*COMMAND, "--data", str(empty.data), "models", "add", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment()) as process:
+        adding = empty.data / "models" / ".adding-qwen3-8b"
+        deadline = time.monotonic() + 30
+        while not list(adding.glob("*.part")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert err.count(b"\n") == 1
+    assert sorted(each.name for each in (empty.data / "models").iterdir()) == ["registry.lock"]
+
+
+def test_the_plan(empty: Localmed, qwen: Path) -> None:
+    empty.ok("models", "add", str(qwen))
+    plan = empty.ok("models", "plan", "--json").json
+    assert plan["machine"]["memory"] > 0
+    models = {each["name"]: each for each in plan["models"]}
+    assert models["qwen3-8b"]["exact"]
+    assert not models["qwen3-32b"]["exact"]
+    assert [each["context"] for each in models["qwen3-32b"]["needs"]] == [4096, 8192, 32768]
+    assert "estimate" in empty.ok("models", "plan").out
+
+
+def test_nothing_heavy_is_loaded(empty: Localmed) -> None:
+    script = (
+        "import sys; from localmed.cli.main import main;"
+        f"main.main(['--data', {str(empty.data)!r}, 'models', 'plan', '--json'], standalone_mode=False);"
+        "assert not set(sys.modules) & {'torch', 'transformers', 'llama_cpp', 'lancedb'}"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)

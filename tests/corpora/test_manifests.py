@@ -1,0 +1,37 @@
+"""Every manifest that comes with the project can be used as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.domain import Kind
+from localmed.ingest import readers
+from localmed.ingest.manifest import load
+
+MANIFESTS = sorted((Path(__file__).parents[2] / "corpora").glob("*.toml"))
+KINDS = {
+    "omim": Kind.BOOK,
+    "oncokb": Kind.BOOK,
+    "medqa_textbooks": Kind.BOOK,
+    "wikipedia": Kind.WIKI,
+    "pubmed": Kind.LITERATURE,
+    "medquad": Kind.LEAFLET,
+}
+
+
+@pytest.mark.parametrize("path", [each for each in MANIFESTS if each.stem != "starter_questions"], ids=lambda p: p.stem)
+def test_a_manifest_says_what_it_is(path: Path) -> None:
+    manifest = load(path)
+    collection = manifest.collection
+    assert collection.name == path.stem
+    assert collection.kind is KINDS.get(path.stem, collection.kind)
+    assert collection.kind is not Kind.OTHER
+    assert collection.licence
+    assert collection.source
+    assert manifest.reader in ("", *readers.MODULES)
+
+
+def test_all_of_the_papers_databases_are_there() -> None:
+    assert set(KINDS) <= {path.stem for path in MANIFESTS}

@@ -1,0 +1,297 @@
+"""The import of terminologies: in step with the files, faults listed, the old graph served until the swap."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.app import App
+from localmed.config import ReadBounds, Settings
+from localmed.domain import Status
+from localmed.errors import BadSettings, InputError
+from localmed.ingest import manifest as manifests
+from localmed.ingest.graph_import import GraphImporter
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.parsed import FieldMapping
+from localmed.ingest.parsing import Parser
+from localmed.ingest.report import Report
+from localmed.library import generations
+from localmed.library.graph import FILE, Graph
+from localmed.library.library import Library
+from localmed.library.state import State
+from tests.fakes import HashedWords, described, documents, hashes, import_into, write
+
+FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
+CORPORA = Path(__file__).parents[2] / "corpora"
+OBO = "[Term]\nid: {id}\nname: {name}\n"
+
+
+def manifest(name: str) -> Manifest:
+    return manifests.load(CORPORA / f"{name}.toml")
+
+
+def run(settings: Settings, *paths: Path, of: Manifest | None = None, retry: bool = False) -> Report:
+    return GraphImporter(settings, of or manifest("doid"), HashedWords()).run(list(paths), retry)
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[Graph]:
+    with Library.open(settings.data) as library:
+        yield library.graph
+
+
+def ids(settings: Settings, name: str) -> list[str]:
+    with served(settings) as terms:
+        return [concept for concept, _ in terms.find(name)]
+
+
+@pytest.fixture
+def ontology(corpus: Path) -> Path:
+    """A folder as the Disease Ontology's, with a file that is not meant."""
+    for name in ("HumanDO.tsv", "ICD10inDO.tsv"):
+        shutil.copy(FIXTURES / name, corpus)
+    shutil.copy(FIXTURES / "small.obo", corpus / "DO_small_slim.obo")
+    return write(corpus, {"symp.obo": OBO.format(id="SYMP:1", name="tiredness"), "NOTE.md": "# Note"})
+
+
+def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path) -> None:
+    report = run(settings, ontology)
+    assert {(Path(line.path).name, line.outcome) for line in report.lines} == {
+        ("HumanDO.tsv", "read"), ("ICD10inDO.tsv", "read"), ("DO_small_slim.obo", "read"),
+        ("symp.obo", "skipped"), ("NOTE.md", "skipped"),
+    }  # fmt: skip
+    with served(settings) as terms:
+        found = terms.concept("DOID:3")
+        assert found
+        assert {"ICD10CM:N18", "C1561643", "MESH:D051436"} <= set(found.xrefs)
+        assert found.defined_in
+        assert found.defined_in.edition == "2025-02-03"
+        dated = {(each.object, each.source.edition) for each in terms.relations(["DOID:3"])}
+        assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
+        assert terms.counts() == {"doid": 3}
+    stored = documents(settings)["DO_small_slim.obo"]
+    assert (stored.notes, stored.edition, stored.passages) == (("3 terms, 3 relations",), "2025-02-03", 0)
+
+
+def test_interactions_with_their_severity_and_date(settings: Settings, corpus: Path) -> None:
+    for file in FIXTURES.glob("ONC*"):
+        shutil.copy(file, corpus)
+    run(settings, corpus, of=manifest("onc_interactions"))
+    with served(settings) as terms:
+        for drug, other in (("DB90001", "DB90002"), ("DB90002", "DB90001")):  # found from both sides
+            found = [each for each in terms.relations([drug]) if other in (each.subject, each.object)]
+            assert [(each.detail, each.source.title, each.source.edition) for each in found] == [
+                ("high priority", "ONC high-priority list", "2014")
+            ]
+        assert {each.detail for each in terms.relations(["DB90004"])} == {"non-interruptive"}
+
+
+def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Path, tmp_path: Path) -> None:
+    meta = tmp_path / "META"
+    meta.mkdir()
+    for file in FIXTURES.glob("*.RRF"):
+        shutil.copy(file, meta)
+    write(meta, {"MRSTY.RRF": "C1561643|T047|B2|Disease|AT|256|\n"})
+    run(settings, ontology)
+    report = run(settings, meta, of=manifest("umls"))
+    assert {Path(line.path).name for line in report.lines if line.outcome == "skipped"} == {"MRSTY.RRF"}
+    with served(settings) as terms:
+        assert terms.same("DOID:3") == ["C1561643"]
+        assert [each for each, _ in terms.find("慢性肾功能不全")] == ["C1561643"]
+        assert len(terms.relations(["DOID:3", "C1561643"])) == 6
+        assert terms.counts()["umls"] == 3
+
+
+def test_the_symptom_ontology_by_its_manifest(settings: Settings, ontology: Path) -> None:
+    report = run(settings, ontology, of=manifest("symp"))
+    assert [Path(line.path).name for line in report.lines if line.outcome == "read"] == ["symp.obo"]
+    assert ids(settings, "Tiredness") == ["SYMP:1"]
+
+
+# --- in step -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_unchanged_is_not_read_again(settings: Settings, ontology: Path) -> None:
+    run(settings, ontology)
+    before = generations.current(settings.data)
+    report = run(settings, ontology)
+    assert (report.counts["unchanged"], report.counts["read"], report.generation) == (3, 0, 0)
+    assert generations.current(settings.data) == before
+
+
+def test_a_changed_file_replaces_its_terms_and_leaves_the_published_generation(
+    settings: Settings, ontology: Path
+) -> None:
+    run(settings, ontology)
+    before = generations.current(settings.data)
+    kept = hashes(before)
+    write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
+    report = run(settings, ontology)
+    assert (report.counts["read"], report.counts["unchanged"]) == (1, 2)
+    assert ids(settings, "mumps") == ["DOID:8"]
+    assert ids(settings, "nephropathy") == []
+    assert ids(settings, "kidney disease") == ["DOID:2"]  # the table still has it
+    assert hashes(before) == kept
+
+
+def test_files_that_are_gone_are_removed(settings: Settings, ontology: Path) -> None:
+    run(settings, ontology)
+    (ontology / "DO_small_slim.obo").unlink()
+    report = run(settings, ontology)
+    assert report.counts["removed"] == 1
+    assert ids(settings, "nephropathy") == []
+    assert set(documents(settings)) == {"HumanDO.tsv", "ICD10inDO.tsv"}
+
+
+def test_a_graph_outlives_an_import_of_documents_unshared(settings: Settings, ontology: Path, tmp_path: Path) -> None:
+    run(settings, ontology)
+    before = generations.current(settings.data)
+    import_into(settings, write(tmp_path / "ward", {"a.txt": "Wash your hands before and after every patient."}))
+    after = generations.current(settings.data)
+    assert after != before
+    assert (after / FILE).samefile(before / FILE)
+    assert ids(settings, "CKD") == ["DOID:3"]
+
+
+def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings, ontology: Path) -> None:
+    run(settings, ontology)
+    with App(settings, HashedWords()) as app:
+        slim = next(each for each in app.documents("doid") if each.source.endswith(".obo"))
+        app.mark(slim, Status.SUPERSEDED)
+        assert app.newest().graph.find("CKD") == []
+        app.mark(slim, Status.CURRENT)
+        assert app.newest().graph.find("CKD")
+        app.withdraw(slim, True, "test")
+        assert app.newest().graph.find("CKD") == []
+        app.withdraw(slim, False, "test")
+        app.remove([slim])
+        assert app.newest().graph.find("CKD") == []
+        assert len(app.newest().graph.documents()) == 2
+
+
+def test_an_interrupted_import_leaves_the_old_generation(settings: Settings, ontology: Path) -> None:
+    run(settings, ontology)
+    before = generations.current(settings.data)
+    kept = hashes(before)
+    write(ontology, {"DO_small_slim.obo": OBO.format(id="DOID:8", name="mumps")})
+
+    def interrupt(done: float, doing: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GraphImporter(settings, manifest("doid"), HashedWords(), interrupt).run([ontology])
+    assert generations.current(settings.data) == before
+    assert hashes(before) == kept
+    assert ids(settings, "CKD") == ["DOID:3"]
+
+
+def test_progress_adds_up_to_the_bytes_to_be_read(settings: Settings, ontology: Path) -> None:
+    steps: list[float] = []
+    totals: list[int] = []
+    importer = GraphImporter(settings, manifest("doid"), HashedWords(), lambda done, doing: steps.append(done))
+    importer.run([ontology], started=totals.append)
+    assert sum(steps) == totals[0] > 0
+    assert min(steps) >= 0
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpus: Path) -> None:
+    shutil.copy(FIXTURES / "broken.obo", corpus / "doid.obo")
+    report = run(settings, corpus)
+    assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
+    assert ids(settings, "first") == ["DOID:1"]
+    with State(settings.data) as state:
+        assert {each.place for each in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
+    write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
+    run(settings, corpus)
+    with State(settings.data) as state:
+        assert state.quarantined("doid") == []
+
+
+def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first") + "no tag\n" * 50})
+    bounded = replace(settings, read=ReadBounds(faults=3))
+    report = run(bounded, corpus)
+    details = [line.detail for line in report.lines if line.outcome == "quarantined"]
+    assert len(details) == 4
+    assert details[-1] == "file: 47 more refused parts are not listed (read.faults)"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no terms"),
+        ("\x00" * 100, "holds no terms: line 1: holds a NUL byte"),
+        ("just prose\nabout nothing\n", "holds no terms"),
+        ("[Term]\nname: x\n", "holds no terms: line 1: begins a term without an id"),
+    ],
+)
+def test_a_file_without_terms_is_quarantined_and_leaves_what_was_there(
+    settings: Settings, corpus: Path, text: str, why: str
+) -> None:
+    write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
+    run(settings, corpus)
+    write(corpus, {"doid.obo": text, "DO_other.obo": OBO.format(id="DOID:2", name="second")})
+    report = run(settings, corpus)
+    refused = [line.detail for line in report.lines if line.outcome == "quarantined"]
+    assert len(refused) == 1
+    assert f"doid.obo {why}" in refused[0]
+    assert ids(settings, "first") == ["DOID:1"]
+    assert ids(settings, "second") == ["DOID:2"]
+    again = run(settings, corpus)
+    assert "as before" in next(line.detail for line in again.lines if line.outcome == "quarantined")
+
+
+def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"doid.obo": "".join(OBO.format(id=f"DOID:{n}", name=f"n{n}") for n in range(9))})
+    report = run(replace(settings, read=ReadBounds(records=5)), corpus)
+    assert "more than 5 records" in report.lines[0].detail
+
+
+def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) -> None:
+    with pytest.raises(BadSettings, match="does not read graphs"):
+        run(settings, ontology, of=replace(manifest("symp"), reader="pdf"))
+    odd = manifest("symp")
+    odd.mapping.options["files"]["symp*.obo"]["reader"] = "pdf"
+    report = run(settings, ontology, of=odd)
+    assert "no reader of graphs called 'pdf'" in next(x.detail for x in report.lines if x.outcome == "quarantined")
+
+
+def test_terms_are_refused_by_a_collection_of_documents(settings: Settings, ontology: Path) -> None:
+    report = import_into(settings, ontology / "symp.obo", manifest=described(reader="obo"))
+    assert 'Put kind = "graph"' in report.lines[0].detail
+
+
+def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, corpus: Path) -> None:
+    many = "".join(f"is_a: DOID:{n} ! x\n" for n in range(2, 5_002))
+    circle = OBO.format(id="DOID:2", name="two") + "is_a: DOID:1\nis_a: DOID:2\n"
+    write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="hub") + many + "\n" + circle})
+    run(settings, corpus)
+    with App(settings, HashedWords()) as app:
+        found = app.concept("hub", "what about DOID:4711")
+        assert found.total == 5_001
+        assert found.relations[0].object == "DOID:4711"
+        assert app.concept("two").total == 2
+
+
+@pytest.mark.parametrize(
+    "sent", ['["term", "A:1"]', '["term", "A:1", "x", "", [["n"]], [], [], "", "", 0]', '["record"]']
+)
+def test_what_a_child_sends_is_checked(tmp_path: Path, sent: str) -> None:
+    child = f"import sys; sys.stdin.readline(); print({sent!r}, flush=True); sys.stdin.read()"
+    with Parser((sys.executable, "-c", child)) as parser, pytest.raises(InputError, match="sent what is no record"):
+        list(parser.terms(write(tmp_path, {"a": "x"}) / "a", "obo", FieldMapping(), ReadBounds(), "a"))
+
+
+def test_a_file_named_by_itself_needs_no_pattern(settings: Settings, ontology: Path) -> None:
+    report = run(settings, ontology / "symp.obo")
+    assert report.counts["read"] == 1
+    assert ids(settings, "tiredness") == ["SYMP:1"]

@@ -1,0 +1,157 @@
+"""A record that several files hold stands once, in its newest version, whatever is added, changed or taken away."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain import Collection, SearchFilter, Status
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.parsed import FieldMapping
+from localmed.ingest.pipeline import Report
+from localmed.library.library import Library, build
+from localmed.library.withdrawals import Withdrawals
+from tests.fakes import HashedWords, answers, documents, import_into, titles, verify, write
+
+LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
+BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
+
+
+def articles(texts: dict[str, str], deleted: tuple[str, ...] = ()) -> str:
+    parts = [
+        f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article><ArticleTitle>Study {pmid}</ArticleTitle>"
+        f"<Abstract><AbstractText>{text}</AbstractText></Abstract></Article></MedlineCitation></PubmedArticle>"
+        for pmid, text in texts.items()
+    ]
+    gone = "".join(f"<PMID>{pmid}</PMID>" for pmid in deleted)
+    more = f"<DeleteCitation>{gone}</DeleteCitation>" if deleted else ""
+    return f"<PubmedArticleSet>{''.join(parts)}{more}</PubmedArticleSet>"
+
+
+def brought(settings: Settings, folder: Path, **files: str) -> Report:
+    write(folder, {f"{name}.xml": text for name, text in files.items()})
+    return import_into(settings, folder, manifest=LATEST)
+
+
+def held(settings: Settings) -> dict[str, tuple[str, str]]:
+    """PMID -> the file it stands from, and its text."""
+    verify(settings.data)
+    with Library.open(settings.data) as library:
+        return {
+            each.key: (Path(each.source).name, " ".join(p.text for p in library.lexical.of_document(each.id)))
+            for each in library.catalogue.documents()
+        }
+
+
+FILES = {
+    BASE: articles({"1": "Aspirin once.", "2": "Heparin once."}),
+    UPDATE: articles({"1": "Aspirin twice.", "3": "Insulin once."}),
+    LATER: articles({"1": "Aspirin thrice."}),
+}
+NEWEST = {
+    "1": (LATER, "Aspirin thrice."),
+    "2": (BASE, "Heparin once."),
+    "3": (UPDATE, "Insulin once."),
+}
+
+
+@pytest.mark.parametrize("order", list(permutations(FILES)), ids=lambda names: "-".join(name[10:12] for name in names))
+def test_the_last_file_wins_in_whatever_order_they_come(settings: Settings, corpus: Path, order: list[str]) -> None:
+    for name in order:
+        write(corpus, {name: FILES[name]})
+        import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST
+    assert import_into(settings, corpus, manifest=LATEST).generation == 0
+
+
+def test_all_at_once(settings: Settings, corpus: Path) -> None:
+    write(corpus, FILES)
+    report = import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST
+    assert "1 records are newer in pubmed26n0901.xml" in {line.detail for line in report.lines}
+    assert import_into(settings, corpus, manifest=LATEST).generation == 0
+
+
+def test_a_file_that_goes_gives_the_older_version_back(settings: Settings, corpus: Path) -> None:
+    write(corpus, FILES)
+    import_into(settings, corpus, manifest=LATEST)
+    (corpus / LATER).unlink()
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST | {"1": (UPDATE, "Aspirin twice.")}
+    (corpus / UPDATE).unlink()
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == {"1": (BASE, "Aspirin once."), "2": (BASE, "Heparin once.")}
+
+
+def test_a_file_that_no_longer_holds_a_record_gives_it_back(settings: Settings, corpus: Path) -> None:
+    write(corpus, FILES)
+    import_into(settings, corpus, manifest=LATEST)
+    write(corpus, {LATER: articles({"4": "Morphine once."})})
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST | {"1": (UPDATE, "Aspirin twice."), "4": (LATER, "Morphine once.")}
+
+
+def test_a_file_that_goes_bad_keeps_its_version(settings: Settings, corpus: Path) -> None:
+    write(corpus, FILES)
+    import_into(settings, corpus, manifest=LATEST)
+    write(corpus, {LATER: FILES[LATER][:40], BASE: articles({"1": "Aspirin never.", "2": "Heparin twice."})})
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST | {"2": (BASE, "Heparin twice.")}
+
+
+def test_only_adding_does_not_read_older_files_again(settings: Settings, corpus: Path) -> None:
+    write(corpus, {name: FILES[name] for name in (BASE, UPDATE)})
+    import_into(settings, corpus, manifest=LATEST)
+    write(corpus, {LATER: FILES[LATER]})
+    report = import_into(settings, corpus, manifest=LATEST)
+    outcomes = {Path(line.path).name: line.outcome for line in report.lines if line.outcome in ("read", "unchanged")}
+    assert outcomes == {BASE: "unchanged", UPDATE: "unchanged", LATER: "read"}
+
+
+def test_a_revision_with_the_same_text_is_no_copy(settings: Settings, corpus: Path) -> None:
+    brought(settings, corpus, n1=articles({"1": "Same."}))
+    brought(settings, corpus, n2=articles({"1": "Same."}))
+    assert held(settings) == {"1": ("n2.xml", "Same.")}
+
+
+def test_a_deletion_takes_the_record_away_until_its_file_goes(settings: Settings, corpus: Path) -> None:
+    brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin."}))
+    brought(settings, corpus, n2=articles({"3": "Insulin."}, deleted=("1", "9")))
+    deleted = documents(settings)["1"]
+    assert (deleted.status, deleted.passages, deleted.notes) == (Status.WITHDRAWN, 0, ("deleted by PubMed",))
+    assert answers(settings, "aspirin") == set()
+    assert held(settings)["2"] == ("n1.xml", "Heparin.")
+    brought(settings, corpus, n1=articles({"1": "Aspirin again.", "2": "Heparin."}))
+    assert held(settings)["1"] == ("n2.xml", "")
+    (corpus / "n2.xml").unlink()
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == {"1": ("n1.xml", "Aspirin again."), "2": ("n1.xml", "Heparin.")}
+
+
+def test_what_was_decided_about_a_record_holds_for_its_next_version(settings: Settings, corpus: Path) -> None:
+    brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin."}))
+    with build(settings.data, HashedWords().identity, settings.library) as builder:
+        builder.mark(documents(settings)["1"], Status.SUPERSEDED, "", "old")
+        builder.publish("mark")
+    Withdrawals(settings.data).append(documents(settings)["2"], True, "wrong", "tester")
+    brought(settings, corpus, n2=articles({"1": "Aspirin revised.", "2": "Heparin revised."}))
+    assert documents(settings)["1"].status is Status.SUPERSEDED
+    with Library.open(settings.data) as library:
+        assert titles(library, "aspirin heparin revised", SearchFilter()) == set()
+
+
+def test_without_the_option_each_file_keeps_its_own(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"n1.xml": FILES[BASE], "n2.xml": articles({"1": "Aspirin twice."}, deleted=("2",))})
+    report = import_into(settings, corpus, manifest=Manifest(Collection("pubmed", "PubMed"), "pubmed"))
+    assert set(documents(settings)) == {"n1.xml#1", "n1.xml#2", "n2.xml#1"}
+    assert any(line.outcome == "quarantined" and "deleted 1 records" in line.detail for line in report.lines)
+
+
+def test_a_library_made_without_the_option_is_brought_over(settings: Settings, corpus: Path) -> None:
+    write(corpus, FILES)
+    import_into(settings, corpus, manifest=Manifest(Collection("pubmed", "PubMed"), "pubmed"))
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == NEWEST

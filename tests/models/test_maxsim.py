@@ -1,0 +1,68 @@
+"""MaxSim over the starter encoder's token vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from localmed.models.maxsim import MaxSim
+from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
+
+PASSAGES = [
+    "Noonan syndrome. Mutations in the PTPN11 gene cause about half of all cases.",
+    "Noonan syndrome. People with it are often short and have a wide neck, a heart defect and unusual features.",
+    "Sepsis. Give antibiotics within one hour.",
+    "",
+    "口服二甲双胍",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> MiniLM:
+    return MiniLM(exact=True)
+
+
+@pytest.fixture(scope="module")
+def reranker(encoder: MiniLM) -> MaxSim:
+    return MaxSim(encoder)
+
+
+def test_a_closer_passage_scores_higher(reranker: MaxSim) -> None:
+    genes, features, other, *_ = reranker.score("Which genetic changes cause Noonan syndrome?", PASSAGES)
+    assert genes > features > other
+
+
+def test_it_is_the_mean_of_each_pieces_best(reranker: MaxSim, encoder: MiniLM) -> None:
+    """Against the definition, on vectors of the same encoder: every piece of a word, none of the marks."""
+    question, passage = "Is Noonan syndrome inherited?", PASSAGES[0]
+    asked, read = (each.numpy() for each in encoder.token_vectors(encoder.pieces([question, passage])))
+    assert asked.shape[1] == DIMENSIONS
+    assert np.linalg.norm(asked, axis=1) == pytest.approx(np.ones(len(asked)), abs=1e-5)
+    words = asked[1:-2]  # [CLS] first; ? and [SEP] last
+    expected = float(np.mean([max(float(word @ each) for each in read) for word in words]))
+    assert reranker.score(question, [passage])[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_order_and_company_change_nothing(reranker: MaxSim) -> None:
+    together = reranker.score("sepsis", PASSAGES)
+    assert together == pytest.approx([reranker.score("sepsis", [each])[0] for each in PASSAGES], abs=1e-4)
+    assert reranker.score("sepsis", PASSAGES[::-1]) == pytest.approx(together[::-1], abs=1e-4)
+
+
+@pytest.mark.parametrize("question", ["", "?!", "2级高血压", "word " * 5000, "\x00"])
+def test_any_question_has_a_score(reranker: MaxSim, question: str) -> None:
+    scores = reranker.score(question, [*PASSAGES, "word " * 1000])
+    assert len(scores) == len(PASSAGES) + 1
+    assert all(-1.001 <= each <= 1.001 for each in scores)
+
+
+def test_nothing_to_score(reranker: MaxSim) -> None:
+    assert reranker.score("sepsis", []) == []
+
+
+def test_long_text_is_cut(encoder: MiniLM) -> None:
+    assert len(encoder.pieces(["word " * 5000])[0]) == MAX_TOKENS
+
+
+def test_name_tells_the_encoder(reranker: MaxSim) -> None:
+    assert reranker.name == "MaxSim over all-MiniLM-L6-v2 0.1.0"

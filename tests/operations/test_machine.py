@@ -1,0 +1,102 @@
+"""What the machine has, and which models fit it. ``nvidia-smi`` is a script of the test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.models.manifests import Footprint
+from localmed.models.registry import Candidate
+from localmed.operations import fit, machine
+from localmed.operations.fit import Place, fits
+from localmed.operations.machine import Gpu, Machine, look
+
+GIB = 2**30
+
+
+def smi(folder: Path, script: str) -> tuple[str, ...]:
+    path = folder / "nvidia-smi"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return (str(path),)
+
+
+def test_two_gpus(tmp_path: Path) -> None:
+    script = "echo 'NVIDIA A, rev 2, 550.54, 24576, 20000'; echo 'NVIDIA B, 550.54, 8192, 8000'"
+    found = look(smi(tmp_path, script), ())
+    assert found.gpus == (
+        Gpu("NVIDIA A, rev 2", "550.54", 24 * GIB, 20000 * 2**20),
+        Gpu("NVIDIA B", "550.54", 8 * GIB, 8000 * 2**20),
+    )
+    assert found.largest_gpu == 24 * GIB
+    assert found.no_gpu == ""
+    assert 0 < found.available <= found.memory
+    assert found.processors > 0
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo 'Failed to initialize NVML'; exit 9", "exit code 9"),
+        ("exec sleep 60", "TimeoutExpired"),
+        ("echo 'A, 1, [N/A], [N/A]'", "not understood"),
+        ("echo nonsense", "not understood"),
+        ("true", "names no GPU"),
+    ],
+)
+def test_a_driver_that_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str) -> None:
+    monkeypatch.setattr(machine, "SMI_SECONDS", 0.5)
+    found = look(smi(tmp_path, script), ())
+    assert not found.gpus
+    assert told in found.no_gpu
+
+
+def test_no_driver_at_all(tmp_path: Path) -> None:
+    assert look((str(tmp_path / "none"),), ()).no_gpu == "there is no nvidia-smi"
+    (tmp_path / "text").write_text("x")
+    assert "PermissionError" in look((str(tmp_path / "text"),), ()).no_gpu
+
+
+def test_a_containers_limit_counts(tmp_path: Path) -> None:
+    limited, unlimited, none = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    limited.write_text("1073741824\n")
+    unlimited.write_text("max\n")
+    found = look((str(none),), (limited, unlimited, none))
+    assert found.memory == GIB
+    assert found.available <= GIB
+    assert look((str(none),), (unlimited, none)).memory > GIB
+
+
+def candidate(weights: int, bytes_a_token: int = 0, context: int = 0) -> Candidate:
+    return Candidate("m", "chat", False, Footprint(weights, bytes_a_token, context, exact=False))
+
+
+def places(model: Candidate, gpu: int, memory: int) -> list[Place]:
+    gpus = (Gpu("g", "1", gpu * GIB, gpu * GIB),) if gpu else ()
+    [found] = fits([model], Machine(memory * GIB, memory * GIB, 2, gpus))
+    return [each.place for each in found.needs]
+
+
+def test_where_a_model_fits() -> None:
+    # 8 GiB of weights need 8.9 with the working memory; each 4,096 tokens another half
+    model = candidate(8 * GIB, GIB // 8192)
+    assert places(model, 24, 64) == [Place.GPU, Place.GPU, Place.GPU]
+    assert places(model, 11, 64) == [Place.GPU, Place.GPU, Place.CPU]
+    assert places(model, 8, 64) == [Place.CPU, Place.CPU, Place.CPU]
+    assert places(model, 0, 13) == [Place.CPU, Place.CPU, Place.NOWHERE]
+    assert places(model, 0, 8) == [Place.NOWHERE] * 3
+
+
+def test_the_numbers_by_hand() -> None:
+    [found] = fits([candidate(10 * GIB, 1000, 8192)], Machine(64 * GIB, 64 * GIB, 2))
+    fixed = 10 * GIB + GIB // 2 + fit.WORKING_BYTES
+    assert [(each.context, each.bytes) for each in found.needs] == [
+        (tokens, fixed + tokens * 1000) for tokens in fit.CONTEXTS
+    ]
+    assert [each.place for each in found.needs] == [Place.CPU, Place.CPU, Place.LONGER]
+
+
+def test_models_without_a_cache_or_a_size() -> None:
+    assert places(candidate(GIB), 24, 64) == [Place.GPU]
+    assert places(candidate(0), 24, 64) == [Place.UNKNOWN]

@@ -1,0 +1,243 @@
+"""Reindexing: another encoder's vectors from the passages that are stored, and nothing else changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from localmed.app import App
+from localmed.config import LibrarySettings, SearchSettings, Settings
+from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.errors import NoLibrary, WrongEncoder
+from localmed.ingest.manifest import Manifest
+from localmed.library import generations
+from localmed.library.library import SPARSE, Library, build
+from localmed.operations.audit import Audit
+from localmed.operations.reindex import reindex
+from localmed.ports import EncoderIdentity
+from tests.fakes import HashedWords, WeighedWords, described, documents, import_into, jsonl, token_of, verify, write
+
+BATCH = 4
+ANY = SearchFilter()
+TEXTS = {f"{number}.txt": f"Title {number}\n\nText {number} about sepsis.\n" for number in range(10)}
+
+
+class Narrow(HashedWords):
+    """An encoder of half the dimensions, which may be interrupted after some texts."""
+
+    def __init__(self, texts: int = 10**9) -> None:
+        super().__init__()
+        self.identity = EncoderIdentity("narrow", "1", 16, ("en",))
+        self._left = texts
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> npt.NDArray[np.float32]:
+        self._left -= len(texts)
+        if self._left < 0:
+            raise KeyboardInterrupt
+        wide = super().encode(texts, kind)
+        folded = wide[:, :16] + wide[:, 16:]
+        return np.asarray(folded / np.linalg.norm(folded, axis=1, keepdims=True), np.float32)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path / "data", library=LibrarySettings(batch=BATCH, writer_memory_bytes=15_000_000))
+
+
+@pytest.fixture
+def imported(settings: Settings, corpus: Path) -> Settings:
+    """Ten documents encoded by ``HashedWords``, whose files are gone from the disk and from ``files/``."""
+    import_into(settings, write(corpus, TEXTS))
+    shutil.rmtree(corpus)
+    shutil.rmtree(settings.data / "files")
+    (settings.data / "files").mkdir()
+    return settings
+
+
+def run(settings: Settings, encoder: HashedWords, again: bool = False) -> tuple[int, list[float]]:
+    """Reindex; return the generation and the passages: in all, and as they were done."""
+    told: list[float] = []
+    number = reindex(settings, encoder, lambda done, _: told.append(done), told.append, again)
+    return number, told
+
+
+def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -> None:
+    before = documents(imported)
+    encoder = Narrow()
+    number, told = run(imported, encoder)
+    assert (number, told) == (2, [10, 4, 4, 2])
+    assert len(encoder.encoded) == 10
+    assert documents(imported) == before
+    verify(imported.data)
+    with Library.open(imported.data) as library:
+        assert library.manifest.encoder == encoder.identity.slug
+        library.require(encoder.identity)
+        passage = next(library.lexical.each())
+        vector = encoder.encode([passage.in_context], "query")[0]
+        assert library.search_dense(vector, 1, ANY)[0][0] == passage.id
+    assert generations.check(generations.path_of(imported.data, 1), whole=True) == []
+
+
+def test_a_sparse_index_comes_and_goes_with_its_encoder(imported: Settings) -> None:
+    run(imported, WeighedWords())
+    verify(imported.data)
+    with Library.open(imported.data) as library:
+        assert len(library.search_sparse({token_of("sepsis"): 1.0}, 99, ANY)) == 10
+    run(imported, Narrow())
+    verify(imported.data)
+    assert not (generations.current(imported.data) / SPARSE).exists()
+
+
+def test_the_lexical_index_is_shared(imported: Settings) -> None:
+    run(imported, Narrow())
+    first, second = (generations.path_of(imported.data, number) / "lexical" for number in (1, 2))
+    stored = [each.name for each in first.iterdir() if each.suffix == ".store"]
+    assert stored
+    assert all((first / name).samefile(second / name) for name in stored)
+
+
+def test_what_was_decided_stays(imported: Settings) -> None:
+    with App(imported, HashedWords()) as app:
+        found = {each.title: each for each in app.documents()}
+        app.mark(found["Title 1"], Status.SUPERSEDED)
+        app.withdraw(found["Title 2"], True, "recalled")
+        app.put_collection(Collection("ward", "Ward", priority=3))
+    with App(imported, WeighedWords()) as app:
+        app.reindex(lambda *_: None, lambda _: None)
+        statuses = {each.title: each.status for each in app.documents()}
+        assert statuses["Title 1"] is Status.SUPERSEDED
+        assert statuses["Title 2"] is Status.WITHDRAWN
+        assert app.library.catalogue.collection("ward").priority == 3
+        titles = {hit.passage.title for hit in app.search("sepsis", ANY, 20).hits}
+        assert titles == set(statuses) - {"Title 1", "Title 2"}
+    log = Audit(imported.data)
+    assert log.entries()[-1].action == "reindex"
+    log.close()
+
+
+def test_the_encoders_own_library_is_left_alone(imported: Settings) -> None:
+    assert run(imported, HashedWords()) == (0, [])
+    encoder = HashedWords()
+    number, told = run(imported, encoder, again=True)
+    assert (number, told[0]) == (2, 10)
+    assert encoder.encoded == [], "all of it was in the cache"
+    verify(imported.data)
+
+
+def test_interrupted_it_changes_nothing_and_goes_on(imported: Settings) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(imported, Narrow(texts=9))
+    assert generations.current(imported.data).name == "0001"
+    assert not (imported.data / "generations" / "building").exists()
+    with App(imported, HashedWords()) as app:
+        assert app.search("sepsis", ANY, 20).dense
+    encoder = Narrow()
+    assert run(imported, encoder)[0] == 2
+    assert len(encoder.encoded) == 2, "two batches of four were in the cache"
+    verify(imported.data)
+
+
+def test_killed_it_changes_nothing_and_goes_on(imported: Settings) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from localmed.config import LibrarySettings, Settings\n"
+        "from tests.operations.test_reindex import BATCH, Narrow, run\n"
+        "settings = Settings(Path(sys.argv[1]), library=LibrarySettings(batch=BATCH, writer_memory_bytes=15_000_000))\n"
+        "try: run(settings, Narrow(texts=5))\n"
+        "except KeyboardInterrupt: pass\n"
+        "class Killed(Narrow):\n"
+        "    def encode(self, texts, kind):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "run(settings, Killed())"
+    )
+    root = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", code, str(imported.data)], cwd=root, check=False, timeout=100)
+    assert ran.returncode == -9
+    assert generations.current(imported.data).name == "0001"
+    verify(imported.data)
+    encoder = Narrow()
+    assert run(imported, encoder)[0] == 2
+    assert len(encoder.encoded) == 6
+    verify(imported.data)
+
+
+def test_an_import_afterwards_reads_what_is_new(settings: Settings, corpus: Path) -> None:
+    import_into(settings, write(corpus, TEXTS))
+    run(settings, WeighedWords())
+    write(corpus, {"new.txt": "New\n\nA new text about burns.\n"})
+    encoder = WeighedWords()
+    report = import_into(settings, corpus, encoder=encoder)
+    assert (report.counts["read"], report.counts["unchanged"], len(encoder.encoded)) == (1, 10, 1)
+    verify(settings.data)
+
+
+def test_summaries_are_encoded_anew(settings: Settings, corpus: Path) -> None:
+    guideline = Manifest(Collection("ward", "Ward", kind=Kind.GUIDELINE))
+    import_into(settings, write(corpus, TEXTS), manifest=guideline)
+    encoder = Narrow()
+    run(settings, encoder)
+    with Library.open(settings.data) as library:
+        table = library.guidelines
+        assert len(table) == 10
+        for row, each in enumerate(table.documents):
+            summary = library.catalogue.summaries.of(each.document)
+            assert summary is not None
+            assert table.vectors[row] == pytest.approx(encoder.encode([summary.text], "passage")[0], abs=1e-3)
+
+
+def test_an_empty_library_and_none(settings: Settings) -> None:
+    with pytest.raises(NoLibrary):
+        run(settings, Narrow())
+    with build(settings.data, HashedWords().identity, settings.library) as builder:
+        builder.put_collection(described().collection)
+        builder.publish("empty")
+    assert run(settings, Narrow()) == (2, [0])
+    verify(settings.data)
+
+
+# --- encoders never mix ----------------------------------------------------------------------------------------------
+
+
+def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: Path) -> None:
+    corpus.mkdir()
+    with App(imported, Narrow()) as app:
+        for action in (
+            lambda: app.search("sepsis", ANY, 5),
+            lambda: app.put_collection(Collection("other", "Other")),
+            lambda: import_into(imported, write(corpus, {"a.txt": "A\n\nText.\n"}), encoder=Narrow()),
+        ):
+            with pytest.raises(WrongEncoder, match="hashed-words-1-32") as raised:
+                action()
+            assert "localmed reindex" in raised.value.remedy
+            assert "profile" in raised.value.remedy
+
+
+def test_back_to_a_generation_of_the_encoder_before(imported: Settings) -> None:
+    with App(imported, WeighedWords()) as app:
+        app.reindex(lambda *_: None, lambda _: None)
+        assert app.search("sepsis", ANY, 5).hits
+        app.rollback(1)
+        with pytest.raises(WrongEncoder, match="hashed-words"):
+            app.search("sepsis", ANY, 5)
+    with App(imported, HashedWords()) as app:
+        assert app.search("sepsis", ANY, 5).hits
+
+
+def test_token_weights_take_part_in_the_search(settings: Settings, corpus: Path) -> None:
+    """A word that only the sparse index ranks highly moves its passage up; with no weight it does not."""
+    records = [{"id": f"{n}", "title": f"T{n}", "text": f"dose {'x' * n} sepsis"} for n in range(1, 9)]
+    import_into(settings, write(corpus, {"a.jsonl": jsonl(*records)}), encoder=WeighedWords())
+    scores = []
+    for weight in (0.0, 5.0):
+        search = SearchSettings(sparse_weight=weight, dense_weight=0.0)
+        with App(Settings(settings.data, search=search), WeighedWords()) as app:
+            scores.append({hit.passage.title: hit.score for hit in app.search(f"{'x' * 8} dose", ANY, 8).hits})
+    gained = {title: scores[1][title] - scores[0].get(title, 0.0) for title in scores[1]}
+    assert max(gained, key=lambda title: gained[title]) == "T8"

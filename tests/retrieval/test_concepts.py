@@ -1,0 +1,196 @@
+"""A term's card: which concept, which relations first, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from localmed.errors import UnknownName
+from localmed.library.graph import FILE, Graph, Source
+from localmed.library.terms import Term
+from localmed.retrieval.concepts import RERANKED, SHOWN, Card, Cosine, card, sentence
+from tests.fakes import HashedWords
+
+HUB = 5_000  # relations; more than any concept of the ontologies, fewer than UMLS's largest
+
+DRUGS = (
+    Term("DB1", "Alphadrug", relations=(("DB1", "interacts_with", "DB2", "non-interruptive"),)),
+    Term("DB2", "Betadrug", relations=(("DB0", "interacts_with", "DB1", "high priority"),)),
+    Term("DB0", "Gammadrug"),
+    Term("DB1", "Alphadrug", relations=(("DB1", "is_a", "class", ""), ("part", "is_a", "DB1", ""))),
+)
+
+
+class Longest:
+    """A ``Reranker`` that prefers long sentences; remembers how many it read."""
+
+    name = "longest 1"
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        self.read = len(passages)
+        return [float(len(each)) for each in passages]
+
+
+@pytest.fixture
+def drugs(tmp_path: Path) -> Iterator[Graph]:
+    yield from opened(tmp_path, drugs=DRUGS)
+
+
+@pytest.fixture
+def kidneys(tmp_path: Path) -> Iterator[Graph]:
+    yield from opened(
+        tmp_path,
+        doid=[
+            Term(
+                "D:2", "chronic kidney disease", "",
+                (("CKD", "", "abbreviation"), ("Chronic Kidney Diseases", "", "exact"), ("weak kidneys", "", "broad")),
+                xrefs=("C0000002", "ICD10:N18"),
+            ),
+            Term("D:3", "cake", names=(("CKD", "", "exact"),)),
+        ],
+        umls=[Term("C0000002", "Renal Insufficiency", "Kidneys that do too little.",
+                   relations=(("C0000002", "has_finding", "C0000003", "NCI"),)),
+              Term("C0000003", "tiredness")],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Graph]:
+    """A term with thousands of relations."""
+    terms = [Term("D:0", "fever")]
+    terms += [Term(f"D:{n}", f"condition {n}", relations=((f"D:{n}", "causes", "D:0", ""),)) for n in range(1, HUB + 1)]
+    yield from opened(tmp_path, doid=terms)
+
+
+def opened(folder: Path, **contents: Iterable[Term]) -> Iterator[Graph]:
+    writing = Graph(folder / FILE, writable=True)
+    for name, terms in contents.items():
+        number = writing.put_source(Source(name, name, name.upper(), "2024"))
+        writing.add(number, terms)
+        writing.keep(number)
+    writing.close()
+    reading = Graph(folder / FILE)
+    yield reading
+    reading.close()
+
+
+def shown(found: Card) -> list[str]:
+    return [sentence(each) for each in found.relations]
+
+
+# --- which concept ---------------------------------------------------------------------------------------------
+
+
+def test_a_card_is_put_together_across_sources(kidneys: Graph) -> None:
+    found = card(kidneys, "Chronic kidney disease")
+    assert found.concept.id == "D:2"
+    assert found.concept.definition == "Kidneys that do too little."
+    assert found.concept.defined_in == Source("umls", "umls", "UMLS", "2024")
+    assert found.synonyms == ("CKD", "weak kidneys")  # a plural is no synonym
+    assert (found.same, found.codes) == (("C0000002",), ("ICD10:N18",))
+    assert shown(found) == ["Renal Insufficiency has finding tiredness NCI"]
+
+
+def test_an_ambiguous_name_names_the_others(kidneys: Graph) -> None:
+    found = card(kidneys, "CKD")
+    assert found.concept.id == "D:3"
+    assert [each.id for each in found.others] == ["D:2"]
+
+
+def test_an_abbreviation_is_read_as_the_text_spells_it_out(kidneys: Graph) -> None:
+    asked: list[str] = []
+
+    def expand(text: str) -> Mapping[str, str]:
+        asked.append(text)
+        return {"CKD": "chronic kidney disease", "XYZ": "unknown thing"}
+
+    for text in ("chronic kidney disease (CKD)", "CKD (chronic kidney disease)", "chronic kidney disease（CKD）"):
+        found = card(kidneys, "CKD", expand=expand, context=text)
+        assert found.concept.id == "D:2"
+        assert found.notes == ("The abbreviation is read as the text spells it out",)
+    assert card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=expand).concept.id == "D:2"
+    assert len(asked) == 4
+    assert card(kidneys, "CKD", "is CKD dangerous?", expand=expand).concept.id == "D:3"
+    assert len(asked) == 4  # a text without brackets is not worth two seconds
+    assert card(kidneys, "CKD", "another thing (CKD)", expand=lambda text: {}).concept.id == "D:3"
+
+
+def test_without_the_detector_the_card_says_so(kidneys: Graph) -> None:
+    found = card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=lambda text: None)
+    assert found.concept.id == "D:3"
+    assert found.notes == ("Abbreviations in the text are not looked at: scispaCy is not installed",)
+
+
+def test_an_unknown_term_is_told_with_near_names_and_without_itself(kidneys: Graph) -> None:
+    with pytest.raises(UnknownName) as told:
+        card(kidneys, "chronic kidny disease")
+    assert "chronic kidney disease" in told.value.remedy
+    assert "kidny" not in str(told.value)
+    with pytest.raises(UnknownName, match="Nothing in the graph looks like it"):
+        card(kidneys, "?" * 20_000)
+
+
+# --- which relations -------------------------------------------------------------------------------------------
+
+
+def test_without_a_question_kind_then_severity(drugs: Graph) -> None:
+    found = card(drugs, "alphadrug")
+    assert shown(found) == [
+        "Alphadrug is a class",
+        "Alphadrug interacts with Gammadrug high priority",
+        "Alphadrug interacts with Betadrug non-interruptive",
+        "part is a Alphadrug",
+    ]
+    assert found.ordered_by == "kind"
+
+
+def test_a_pair_is_shown_from_the_card_s_own_side(drugs: Graph) -> None:
+    assert shown(card(drugs, "betadrug")) == ["Betadrug interacts with Alphadrug non-interruptive"]
+    assert shown(card(drugs, "gammadrug")) == ["Gammadrug interacts with Alphadrug high priority"]
+
+
+def test_a_question_s_words_come_first(drugs: Graph) -> None:
+    found = card(drugs, "Alphadrug", "May alphadrug be given with betadrugs?")
+    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+    assert found.ordered_by == "words"
+
+
+@pytest.mark.parametrize("question", ["", "???", "and the of", "nothing that matches"])
+def test_a_question_that_says_nothing_leaves_the_order(drugs: Graph, question: str) -> None:
+    assert shown(card(drugs, "Alphadrug", question)) == shown(card(drugs, "Alphadrug"))
+
+
+def test_a_reranker_has_the_last_word(drugs: Graph) -> None:
+    longest = Longest()
+    found = card(drugs, "Alphadrug", "is it a class of its own", longest)
+    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+    assert found.ordered_by == "longest 1"
+    assert longest.read == 4
+    assert card(drugs, "Alphadrug", "", longest).ordered_by == "kind"
+
+
+def test_a_language_that_the_model_does_not_know_is_ordered_by_words(drugs: Graph) -> None:
+    found = card(drugs, "Alphadrug", "这种药有什么相互作用？", Longest(), languages=("en",))
+    assert found.ordered_by == "words"
+    assert found.notes == ("The model does not know the question's language: relations are ordered by words",)
+
+
+def test_the_encoder_as_a_reranker(drugs: Graph) -> None:
+    cosine = Cosine(HashedWords())
+    assert cosine.name == "cosine of hashed-words 1"
+    found = card(drugs, "Alphadrug", "Alphadrug interacts with Betadrug non-interruptive", cosine)
+    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+
+
+def test_of_thousands_of_relations_the_best_are_shown_and_few_reranked(hub: Graph) -> None:
+    longest = Longest()
+    found = card(hub, "fever", "does condition 4711 cause it", longest)
+    assert found.total == HUB
+    assert len(found.relations) == SHOWN
+    assert longest.read == RERANKED
+    assert shown(card(hub, "fever", "does condition 4711 cause it"))[0] == "condition 4711 causes fever"

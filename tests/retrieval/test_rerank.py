@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localmed.config import SearchSettings
+from localmed.domain import Hit
+from localmed.retrieval.rerank import rerank, standardised
+from tests.values import passage
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A ``Reranker`` that scores a passage by how often it holds the question."""
+
+    name: str = "counting 1"
+
+    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        return [float(each.count(question)) for each in passages]
+
+
+def weights(first: int = 20, lexical: float = 0.0, fused: float = 0.0) -> SearchSettings:
+    return SearchSettings(rerank=first, rerank_lexical_weight=lexical, rerank_fused_weight=fused)
+
+
+def hits(*texts: str) -> tuple[Hit, ...]:
+    return tuple(Hit(passage(text), 1.0, lexical_score=10.0 - place) for place, text in enumerate(texts))
+
+
+def order(found: Sequence[Hit]) -> list[str]:
+    return [each.passage.text for each in found]
+
+
+def test_the_reranker_decides_the_order_of_the_first() -> None:
+    found = rerank("a", hits("b", "a", "aa", "aaa"), Counting(), weights(first=3))
+    assert order(found) == ["aa", "a", "b", "aaa"]
+    assert [each.rerank_score for each in found] == [2.0, 1.0, 0.0, None]
+
+
+def test_the_lexical_score_counts_by_its_weight() -> None:
+    given_hits = hits("b", "a", "c")
+    assert order(rerank("a", given_hits, Counting(), weights()))[0] == "a"
+    assert order(rerank("a", given_hits, Counting(), weights(lexical=100.0))) == ["b", "a", "c"]
+
+
+def test_the_fused_score_counts_by_its_weight() -> None:
+    found = (Hit(passage("b"), 3.0), Hit(passage("a"), 2.0), Hit(passage("c"), 1.0))
+    assert order(rerank("a", found, Counting(), weights(fused=0.0)))[0] == "a"
+    assert order(rerank("a", found, Counting(), weights(fused=100.0))) == ["b", "a", "c"]
+
+
+def test_a_passage_that_words_did_not_find_counts_as_the_last_that_they_did() -> None:
+    found = (
+        Hit(passage("b"), 1.0, lexical_score=4.0),
+        Hit(passage("c"), 1.0),
+        Hit(passage("d"), 1.0, lexical_score=2.0),
+    )
+    assert order(rerank("z", found, Counting(), weights(lexical=1.0))) == ["b", "c", "d"]
+    unknown = (Hit(passage("b"), 1.0), Hit(passage("z"), 1.0))
+    assert order(rerank("z", unknown, Counting(), weights(lexical=1.0))) == ["z", "b"]
+
+
+def test_equal_scores_leave_the_order() -> None:
+    assert order(rerank("z", hits("b", "a", "c"), Counting(), weights())) == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_any_number_is_read(first: int) -> None:
+    assert sorted(order(rerank("a", hits("b", "a"), Counting(), weights(first, 0.5, 0.5)))) == ["a", "b"]
+    assert rerank("a", (), Counting(), weights(first, 0.5, 0.5)) == ()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=30), st.integers(0, 40))
+def test_nothing_is_lost_and_the_rest_stays(scores: list[float], first: int) -> None:
+    given_hits = tuple(Hit(passage(str(place)), score) for place, score in enumerate(scores))
+    found = rerank("1", given_hits, Counting(), weights(first, 0.5, 0.5))
+    assert sorted(order(found)) == sorted(order(given_hits))
+    assert found[first:] == given_hits[first:]
+
+
+def test_standardised() -> None:
+    assert standardised([1.0, 3.0]) == [-1.0, 1.0]
+    assert standardised([2.0, 2.0, 2.0]) == [0.0, 0.0, 0.0]
+    assert standardised([]) == []

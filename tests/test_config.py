@@ -1,0 +1,80 @@
+"""Settings that are not plain numbers: presets of tiers, and what names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import load
+from localmed.errors import BadSettings
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCALMED_CONFIG", raising=False)
+
+
+def settings_of(folder: Path, text: str) -> Path:
+    (folder / "localmed.toml").write_text(text, "utf-8")
+    return folder
+
+
+def test_the_presets_there_are(tmp_path: Path) -> None:
+    tiers = load(tmp_path).tiers
+    assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"))
+    assert tiers.presets["patient"] == (("leaflet",), ("book", "wiki"))
+    assert tiers.further == ("ebm",)
+    assert load(tmp_path).ask.preset == ""
+
+
+def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
+    text = """
+        [ask]
+        preset = "ward"
+        [tiers]
+        further = ["ward", "patient"]
+        [tiers.presets]
+        ward = [["local", "our guidelines"], ["guideline"]]
+        patient = [["leaflet"]]
+    """
+    settings = load(settings_of(tmp_path, text))
+    assert set(settings.tiers.presets) == {"ebm", "patient", "ward"}
+    assert settings.tiers.presets["ward"] == (("local", "our guidelines"), ("guideline",))
+    assert settings.tiers.presets["patient"] == (("leaflet",),)
+    assert settings.tiers.further == ("ward", "patient")
+    assert settings.ask.preset == "ward"
+
+
+def test_no_preset_need_look_further(tmp_path: Path) -> None:
+    assert load(settings_of(tmp_path, "[tiers]\nfurther = []\n")).tiers.further == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[tiers.presets]\nward = "guideline"', "tiers.presets.ward"),
+        ("[tiers.presets]\nward = []", "tiers.presets.ward"),
+        ('[tiers.presets]\nward = ["guideline"]', "tiers.presets.ward"),
+        ("[tiers.presets]\nward = [[]]", "tiers.presets.ward"),
+        ('[tiers.presets]\nward = [["guideline"], [""]]', "tiers.presets.ward"),
+        ("[tiers.presets]\nward = [[3]]", "tiers.presets.ward"),
+        ("[tiers.presets]\nward = 3", "tiers.presets.ward"),
+        ("[tiers]\npresets = 3", "tiers.presets"),
+        ('[tiers]\nfurther = "ebm"', "tiers.further"),
+        ("[tiers]\nfurther = [1]", "tiers.further"),
+        ('[tiers]\nfurther = ["emb"]', "tiers.further"),
+        ('[ask]\npreset = "emb"', "ask.preset"),
+        ("[ask]\npreset = 3", "ask.preset"),
+        ("[tiers]\nother = 3", "tiers.other"),
+        ("[keywords]\nmost = 0", "keywords.most"),
+        ("[keywords]\nmost = 21", "keywords.most"),
+        ("[search]\nkeyword_weight = -1", "search.keyword_weight"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str) -> None:
+    with pytest.raises(BadSettings) as caught:
+        load(settings_of(tmp_path, text))
+    assert key in str(caught.value)
+    assert "localmed.toml" in str(caught.value)
+    assert caught.value.remedy

@@ -1,0 +1,239 @@
+"""Possible conflicts: told where doses or editions differ, not told where anything says that they need not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from localmed.cli.texts import translated
+from localmed.domain import Conflict, ConflictKind
+from localmed.verification.conflicts import MOST, Cited, conflicts
+from localmed.verification.subjects import circumstances, medicines, salient
+from tests.values import evidence
+
+QUESTION = "What is the maximum dose of paracetamol?"
+CHINESE = "对乙酰氨基酚的最大剂量是多少？"
+
+
+def cited(marker: str, quote: str, title: str = "Analgesia", edition: str = "2024") -> Cited:
+    return Cited(quote, replace(evidence(marker, quote, title), edition=edition))
+
+
+def compared(
+    ours: str, theirs: str, question: str = QUESTION, title: str = "Analgesia", other: str = "Analgesia"
+) -> tuple[Conflict, ...]:
+    return conflicts(question, [cited("1", ours, title)], [cited("9", theirs, other)])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "reason"),
+    [
+        ("The maximum dose of paracetamol is 4 g a day.", "Do not exceed 3 g of paracetamol daily.",
+         "Source 1 says 4 g, source 9 says 3 g"),
+        ("Paracetamol: 5 mg.", "Paracetamol: 5 micrograms.",
+         "Source 1 says 5 mg, source 9 says 5 micrograms: a thousandfold or more apart"),
+        ("Paracetamol 0.5 mg/kg.", "Paracetamol 500 mg/kg.",
+         "Source 1 says 0.5 mg/kg, source 9 says 500 mg/kg: a thousandfold or more apart"),
+        ("Paracetamol 500 mg, at most 4 g a day.", "Paracetamol 500 mg, at most 3 g a day.",
+         "Source 1 says 4 g, source 9 says 3 g"),
+        ("Give paracetamol 5 to 10 mg/kg.", "Give paracetamol 12-15 mg/kg.",
+         "Source 1 says 5 to 10 mg/kg, source 9 says 12-15 mg/kg"),
+        ("Paracetamol: oral, 1 g.", "Paracetamol 500 mg.",
+         "Source 1 says 1 g, source 9 says 500 mg: they may speak of different patients or ways of giving it"),
+    ],
+)  # fmt: skip
+def test_a_differing_dose(ours: str, theirs: str, reason: str) -> None:
+    assert compared(ours, theirs) == (Conflict(ConflictKind.DOSE, "1", "9", reason),)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        # the same amount
+        ("Give paracetamol 0.5 g.", "Give paracetamol 500 mg."),
+        ("Give paracetamol 500 mg to 1 g.", "Give paracetamol 1000 mg."),
+        ("Give paracetamol 500 mg, at most 4 g.", "The dose of paracetamol is 500 mg."),
+        ("Paracetamol 4 g a day.", "Paracetamol 4,000 mg in 24 hours."),
+        # other units or no amount at all
+        ("Paracetamol 15 mg/kg.", "Paracetamol 1 g."),
+        ("Paracetamol 500 mg.", "Paracetamol 20 mL."),
+        ("Paracetamol 500 mg.", "Take paracetamol with water."),
+        ("Paracetamol for 3 days.", "Paracetamol for 5 days."),
+        # other circumstances, said by both
+        ("Paracetamol by mouth: 1 g.", "Paracetamol by intravenous infusion: 750 mg."),
+        ("Paracetamol for children: 250 mg.", "Paracetamol for adults: 1 g."),
+        ("Start paracetamol at 500 mg.", "The maximum of paracetamol is 4 g."),
+        ("Paracetamol 1 g every 6 hours.", "Paracetamol 4 g a day."),
+        ("In adults, the dose of paracetamol is 1 g.", "In children, the dose of paracetamol is 250 mg."),
+        ("Under 50 kg, paracetamol 2 g.", "With renal impairment, paracetamol 3 g."),
+        # another medicine
+        ("Give ibuprofen 400 mg after paracetamol.", "Give codeine 30 mg after paracetamol."),
+        ("Paracetamol 1 g, ibuprofen 400 mg.", "Paracetamol 1 g, codeine 30 mg."),
+        # outcomes of studies
+        ("Paracetamol reduced pain by 20 %.", "Paracetamol reduced pain by 35 %."),
+    ],
+)
+def test_no_differing_dose(ours: str, theirs: str) -> None:
+    assert compared(ours, theirs) == ()
+    assert compared(theirs, ours) == ()
+
+
+def test_the_two_must_speak_of_what_is_asked() -> None:
+    assert compared("Give aspirin 300 mg.", "Give aspirin 75 mg.") == (), "the question is about paracetamol"
+    assert compared("The dose is 300 mg.", "The dose is 75 mg.") == (), "of what?"
+    assert compared("The dose is 300 mg.", "The dose is 75 mg.", title="Paracetamol", other="Paracetamol")
+    assert compared("The dose is 300 mg.", "The dose is 75 mg.", title="Paracetamol", other="Ibuprofen") == ()
+    assert compared("Give 300 mg.", "Give 75 mg.", "What is the maximum dose?") == (), "no subject at all"
+    assert compared("", "", "") == ()
+
+
+def test_medicines_for_one_illness_are_not_one_medicine() -> None:
+    question = "Which medicine is started in heart failure and at what dose?"
+    ours, theirs = "Start bisoprolol at 1.25 mg in heart failure.", "Start carvedilol at 3.125 mg in heart failure."
+    assert compared(ours, theirs, question) == ()
+    assert compared(ours, "Start bisoprolol at 2.5 mg in heart failure.", question)
+    two = compared("Adrenaline 500 micrograms.", "Hydrocortisone 200 mg.", "Treatment of anaphylaxis?",
+                   "Anaphylaxis", "Anaphylaxis")  # fmt: skip
+    assert two == ()
+
+
+def test_headings_tell_of_whom_a_sentence_speaks() -> None:
+    child = cited("9", "Give paracetamol 250 mg.", "Fever in children")
+    adult = cited("1", "Give paracetamol 1 g.", "Fever in adults")
+    assert conflicts(QUESTION, [adult], [child]) == ()
+    assert conflicts(QUESTION, [replace(adult, evidence=cited("1", "", "Fever").evidence)], [child])
+
+
+def test_targets() -> None:
+    question = "What is the blood pressure target in hypertension?"
+    ours = "The blood pressure target is below 140/90 mmHg."
+    assert compared(ours, "Aim for a blood pressure below 130/80 mmHg.", question)
+    assert compared(ours, "The blood pressure target is 140/90 mmHg.", question) == ()
+    assert compared("The HbA1c target is below 7.0 %.", "An HbA1c target of 7.5 % is reasonable.", "HbA1c target?")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"),
+    [
+        ("成人对乙酰氨基酚最大剂量为每24小时4克。", "成人对乙酰氨基酚每日不超过3克。", "来源 1 为 4克，来源 9 为 3克"),
+        (
+            "对乙酰氨基酚每次500毫克。",
+            "对乙酰氨基酚每次500微克。",
+            "来源 1 为 500毫克，来源 9 为 500微克：相差一千倍或以上",
+        ),
+        ("对乙酰氨基酚每次0.5克。", "对乙酰氨基酚每次５００毫克。", ""),
+        ("对乙酰氨基酚每次500mg。", "对乙酰氨基酚每次500毫克。", ""),
+        ("儿童对乙酰氨基酚每次250毫克。", "成人对乙酰氨基酚每次1克。", ""),
+        ("口服对乙酰氨基酚1克。", "静脉注射对乙酰氨基酚500毫克。", ""),
+        ("对乙酰氨基酚每次1克。", "对乙酰氨基酚每日4克。", ""),
+        ("对乙酰氨基酚1克，布洛芬400毫克。", "对乙酰氨基酚1克，可待因30毫克。", ""),
+    ],
+)
+def test_chinese(ours: str, theirs: str, told: str) -> None:
+    found = compared(ours, theirs, CHINESE, "镇痛", "镇痛")
+    assert [translated(each.reason, "zh") for each in found] == ([told] if told else [])
+
+
+def test_one_a_pair_of_sources_and_a_few_at_most() -> None:
+    ours = [cited("1", "Paracetamol 1 g."), cited("1", "Paracetamol: 1 g."), cited("2", "Paracetamol is 1 g.")]
+    theirs = [cited(str(number), "Paracetamol 2 g.") for number in range(3, 9)]
+    found = conflicts(QUESTION, ours, theirs)
+    assert len(found) == MOST
+    assert len({(each.marker, each.against) for each in found}) == MOST
+
+
+def test_nothing_to_compare() -> None:
+    one = cited("1", "Paracetamol 1 g.")
+    assert conflicts(QUESTION, [], [one]) == conflicts(QUESTION, [one], []) == ()
+
+
+def test_a_long_quotation_is_compared_in_no_time() -> None:
+    for text in ("对乙酰氨基酚" * 500, "a" * 3000, "paracetamol 1 g " * 200):
+        began = time.perf_counter()
+        compared(text, text)
+        assert time.perf_counter() - began < 5
+
+
+# --- editions ---------------------------------------------------------------------------------------------------------
+
+
+def editions(
+    ours: str, theirs: str, title: str = "Paracetamol in pain", other: str = "Paracetamol for pain"
+) -> tuple[Conflict, ...]:
+    return conflicts(QUESTION, [cited("1", "Safe.", title, ours)], [cited("9", "Good.", other, theirs)])
+
+
+def test_a_newer_edition() -> None:
+    assert editions("2021-03", "2024") == (
+        Conflict(ConflictKind.EDITION, "1", "9", "Source 9 is of 2024, source 1 of 2021-03"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("2024", "2024"), ("2024", "2024-05"), ("2024-05", "2024"), ("2024-05", "2023"), ("", "2024"), ("2024", ""),
+     ("", ""), ("2024-05-02", "2024-05-01")],
+)  # fmt: skip
+def test_not_surely_newer(ours: str, theirs: str) -> None:
+    assert editions(ours, theirs) == ()
+
+
+def test_of_another_subject() -> None:
+    assert editions("2021", "2024", other="Ibuprofen for pain") == (), "paracetamol is what is asked about"
+    assert editions("2021", "2024", other="Poisoning, liver injury and paracetamol in suicide attempts") == ()
+    assert editions("2021", "2024", title="疼痛", other="疼痛") == ()
+
+
+def test_later_than_all_that_is_cited() -> None:
+    ours = [cited("1", "Safe.", "Paracetamol", "2020"), cited("2", "Safe.", "Pain", "2025")]
+    assert conflicts(QUESTION, ours, [cited("9", "Good.", "Paracetamol", "2024")]) == ()
+    theirs = [cited("8", "Good.", "Paracetamol", "2026"), cited("9", "Good.", "Paracetamol", "2027")]
+    (newest,) = conflicts(QUESTION, ours, theirs)
+    assert (newest.marker, newest.against) == ("1", "9")
+
+
+def test_a_dose_comes_before_an_edition() -> None:
+    ours = [cited("1", "Paracetamol 1 g.", "Paracetamol", "2020")]
+    theirs = [cited("9", "Paracetamol 2 g.", "Paracetamol", "2024")]
+    assert [each.kind for each in conflicts(QUESTION, ours, theirs)] == [ConflictKind.DOSE, ConflictKind.EDITION]
+
+
+# --- what a sentence is about -----------------------------------------------------------------------------------------
+
+
+def test_salient_words() -> None:
+    assert salient("What is the maximum daily dose of paracetamol tablets in adults?") == {"paracetamol"}
+    assert salient("Doses for migraines") == {"migraine"}
+    assert "对乙酰氨基酚" in salient(CHINESE)
+    assert not salient("成人每日最大剂量是多少？")
+    assert not salient("500 mg")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Start atorvastatin or ramipril.", {"atorvastatin", "ramipril"}),
+        ("Statins and cholesterol", set()),
+        ("Give insulin and paracetamol", {"insulin", "paracetamol"}),
+        ("the insulinoma someone is forming", set()),
+        ("口服阿莫西林", {"阿莫西林"}),
+        ("应用二甲双胍和胰岛素", {"二甲双胍", "胰岛素"}),
+        ("", set()),
+    ],
+)
+def test_medicines(text: str, expected: set[str]) -> None:
+    assert medicines(text) == expected
+
+
+def test_circumstances() -> None:
+    assert circumstances("In adults by mouth once daily", "people") == {"adults"}
+    assert circumstances("In adults by mouth once daily", "route") == {"mouth"}
+    assert circumstances("In adults by mouth once daily", "rate") == {"day"}
+    assert circumstances("儿童静脉注射，每次", "people") == {"children"}
+    assert circumstances("儿童静脉注射，每次", "route") == {"vein"}
+    assert circumstances("every 6 hours", "rate") == {"dose"}
+    assert circumstances("每6小时", "rate") == {"dose"}
+    assert circumstances("每24小时", "rate") == {"day"}
+    assert circumstances("every 24 hours", "rate") == {"day"}

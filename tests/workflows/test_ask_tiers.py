@@ -1,0 +1,196 @@
+"""The flow of a question over tiers, replayed: which are searched, what leads, what is told of the next one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from localmed.agents.roles import RELEVANCE, AnswerInput, Relevance
+from localmed.cli.texts import translated
+from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter
+from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
+from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, Plan, ask
+from localmed.workflows.flow import Cite, Driver, Perform, Search
+from tests.values import PROVENANCE, evidence, quotation
+from tests.workflows.test_ask import ENOUGH, TOO_LITTLE, replay
+
+QUESTION = "What is the maximum dose of paracetamol?"
+FIRST = evidence("1", "The maximum dose of paracetamol is 4 g a day.", "Paracetamol")
+SECOND = evidence("2", "The maximum dose of paracetamol is 3 g a day.", "Paracetamol in practice")
+PLAN = Plan((Tier(("nice", "who")), Tier(("pubmed",)), Tier(("books",))), 8)
+FURTHER = replace(PLAN, further=True)
+
+
+def found(source: Evidence) -> Found:
+    return Found((Hit(source.passage, 1.0, 0.8),), True, "en")
+
+
+def whole(source: Evidence) -> tuple[object, ...]:
+    return (quotation(source, 0, len(source.passage.text)),)
+
+
+def searched(requests: list[object]) -> list[tuple[str, ...]]:
+    return [each.wanted.collections for each in requests if isinstance(each, Search)]
+
+
+def test_a_helpful_tier_ends_the_search() -> None:
+    answer, requests = replay([found(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, PLAN)
+    assert searched(requests) == [("nice", "who")]
+    assert answer.searched == ("nice", "who")
+    assert answer.notes == ()
+
+
+def test_otherwise_the_next_one_is_searched_and_leads() -> None:
+    answer, requests = replay(
+        [found(FIRST), TOO_LITTLE, found(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, PLAN
+    )
+    assert searched(requests) == [("nice", "who"), ("pubmed",)]
+    assert answer.searched == ("nice", "who", "pubmed")
+    assert answer.evidence == (SECOND,)
+    assert [each.given.hits for each in requests if isinstance(each, Perform) and each.role == RELEVANCE] == [
+        found(FIRST).hits,
+        found(SECOND).hits,
+    ]
+    assert [each.hits for each in requests if isinstance(each, Cite)] == [found(SECOND).hits]
+
+
+def test_no_tier_helps() -> None:
+    answer, requests = replay([found(FIRST), TOO_LITTLE] * 3, QUESTION, FURTHER)
+    assert searched(requests) == [("nice", "who"), ("pubmed",), ("books",)]
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.searched == ("nice", "who", "pubmed", "books")
+    assert answer.notes == (NOT_ENOUGH,)
+
+
+def test_the_other_filters_hold_in_every_tier() -> None:
+    wanted = SearchFilter(language="en", edition_from="2020")
+    _, requests = replay([found(FIRST), TOO_LITTLE] * 3, QUESTION, PLAN, wanted)
+    assert [replace(each.wanted, collections=()) for each in requests if isinstance(each, Search)] == [wanted] * 3
+
+
+def test_empty_and_missing_collections_are_skipped_and_told() -> None:
+    plan = Plan((Tier((), ("guideline",)), Tier(("pubmed",), ("wiki",)), Tier((), ("book",))), 8)
+    answer, requests = replay([found(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, plan)
+    assert searched(requests) == [("pubmed",)]
+    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, wiki",), (
+        "book was not reached"
+    )
+    answer, _ = replay([found(SECOND), TOO_LITTLE], QUESTION, plan)
+    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, wiki, book", NOT_ENOUGH)
+    assert answer.searched == ("pubmed",)
+
+
+def test_nothing_is_searched_elsewhere_if_no_tier_exists() -> None:
+    answer, requests = replay([], QUESTION, Plan((Tier((), ("guideline",)), Tier((), ("book",))), 8))
+    assert requests == []
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.searched == ()
+    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, book", NO_TIER)
+    chinese, _ = replay([], "剂量多少？", Plan((), 8))
+    assert chinese.language == "zh"
+    assert chinese.notes == (NO_TIER,)
+
+
+# --- one tier further -------------------------------------------------------------------------------------------------
+
+
+def further(second: Evidence, relevance: Relevance = ENOUGH) -> list[object]:
+    """What the requests get when the first tier helps and the next one holds ``second``."""
+    start = [found(FIRST), ENOUGH, found(second), relevance]
+    return (
+        [*start, (FIRST, second), whole(FIRST), whole(second)] if relevance.enough else [*start, (FIRST,), whole(FIRST)]
+    )
+
+
+def test_a_differing_dose_in_the_next_tier_is_told_and_the_first_still_leads() -> None:
+    answer, requests = replay(further(SECOND), QUESTION, FURTHER)
+    (conflict,) = answer.conflicts
+    assert (conflict.kind, conflict.marker, conflict.against) == (ConflictKind.DOSE, "1", "2")
+    assert conflict.reason == "Source 1 says 4 g, source 2 says 3 g"
+    assert [each.text for each in answer.statements] == [FIRST.passage.text]
+    assert answer.evidence == (FIRST, SECOND), "what the conflict points at is listed"
+    assert answer.searched == ("nice", "who", "pubmed"), "only one tier further"
+    assert [each.given for each in requests if isinstance(each, Perform)][2:] == [
+        AnswerInput(QUESTION, (FIRST,), True),
+        AnswerInput(QUESTION, (SECOND,), True),
+    ]
+
+
+def test_the_same_dose_is_not_told_nor_its_source_listed() -> None:
+    same = evidence("2", "The maximum dose of paracetamol is 4000 mg a day.", "Paracetamol in practice")
+    answer, _ = replay(further(same), QUESTION, FURTHER)
+    assert answer.conflicts == ()
+    assert answer.evidence == (FIRST,)
+
+
+def test_a_newer_edition_is_told() -> None:
+    newer = replace(evidence("2", "Paracetamol is safe.", "Paracetamol"), edition="2025-02")
+    answer, _ = replay(further(newer), QUESTION, FURTHER)
+    (conflict,) = answer.conflicts
+    assert conflict.kind is ConflictKind.EDITION
+    assert conflict.reason == "Source 2 is of 2025-02, source 1 of 2024"
+
+
+def test_an_irrelevant_next_tier_is_not_compared() -> None:
+    answer, _ = replay(further(SECOND, TOO_LITTLE), QUESTION, FURTHER)
+    assert answer.status is AnswerStatus.ANSWERED
+    assert answer.conflicts == ()
+    assert answer.searched == ("nice", "who", "pubmed")
+
+
+def test_further_skips_what_is_empty() -> None:
+    plan = Plan((Tier(("nice",)), Tier((), ("literature",)), Tier(("books",))), 8, further=True)
+    answer, _ = replay(further(SECOND), QUESTION, plan)
+    assert answer.searched == ("nice", "books")
+    assert answer.notes == ("Not searched, as the library holds nothing of it: literature",)
+    assert answer.conflicts
+
+
+def test_there_may_be_no_tier_further() -> None:
+    plan = Plan((Tier(("nice",)),), 8, further=True)
+    answer, _ = replay([found(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, plan)
+    assert answer.status is AnswerStatus.ANSWERED
+
+
+def test_a_quotation_that_fails_its_check_is_no_conflict() -> None:
+    false = replace(
+        quotation(SECOND, 0, len(SECOND.passage.text)), text="The maximum dose of paracetamol is 1 g a day."
+    )
+    results = further(SECOND)
+    answer, _ = replay([*results[:-1], (false,)], QUESTION, FURTHER)
+    assert answer.conflicts == ()
+    assert answer.evidence == (FIRST,)
+
+
+def test_a_withheld_statement_is_compared_with_nothing() -> None:
+    results = further(SECOND)
+    results[5] = (quotation(FIRST, 0, 11), replace(quotation(FIRST, 0, 45), text="It is 4 g."))
+    answer, _ = replay(results, QUESTION, FURTHER)
+    assert [each.withheld for each in answer.statements] == [False, True]
+    assert answer.conflicts == ()
+
+
+def test_every_reason_of_a_conflict_can_be_shown_in_chinese() -> None:
+    for text in ("3 g", "4 mg"):
+        other = evidence("2", f"The maximum dose of paracetamol is {text} a day.", "Paracetamol")
+        for conflict in replay(further(other), QUESTION, FURTHER)[0].conflicts:
+            assert not translated(conflict.reason, "zh").isascii(), conflict.reason
+            assert not any(word in translated(conflict.reason, "zh") for word in ("Source", "thousand")), (
+                conflict.reason
+            )
+
+
+def test_the_trace_names_the_tiers_and_no_text() -> None:
+    class Scripted:
+        def search(self, question: str, wanted: SearchFilter, limit: int, keywords: object = ()) -> Found:
+            return found(FIRST)
+
+        def perform(self, role: object, given: object) -> Relevance:
+            return TOO_LITTLE
+
+    steps: list[object] = []
+    system = Scripted()
+    answer = Driver(system, system, lambda hits: (), steps.append).run(ask(QUESTION, SearchFilter(), PLAN, PROVENANCE))
+    names = [dict(each.detail)["collections"] for each in answer.trace if each.name == "search"]
+    assert names == ["nice who", "pubmed", "books"]
+    assert "paracetamol" not in str(answer.trace).lower()
