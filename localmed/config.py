@@ -165,7 +165,7 @@ class ModelSettings:
 ENCODERS = ("minilm", "bge-m3")
 RERANKERS = ("none", "maxsim", "bge-m3", "bge-reranker-v2-m3")
 PROFILES = {
-    "starter": ModelSettings("minilm", "none"),
+    "starter": ModelSettings("minilm", "maxsim"),
     "workstation": ModelSettings("bge-m3", "bge-reranker-v2-m3"),
 }
 

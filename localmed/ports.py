@@ -141,7 +141,7 @@ class Choice:
 class Watch:
     """How a caller follows a request: ``token`` gets the text as it comes, ``cancelled`` is asked while it runs.
 
-    Both are called from the thread that made the request. A cancelled request raises ``Cancelled``.
+    Both may be called from another thread than the caller's. A cancelled request raises ``Cancelled``.
     """
 
     token: Callable[[str], object] = lambda _: None
@@ -164,7 +164,7 @@ class ChatIdentity:
 
 
 class ChatModel(Protocol):
-    """A language model that follows instructions. Raises ``ModelError`` where it cannot answer, ``Busy`` if asked by too many."""
+    """A language model that follows instructions. Raises ``ModelError`` where it cannot answer."""
 
     @property
     def identity(self) -> ChatIdentity:

@@ -54,6 +54,7 @@ HEAVY = {
     "scispacy": (("models/abbreviations.py",), True),
     "tantivy": (("library/lexical.py", "library/sparse.py"), False),
     "FlagEmbedding": (("models/flag_embedding.py",), True),
+    "llama_cpp": (("models/llama/engine.py", "models/llama/child.py"), True),  # in the child, which the parent names
     "ir_measures": (("evaluation/measures.py",), True),
     "scipy": (("evaluation/statistics.py",), True),
     "matplotlib": (("evaluation/plot.py",), True),
@@ -61,7 +62,7 @@ HEAVY = {
     "pymupdf": (("ingest/readers/pdf*.py", "ingest/render.py"), False),
 }
 # Modules that only a child process imports at its start; everybody else names them in a command line or imports lazily.
-CHILDREN = ("ingest.render", "ingest.readers.pdf")
+CHILDREN = ("ingest.render", "ingest.readers.pdf", "models.llama.child")
 
 
 def files() -> list[Path]:

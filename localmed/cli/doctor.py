@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json
-from localmed.errors import BadSettings
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, progress
+from localmed.errors import BadSettings, ModelError
 
 if TYPE_CHECKING:
     from localmed.operations.check import Check
@@ -29,11 +30,10 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> None:
     """
     from localmed.operations import doctor
 
-    found = []
-    for check in _checks(ctx, full):
-        found.append(check)
-        if not as_json:
-            _show(check)
+    with progress(full and not as_json) as (started, advance):
+        found = list(_checks(ctx, full, started, advance))
+    for check in [] if as_json else found:
+        _show(check)
     worst = doctor.worst(found)
     if as_json:
         print_json({"worst": worst, "checks": [asdict(each) for each in found]})
@@ -41,14 +41,18 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> None:
         sys.exit(doctor.PROBLEMS_EXIT_CODE)
 
 
-def _checks(ctx: click.Context, full: bool) -> Iterator[Check]:
+def _checks(
+    ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
+) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
     from localmed.operations import doctor
     from localmed.operations.check import problem
 
     try:
         with opened(ctx) as app:
-            yield from doctor.examine(doctor.site_of(app.settings, app.registry, full))
+            with suppress(ModelError):  # a record that cannot be read is told by a check
+                started(sum(each.bytes for each in app.registry.record.models.values()))
+            yield from doctor.examine(doctor.site_of(app.settings, app.registry, full, advance))
     except BadSettings as error:
         yield problem("settings", error.what, error.remedy)
     except ImportError as error:

@@ -2,7 +2,8 @@
 
 Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused
 (an import that read others as well reports it and ends with 0), 4 another writer, 5 the
-library cannot be used, 6 a model failed, 130 interrupted. A traceback appears only with ``--debug``.
+library cannot be used or ``doctor`` found a problem, 6 a model failed or has changed, 130 interrupted.
+A traceback appears only with ``--debug``.
 """
 
 from __future__ import annotations

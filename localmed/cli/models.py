@@ -14,6 +14,8 @@ from localmed.errors import ModelError
 
 if TYPE_CHECKING:
     from localmed.app import App
+    from localmed.models.manifests import ModelManifest
+    from localmed.models.record import Model
     from localmed.operations.fit import Fit, Need
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
@@ -55,7 +57,7 @@ def _described(app: App, name: str) -> dict[str, Any]:
     """What is known of a model, from its manifest and from the registry."""
     manifest, record = app.registry.manifests.get(name), app.registry.record
     model = record.models.get(name)
-    expected = ", ".join(each.sha256 for each in manifest.files if each.sha256) if manifest else ""
+    files = _files(model, manifest)
     return {
         "name": name,
         "role": model.role if model else manifest.role if manifest else "",
@@ -67,13 +69,21 @@ def _described(app: App, name: str) -> dict[str, Any]:
         "terms": manifest.terms if manifest else "",
         "source": manifest.source if manifest else "",
         "languages": list(manifest.languages) if manifest else [],
-        "files": [each.name for each in (model.files if model else manifest.files if manifest else ())],
-        "bytes": model.bytes if model else sum(each.bytes for each in manifest.files) if manifest else 0,
-        "sha256": model.files[0].sha256 if model else expected or UNKNOWN_HASH,
+        "files": files,
+        "bytes": sum(each["bytes"] for each in files),
+        "sha256": max(files, key=lambda each: each["bytes"])["sha256"] or UNKNOWN_HASH,  # of the weights
         "added": model.added if model else "",
         "by": model.by if model else "",
         "template": model.template if model else manifest.template if manifest else "",
     }
+
+
+def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str, Any]]:
+    """The files as registered, else as the manifest names them (0 and "": not known)."""
+    if model:
+        return [{"name": each.name, "bytes": each.stamp.bytes, "sha256": each.sha256} for each in model.files]
+    named = manifest.files if manifest else ()
+    return [{"name": each.name, "bytes": each.bytes, "sha256": each.sha256} for each in named]
 
 
 @command.command("add")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 from localmed import __version__
 from localmed.config import SearchSettings
@@ -22,7 +21,7 @@ from localmed.domain import digest
 from localmed.errors import BadSettings, UsageError
 from localmed.evaluation.measures import Run
 from localmed.evaluation.sets import Question, QuestionSet
-from localmed.library.library import Found, Library
+from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
 from localmed.ports import Embedder, Reranker
 from localmed.retrieval.search import HybridSearch
@@ -74,9 +73,9 @@ class Bench:
             self.settings,
             dense_weight=self.settings.dense_weight if variant.dense else 0.0,
             lexical_weight=self.settings.lexical_weight if variant.lexical else 0.0,
+            sparse_weight=self.settings.sparse_weight if variant.lexical else 0.0,  # words, however they were weighed
         )
-        library = cast("Library", _Partial(self.library, variant))
-        hybrid = HybridSearch(library, self.encoder, settings, self.reranker if variant.rerank else None)
+        hybrid = HybridSearch(self.library, self.encoder, settings, self.reranker if variant.rerank else None)
 
         def search(question: Question) -> list[str]:
             hits = hybrid.search(question.text, asked.wanted, self.depth).hits
@@ -99,25 +98,6 @@ class Bench:
             f"{self.depth} {__version__}",
         )
         return digest(*decides)[:12]
-
-
-class _Partial:
-    """A library of which a variant's missing index is not asked: weighing it 0 would still let its passages in."""
-
-    def __init__(self, library: Library, variant: Variant) -> None:
-        self._library, self._variant = library, variant
-
-    def search_dense(self, *given: Any) -> Found:
-        return self._library.search_dense(*given) if self._variant.dense else []
-
-    def search_lexical(self, *given: Any) -> Found:
-        return self._library.search_lexical(*given) if self._variant.lexical else []
-
-    def search_sparse(self, *given: Any) -> Found:  # an encoder's weights of words: lexical, however they were learned
-        return self._library.search_sparse(*given) if self._variant.lexical else []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
 
 
 def run(bench: Bench, variant: Variant, asked: QuestionSet, advance: Advance) -> Run:

@@ -16,7 +16,7 @@ from localmed.models.record import Stamp, StoredFile
 
 PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
 
-Progress = Callable[[float, str], None]  # bytes done since the last call, and with which file
+Progress = Callable[[float, str], object]  # bytes done since the last call, and with which file
 
 
 def silent(done: float, doing: str) -> None:

@@ -14,7 +14,7 @@
     architecture = "qwen3"                 # as a GGUF calls it
     parameters = 8_200_000_000             # and: bits_per_weight, layers, kv_heads, head_width
 
-They lie in ``models/`` at the top of the project; ``manifests`` beside this file is a symbolic link to it, so that an
+They lie in ``models/`` at the top of the project; ``shipped`` beside this file is a symbolic link to it, so that an
 installed package holds them too.
 """
 
@@ -29,7 +29,7 @@ from typing import Any
 
 from localmed.errors import BadSettings
 
-FOLDER = Path(__file__).parent / "manifests"
+FOLDER = Path(__file__).parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
 KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default

@@ -91,7 +91,7 @@ class MiniLM:
 
     def words(self, pieces: Sequence[int]) -> list[bool]:
         """Which pieces are (parts of) words, not punctuation or the model's own marks."""
-        names = map(self._tokenizer.id_to_token, pieces)
+        names = [self._tokenizer.id_to_token(piece) or "[UNK]" for piece in pieces]
         return [not name.startswith("[") and any(map(str.isalnum, name)) for name in names]
 
     def token_vectors(self, pieces: Sequence[list[int]]) -> list[Tensor]:

@@ -1,7 +1,8 @@
 """What ``models add`` is given: the files to take, the manifest they belong to, and what they say of themselves.
 
-Rules: regular files only, hidden ones left out; of a model with a manifest exactly the files that it names; a file
-whose hash is known must have it; a file that states another architecture than its manifest is another model.
+Rules: regular files only, hidden ones left out; of a model with a manifest exactly the files that it names, but all of
+a folder that stays where it is, since a library might load any of them; a file whose hash is known must have it; a file
+that states another architecture than its manifest is another model.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Choice:
     manifest: ModelManifest | None
 
 
-def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role: str) -> Choice:
-    """Decide what ``source`` is; ``name`` and ``role`` as asked for, or "".
+def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role: str, stays: bool) -> Choice:
+    """Decide what ``source`` is; ``name`` and ``role`` as asked for, or "". All files of a folder that ``stays`` count.
 
     Raise ``InputError`` for files that cannot be taken, ``UsageError`` where a name or a role is missing or wrong.
     """
@@ -43,7 +44,8 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
     if manifest:
         if role not in ("", manifest.role):
             raise UsageError(f"{manifest.name} serves {manifest.role}", "Leave --role out, or give --as another name")
-        return Choice(manifest.name, manifest.role, _named(files, manifest, source), manifest)
+        named = _named(files, manifest, source)
+        return Choice(manifest.name, manifest.role, files if stays else named, manifest)
     chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
     if not NAME.fullmatch(chosen):
         raise UsageError("that is no name for a model", "Use up to 60 small letters, digits, . - and _")
@@ -116,7 +118,7 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
 
 def _found(source: Path) -> dict[str, Path]:
     """The files of ``source``, a file or a folder, by their path within it."""
-    paths = [source] if not source.is_dir() else list(_walk(source))
+    paths = [source] if not source.is_dir() else list(walk(source))
     root = source if source.is_dir() else source.parent
     files = {path.relative_to(root).as_posix(): path for path in paths}
     for name, path in files.items():
@@ -126,7 +128,7 @@ def _found(source: Path) -> dict[str, Path]:
     return files
 
 
-def _walk(root: Path) -> Iterator[Path]:
+def walk(root: Path) -> Iterator[Path]:
     """Every file below ``root`` but hidden ones, in order; links to folders are not followed."""
     count = 0
     for folder, folders, names in os.walk(root):
@@ -147,10 +149,10 @@ def _admit(name: str, path: Path) -> None:
     if not name.isprintable() or len(name) > MOST_NAME:
         raise InputError("a file of it has a name that cannot be kept", "Rename it")
     try:
-        found = path.stat()
+        state = path.stat()
     except OSError as error:
         raise InputError(f"{name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(state.st_mode):
         raise InputError(f"{name} is not a regular file", "Give a model's file or its folder")
-    if not found.st_size and path.suffix.lower() in INSPECTED:
+    if not state.st_size and path.suffix.lower() in INSPECTED:
         raise InputError(f"{name} is empty", "Copy it again")

@@ -10,7 +10,8 @@
 Rules: ``add`` looks into a file's header in a child process, copies it and hashes the copy, checks a hash that the
 manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
 ``<folder>`` by its own name is hashed where it is. ``opened`` gives the paths of a model only if every file has the
-size and dates (ctime included) of its last full hash; where only the dates differ it hashes anew.
+size and dates (ctime included) of its last full hash, and no file was put beside them; where only the dates differ it
+hashes anew.
 
 Not covered: a bit that flips on the disk beneath the file system, which leaves size and dates alone: ``verify`` hashes
 everything. Between the look and the loading a file could be replaced by somebody who may write here as this user.
@@ -124,6 +125,8 @@ class Registry:
         Raise ``ModelError`` for one that is missing or has changed, ``UnknownName`` if it is not registered.
         """
         model, folder = self.model(name), self.folder / name
+        if stranger := self._stranger(model):
+            raise ModelError(f"the model {name} is not loaded: {stranger} was not there when it was added", AGAIN)
         files = tuple(self._looked_at(model, each, progress) for each in model.files)
         if files != model.files:
             self._restamp(replace(model, files=files))
@@ -156,8 +159,10 @@ class Registry:
 
         Hashes all of them if ``full``, else those whose dates differ, as a load would.
         """
-        found = []
-        for file in self.model(name).files:
+        model = self.model(name)
+        stranger = self._stranger(model)
+        found = [f"{stranger} was not there when it was added"] if stranger else []
+        for file in model.files:
             path = self.folder / name / file.name
             problem = self._changed_size(path, file)
             if problem:
@@ -166,6 +171,12 @@ class Registry:
                 changed = hashed(path, file.name, progress).sha256 != file.sha256
                 found += [f"{file.name} has changed (sha256 differs)"] if changed else []
         return found
+
+    def _stranger(self, model: Model) -> str:
+        """A file in the model's folder that is not registered: a library that loads the folder could take it."""
+        folder, known = self.folder / model.name, {each.name for each in model.files}
+        there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
+        return next((name for name in there if name not in known), "")
 
     def _changed_size(self, path: Path, file: StoredFile) -> str:
         if not path.is_file():
@@ -190,10 +201,10 @@ class Registry:
         Raise ``InputError`` if a file is refused, ``UsageError`` for a name that is taken or a role that is missing,
         ``Busy`` while another process changes the registry, ``OSError`` (ENOSPC) if there is no room for the copy.
         """
-        choice = offered.choose(source, self.manifests, name, role)
+        stays = source.is_dir() and source.resolve().parent == self.folder.resolve()
+        choice = offered.choose(source, self.manifests, name, role, stays)
         with self._changing() as before:
-            target = self.folder / choice.name
-            inside = target.is_dir() and target.resolve() in (source.resolve(), source.resolve().parent)
+            inside = (self.folder / choice.name).resolve() == source.resolve()
             self._free(choice.name, before, inside)
             header = offered.inspected(choice)
             if started:

@@ -1,6 +1,6 @@
-"""JSON schemas of replies: which ones a grammar can express, and a reply's text read and validated against one.
+"""What every chat adapter does alike: schemas checked, replies read and validated, labels and branches taken.
 
-Every adapter calls ``check`` before it asks and ``parsed`` on what it got: a reply is an object of the schema or a
+Every adapter calls ``check`` before it asks and ``finished`` on what it got: a reply is an object of the schema or a
 ``ModelError``, never a repaired or half-read one. A keyword that the grammar would ignore is refused beforehand, since
 a model that is not held to it would fail at it every so often, after minutes.
 """
@@ -8,10 +8,12 @@ a model that is not held to it would fail at it every so often, after minutes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from localmed.errors import ModelError
+from localmed.errors import ModelError, UsageError
+from localmed.ports import Message, Reply
 
 SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
 EXPRESSIBLE = frozenset({
@@ -77,9 +79,10 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from schema.get(keyword, {}).items()
     for keyword in ("anyOf", "oneOf"):
         yield from ((f"{keyword} {number}", part) for number, part in enumerate(schema.get(keyword, ())))
-    for keyword in ("items", "additionalProperties"):
-        if not isinstance(schema.get(keyword, True), bool):
-            yield keyword, schema[keyword]
+    if "items" in schema:
+        yield "items", schema["items"]
+    if not isinstance(schema.get("additionalProperties", True), bool):
+        yield "additionalProperties", schema["additionalProperties"]
 
 
 def _refuse(where: str, why: str) -> NoReturn:
@@ -87,7 +90,7 @@ def _refuse(where: str, why: str) -> NoReturn:
 
 
 def parsed(text: str, schema: Mapping[str, Any]) -> Any:
-    """The value that ``text`` holds; raise ``ModelError`` unless it is JSON and of the schema. Never quotes the text."""
+    """The value that ``text`` holds; raise ``ModelError``, without the text, unless it is JSON and of the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
@@ -107,3 +110,28 @@ def parsed(text: str, schema: Mapping[str, Any]) -> Any:
 def _no_number(_name: str) -> NoReturn:
     """JSON has no NaN and no infinity, though Python's reader takes them."""
     raise ValueError
+
+
+def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
+    """``prefix`` with ``branch`` at the end of its last message."""
+    if not prefix or prefix[-1].role != "user":
+        raise UsageError("a decision continues a user's message", "End the prefix with one")
+    return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
+    if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
+        raise UsageError("a choice needs two different labels at least", "Name each label once")
+
+
+def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+    """``reply`` with its value; raise ``ModelError`` unless it is whole and of the schema."""
+    if schema is None:
+        return reply
+    if reply.finish == "length":
+        raise ModelError(
+            f"the reply was cut after {reply.reply_tokens} tokens and is not a whole object",
+            "Allow a longer reply, or ask for less",
+        )
+    return replace(reply, value=parsed(reply.text, schema))

@@ -11,7 +11,7 @@ role gets the system message before the first user message; a conversation ends 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localmed.errors import BadSettings, UsageError
 from localmed.ports import Message
@@ -47,9 +47,14 @@ def _turns(opening: str, separator: tuple[Part, ...], closing: tuple[Part, ...],
 
 _SAME = {"system": "system", "user": "user", "assistant": "assistant"}
 
+_CHATML = _turns("<|im_start|>", (("\n", False),), (("<|im_end|>", True), ("\n", False)), _SAME)
+_THOUGHT: tuple[Part, ...] = (("<think>", True), ("\n\n", False), ("</think>", True), ("\n\n", False))
+
 TEMPLATES = {
-    # Qwen, Yi, Hermes and many others
-    "chatml": _turns("<|im_start|>", (("\n", False),), (("<|im_end|>", True), ("\n", False)), _SAME),
+    # Qwen to 2.5, Yi, Hermes and many others
+    "chatml": _CHATML,
+    # Qwen 3 begins with its thoughts, for which neither a schema nor a label has room: they are given, and empty
+    "qwen3": replace(_CHATML, reply=(*_CHATML.reply, *_THOUGHT)),
     # Llama 3, 3.1, 3.2, 3.3
     "llama3": _turns(
         "<|start_header_id|>", (("<|end_header_id|>", True), ("\n\n", False)), (("<|eot_id|>", True),), _SAME

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -35,7 +35,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the checks look at. ``full`` reads every byte of generations and models; ``now`` has a time zone."""
+    """What the checks look at. ``full`` reads every byte of generations and models; ``now`` has a time zone.
+
+    ``progress`` is told of each piece of a model that was read.
+    """
 
     settings: Settings
     registry: Registry
@@ -43,6 +46,7 @@ class Site:
     environment: Mapping[str, str]
     now: datetime
     full: bool = False
+    progress: Callable[[float, str], object] = lambda *_: None
 
 
 def ok(name: str, says: str) -> Check:

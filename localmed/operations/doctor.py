@@ -41,9 +41,9 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
 )
 
 
-def site_of(settings: Settings, registry: Registry, full: bool = False) -> Site:
+def site_of(settings: Settings, registry: Registry, full: bool, progress: Callable[[float, str], None]) -> Site:
     """This machine and its data folder, now."""
-    return Site(settings, registry, machine.look(), dict(os.environ), datetime.now().astimezone(), full)
+    return Site(settings, registry, machine.look(), dict(os.environ), datetime.now().astimezone(), full, progress)
 
 
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:

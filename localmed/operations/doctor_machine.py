@@ -126,7 +126,7 @@ def models_chosen(site: Site) -> Iterator[Check]:
 def models_whole(site: Site) -> Iterator[Check]:
     """Every registered file is as it was when it was hashed."""
     names = list(site.registry.record.models)
-    faults = [f"{name}: {each}" for name in names for each in site.registry.problems(name, site.full)]
+    faults = [f"{name}: {each}" for name in names for each in site.registry.problems(name, site.full, site.progress)]
     for fault in faults:
         yield problem("model files", fault, "Put the file back, or remove the model and add it again")
     if not faults and names:

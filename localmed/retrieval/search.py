@@ -56,8 +56,8 @@ class HybridSearch:
         asked = question[: settings.query_characters]
         spoken = language.detect(asked)
         number = max(settings.candidates, limit)
-        use_dense = spoken in self._encoder.identity.languages and bool(language.words(asked))
-        vector, weights = self._encoded(asked) if use_dense else (None, {})
+        known = spoken in self._encoder.identity.languages and bool(language.words(asked))
+        vector, weights = self._encoded(asked) if known else (None, {})
         lexical, dense = self._both(asked, vector, number, wanted)
         opened = self._map.find(asked, vector, wanted)
         inside = self._both(asked, vector, number, replace(wanted, documents=opened)) if opened else ([], [])
@@ -71,12 +71,12 @@ class HybridSearch:
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
         fused = fuse(rankings, settings.rrf_k, self._map.bonus(opened))
-        if not self._reranker or not use_dense:
-            hits = self._hits(fused[:limit], (lexical, dense), inside)
-            return Found(hits, use_dense, spoken, keywords=steps, guidelines=opened)
-        hits = self._hits(fused[: max(limit, settings.rerank)], (lexical, dense), inside)
-        hits = rerank(asked, hits, self._reranker, settings)
-        return Found(hits[:limit], use_dense, spoken, self._reranker.name, steps, opened)
+        reranker = self._reranker if known else None  # one by meaning knows the encoder's languages
+        hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
+        if reranker:
+            hits = rerank(asked, hits, reranker, settings)[:limit]
+        use_dense = known and bool(settings.dense_weight)
+        return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
     def _by_keywords(
         self, keywords: Sequence[str], number: int, wanted: SearchFilter
@@ -96,10 +96,13 @@ class HybridSearch:
         return vectors[0], weights[0]
 
     def _both(self, asked: str, vector: Vectors | None, number: int, wanted: SearchFilter) -> tuple[Rows, Rows]:
-        """The best passages by words and, where there is a vector, by meaning."""
-        settings = self._settings
-        lexical = self._library.search_lexical(asked, number, wanted, settings.title_boost, settings.query_terms)
-        return lexical, [] if vector is None else self._library.search_dense(vector, number, wanted)
+        """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
+        settings, lexical, dense = self._settings, [], []
+        if settings.lexical_weight:
+            lexical = self._library.search_lexical(asked, number, wanted, settings.title_boost, settings.query_terms)
+        if settings.dense_weight and vector is not None:
+            dense = self._library.search_dense(vector, number, wanted)
+        return lexical, dense
 
     def _hits(
         self, fused: list[tuple[str, float]], everywhere: tuple[Rows, Rows], inside: tuple[Rows, Rows]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from tests.cli.conftest import Localmed
+from tests.cli.conftest import COMMAND, Localmed, environment
 
 
 def test_without_a_library(tmp_path: Path) -> None:
@@ -38,3 +39,14 @@ def test_settings_that_cannot_be_read(copied: Localmed) -> None:
     assert ran.code == 5
     assert ran.out.startswith("problem  settings: ")
     assert ran.err == ""
+
+
+def test_a_library_that_cannot_be_imported(copied: Localmed, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "tantivy.py").write_text("import some_missing_library")
+    command = [*COMMAND, "--data", str(copied.data), "doctor"]
+    given = environment() | {"PYTHONPATH": str(tmp_path / "broken")}
+    done = subprocess.run(command, capture_output=True, text=True, env=given, check=False, timeout=60)
+    assert done.returncode == 5, done
+    assert done.stdout.startswith("problem  libraries: some_missing_library cannot be imported")
+    assert not done.stderr

@@ -21,6 +21,7 @@ from localmed.models.header import Header
 from localmed.models.inspecting import inspect
 from tests.models import model_files as files
 from tests.models.model_files import ARRAY, ENTRIES, F32, I32, STRING, U8, U32, make
+from tests.models.tiny_gguf import TINY, write_gguf
 
 
 def read(content: bytes) -> Header:
@@ -83,6 +84,23 @@ def test_part_of_a_model_in_several_files_needs_no_description() -> None:
     assert read(files.gguf(part)).architecture == ""
     with pytest.raises(InputError, match="architecture"):
         read(files.gguf([("split.no", U32, 0)]))
+
+
+def test_a_file_by_the_formats_own_writer(tmp_path: Path) -> None:
+    template = "{{ raise_exception('run') }}"
+    header = inspect(write_gguf(tmp_path / "a.gguf", template=template))
+    assert (header.architecture, header.layers, header.context) == ("llama", TINY.layers, TINY.context)
+    assert header.kv_numbers == TINY.layers * 2 * TINY.width  # every head has its own keys and values
+    assert header.vocabulary > 256
+    assert header.template_sha256 == hashlib.sha256(template.encode()).hexdigest()
+
+
+def test_the_table_of_types_is_the_formats() -> None:
+    import gguf as peer
+
+    for kind, (name, block, block_bytes) in gguf.TYPES.items():
+        assert peer.GGMLQuantizationType(kind).name == name
+        assert peer.GGML_QUANT_SIZES[kind] == (block, block_bytes), name
 
 
 HUGE = 2**64 - 1

@@ -13,7 +13,23 @@ from pathlib import Path
 import numpy as np
 
 MARKS = ("<|im_start|>", "<|im_end|>")
-WORDS = ("▁the", "▁dose", "▁is", "yes", "no", "ir", "relevant", '{"', '":', '"}', "label", "▁\"", "▁", "user", "assistant")
+WORDS = (
+    "▁the",
+    "▁dose",
+    "▁is",
+    "yes",
+    "no",
+    "ir",
+    "relevant",
+    '{"',
+    '":',
+    '"}',
+    "label",
+    '▁"',
+    "▁",
+    "user",
+    "assistant",
+)
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6  # llama.cpp's kinds of tokens
 
 

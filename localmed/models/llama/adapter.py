@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,14 @@ class LlamaChat:
             "temperature": request.temperature,
             "seed": request.seed,
         }
-        return finished(_reply(self.owner.ask("complete", given, watch)), request.schema)
+        return structured.finished(_reply(self.owner.ask("complete", given, watch)), request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
         """See ``ChatModel``. Probabilities are read from the logits (``decisions``)."""
-        check_labels(labels)
-        prompts = [render(self._template, continued(prefix, branch)) for branch in branches]
+        structured.check_labels(labels)
+        prompts = [render(self._template, structured.continued(prefix, branch)) for branch in branches]
         if not prompts:
             return []
         answer = self.owner.ask("choose", {"prompts": prompts, "labels": list(labels)}, watch)
@@ -103,36 +103,9 @@ class LlamaChat:
         }
 
 
-def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
-    """``prefix`` with ``branch`` at the end of its last message."""
-    if not prefix or prefix[-1].role != "user":
-        raise UsageError("a decision continues a user's message", "End the prefix with one")
-    return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
-
-
-def check_labels(labels: Sequence[str]) -> None:
-    """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
-    if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
-        raise UsageError("a choice needs two different labels at least", "Name each label once")
-
-
-def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
-    """``reply`` with its value; raise ``ModelError`` unless it is whole and of the schema."""
-    if schema is None:
-        return reply
-    if reply.finish == "length":
-        raise ModelError(
-            f"the reply was cut after {reply.reply_tokens} tokens and is not a whole object",
-            "Allow a longer reply, or ask for less",
-        )
-    return replace(reply, value=structured.parsed(reply.text, schema))
-
-
 def _reply(answer: Mapping[str, Any]) -> Reply:
     try:
-        return Reply(
-            str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"]
-        )
+        return Reply(str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"])
     except (KeyError, TypeError, ValueError):
         raise ModelError("the model's process answered with something else", "Ask again") from None
 

@@ -34,6 +34,7 @@ from typing import Any, BinaryIO
 
 from localmed.errors import Cancelled, ModelError
 from localmed.models.llama import decisions, engine
+from localmed.models.llama.process import OUT_OF_MEMORY
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # from <linux/sched.h>
 _BEAT = 1.0  # seconds between two signs of life where nothing else is sent
@@ -51,14 +52,19 @@ class Line:
         self.waiting: queue.SimpleQueue[Message] = queue.SimpleQueue()
 
     def listen(self) -> None:
-        """Take in requests and cancellations; end the process with the input."""
-        for line in self._requests:
-            message = json.loads(line)
-            if message[0] == "cancel":
-                self._cancelled = message[1]
-            else:
-                self.waiting.put(message)
-        os._exit(0)
+        """Take in requests and cancellations; end the process with the input, or where one cannot be taken in."""
+        try:
+            for line in self._requests:
+                message = json.loads(line)
+                if message[0] == "cancel":
+                    self._cancelled = message[1]
+                else:
+                    self.waiting.put(message)
+            os._exit(0)
+        except MemoryError:  # a thread that ended would leave the process deaf
+            os._exit(OUT_OF_MEMORY)
+        except Exception:
+            os._exit(1)
 
     def send(self, *message: Any) -> None:
         """Write one message; nobody left to read it ends the process."""
@@ -108,7 +114,9 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
         if memory and not _uses_gpu(setup["gpu_layers"]):
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         model = engine.Engine(engine.Setup(**setup))
-    except BaseException as error:
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except Exception as error:
         line.send(*_ending(error))
         os._exit(1)
     line.send("ready", {"context": model.context, "network": network})
@@ -122,13 +130,13 @@ def _uses_gpu(layers: int) -> bool:
 
 
 def serve(model: engine.Engine, line: Line, kind: str, request: int, given: dict[str, Any]) -> None:
-    """Answer one request. Out of memory ends the process: nothing can be trusted after that."""
+    """Answer one request."""
     try:
         line.send("done", _DOES[kind](model, given, line.checker(request), line.send))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
     except Exception as error:
         line.send(*_ending(error))
-        if isinstance(error, MemoryError):
-            os._exit(1)
 
 
 def _complete(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
@@ -167,12 +175,10 @@ def _fits(prompt: int, reply: int, context: int) -> None:
         )
 
 
-def _ending(error: BaseException) -> Message:
+def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
     if isinstance(error, ModelError):
         return ["error", type(error).__name__, error.what, error.remedy]
-    if isinstance(error, MemoryError):
-        return ["error", "ModelError", "the model's process ran out of memory", "Raise chat.child_memory_bytes"]
     if isinstance(error, ImportError):
         return ["error", "ModelError", "llama-cpp-python is not installed", "Install localmed with the extra [llama]"]
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]

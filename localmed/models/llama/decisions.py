@@ -1,4 +1,4 @@
-"""Many decisions about one prompt's beginning: it is read once, its continuations side by side, and nothing is generated.
+"""Many decisions about one prompt's beginning: it is read once, its continuations side by side, nothing is generated.
 
 A label's probability is the product of the probabilities of its tokens, each given the prompt and the label's tokens
 before it, divided by the sum over the labels. Labels that begin alike are therefore told apart by what follows. Where
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
     used = held = 0  # tokens of this batch; tokens in memory of the rest that an earlier batch began
     free = list(range(1, sequences + 1))
     for branch, length in enumerate(lengths):
-        start, lent = 0, ()
+        start, lent = 0, cast(tuple[int, ...], ())
         while start < length:
             left = min(most, room - held) - used
             whole = length - start + tree.size <= left
@@ -157,9 +158,7 @@ class _Reader:
 
     def _text(self, piece: Piece, rest: Sequence[int]) -> list[Slot]:
         last = piece.stop - 1 if piece.last else -1
-        return [
-            Slot(rest[at], self._shared + at, piece.sequences, at == last) for at in range(piece.start, piece.stop)
-        ]
+        return [Slot(rest[at], self._shared + at, piece.sequences, at == last) for at in range(piece.start, piece.stop)]
 
     def _path(self, path: Path, sequence: int, position: int) -> list[Slot]:
         return [Slot(token, position + at, (sequence,), True) for at, token in enumerate(path)]

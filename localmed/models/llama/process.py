@@ -25,6 +25,8 @@ from localmed.ports import UNWATCHED, Watch
 # -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
 COMMAND = (sys.executable, "-P", "-m", "localmed.models.llama.child")
 
+OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
+
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
 _GRACE = 5.0  # seconds for a child that closed its pipe to end
@@ -51,6 +53,7 @@ class Owner:
         self._child: _Child | None = None
         self._requests = 0
         self._idle: threading.Timer | None = None
+        self._used = 0.0  # when the last request ended, on the monotonic clock
         self.facts: dict[str, Any] = {}  # what the child said of itself when it was ready
 
     @property
@@ -62,13 +65,14 @@ class Owner:
     def close(self) -> None:
         """End the child, if there is one, after the request that it works at."""
         with self._lock:
-            self._rest(None)
             self._drop()
+            if self._idle is not None:
+                self._idle.cancel()
+                self._idle = None
 
     def ask(self, kind: str, given: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
         """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
         with self._lock:
-            self._rest(None)
             try:
                 answer = self._asked(kind, given, watch)
             except _Told as told:  # the child is well, it was the request
@@ -77,20 +81,22 @@ class Owner:
                 self._drop()
                 raise
             finally:
-                self._rest(self._settings.idle_seconds)
+                self._used = time.monotonic()
+                if self._idle is None:
+                    self._wake_after(self._settings.idle_seconds)
             return answer
 
     def _asked(self, kind: str, given: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         child = self._child if self._child and self._child.alive() else self._started(watch)
         self._requests += 1
-        child.send([kind, self._requests, given])
+        child.send([kind, self._requests, given], self._settings.hang_seconds)
         return child.followed(watch, self._requests, self._settings.hang_seconds)
 
     def _started(self, watch: Watch) -> _Child:
         self._drop()
         self._admit()
         self._child = _Child(self._command, self._settings.reply_bytes)
-        self._child.send(self._setup())
+        self._child.send(self._setup(), self._settings.load_seconds)
         try:
             self.facts = self._child.loaded(watch, self._settings.load_seconds)
         except _Told as told:
@@ -103,19 +109,19 @@ class Owner:
         if child is not None:
             child.kill()
 
-    def _rest(self, seconds: float | None) -> None:
-        """Unload after ``seconds`` of idleness; None: not while a request runs."""
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = None
-        if seconds is not None and self._child is not None:
-            self._idle = threading.Timer(seconds, self._unload, (self._requests,))
-            self._idle.daemon = True
-            self._idle.start()
+    def _wake_after(self, seconds: float) -> None:
+        self._idle = threading.Timer(seconds, self._unload)
+        self._idle.daemon = True
+        self._idle.start()
 
-    def _unload(self, requests: int) -> None:
+    def _unload(self) -> None:
+        """End the child if nobody has asked for ``idle_seconds``, else look again when that may be so."""
         with self._lock:
-            if requests == self._requests:  # nobody has asked since
+            left = self._used + self._settings.idle_seconds - time.monotonic()
+            if left > 0 and self._child is not None:
+                self._wake_after(left)
+            else:
+                self._idle = None
                 self._drop()
 
 
@@ -136,23 +142,31 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
             env={**os.environ, **OFFLINE},
         )
         self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN)
+        self._taking = select.poll()
+        self._taking.register(self._input, select.POLLOUT)
+        os.set_blocking(self._input.fileno(), False)  # a child that hangs must not hang its parent
         self._buffer, self._most = bytearray(), most
         self.pid = self._process.pid
 
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def send(self, message: object) -> None:
-        try:
-            self._input.write(json.dumps(message).encode("ascii") + b"\n")
-            self._input.flush()
-        except OSError:
-            raise self._ending() from None
+    def send(self, message: object, bound: float) -> None:
+        """Write ``message``, of which the child must take some within ``bound`` seconds, and so on."""
+        left = memoryview(json.dumps(message).encode("ascii") + b"\n")
+        while left:
+            if not self._taking.poll(bound * 1000):
+                raise _silent(bound)
+            try:
+                left = left[os.write(self._input.fileno(), left) :]
+            except OSError:
+                raise self._ending() from None
 
     def kill(self) -> None:
         self._process.kill()
@@ -184,14 +198,11 @@ class _Child:
         while True:
             if not cancelled and watch.cancelled():
                 cancelled = True
-                self.send(["cancel", request])
+                self.send(["cancel", request], bound)
             message = self._message(_LOOK)
             if message is None:
                 if time.monotonic() - silent_since > bound:
-                    raise ModelError(
-                        f"the model's process was silent for {bound:g} seconds (chat.hang_seconds) and was ended",
-                        "Ask again; raise the bound if the model is very large",
-                    )
+                    raise _silent(bound)
                 continue
             silent_since = time.monotonic()
             if message[0] == "token" and not cancelled:
@@ -248,6 +259,10 @@ class _Child:
                 "the model's process was killed, perhaps because memory ran out",
                 "Ask again; if it happens again, choose a smaller model or a smaller chat.context",
             )
+        if code == OUT_OF_MEMORY:
+            return ModelError(
+                "the model's process ran out of memory", "Raise chat.child_memory_bytes or lower chat.context"
+            )
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return ModelError(
             f"the model's process crashed ({how})",
@@ -255,7 +270,20 @@ class _Child:
         )
 
 
-_KNOWN = (("loading", []), ("beat", []), ("token", [str]), ("ready", [dict]), ("done", [dict]))
+_KNOWN: tuple[tuple[str, list[type]], ...] = (
+    ("loading", []),
+    ("beat", []),
+    ("token", [str]),
+    ("ready", [dict]),
+    ("done", [dict]),
+)
+
+
+def _silent(bound: float) -> ModelError:
+    return ModelError(
+        f"the model's process was silent for {bound:g} seconds (chat.hang_seconds) and was ended",
+        "Ask again; raise the bound if the model is very large",
+    )
 
 
 def _error(kind: Any, what: Any, remedy: Any) -> ModelError:

@@ -1,0 +1,50 @@
+"""What fits into a chat model's context: evidence is left out by whole passages, instructions never.
+
+Counting is the model's (``TokenCounter``); this is the decision alone. What is left out is said in a note that goes
+into the prompt and into the answer, so that neither the model nor the reader takes the evidence for all there was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localmed.errors import ModelError
+
+NOTE = "{left} of {all} passages were left out: the model's context holds no more."
+NOTE_TOKENS = 40  # the note in any tokenizer
+TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """``kept`` are the places of the passages that fit, ascending; ``note`` is "" where all do."""
+
+    kept: tuple[int, ...]
+    note: str = ""
+
+
+def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
+    """Which passages fit, the first ones being the most important; all numbers are tokens.
+
+    ``instructions`` are the counts of everything that must stay. Passages are taken in order until one does not fit:
+    a later one that happens to be short does not overtake it. Raise ``ModelError`` where not even one fits.
+    """
+    fixed = sum(instructions) + TURN_TOKENS * len(instructions) + reply
+    needs = [count + TURN_TOKENS for count in passages]
+    if fixed + sum(needs) <= context:
+        return Fitted(tuple(range(len(needs))))
+    left = context - fixed - NOTE_TOKENS
+    kept = 0
+    for need in needs:
+        if need > left:
+            break
+        left -= need
+        kept += 1
+    if not kept:
+        raise ModelError(
+            f"instructions and reply need {fixed} tokens, the first passage {needs[0] if needs else 0}, "
+            f"and the context holds {context}",
+            "Raise chat.context or choose a model with a longer one",
+        )
+    return Fitted(tuple(range(kept)), NOTE.format(left=len(needs) - kept, all=len(needs)))

@@ -1,0 +1,264 @@
+"""A ``ChatModel`` on a server inside the hospital that speaks OpenAI's chat completions: vLLM, llama-server, others.
+
+Only a server listed in ``chat.servers`` is dialled; any other is refused before a name is looked up, and so are a
+redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
+closes the connection at that time or when the caller cancels, however slowly the server sends.
+
+A schema becomes ``response_format``; the reply is validated here all the same. A choice among labels is read from the
+log-probabilities of the first token (at most 20 of them are offered) where each label is known by it; where the server
+offers none, or two labels begin alike, the model is made to name a label, and the ``Choice`` says that nothing was
+measured. Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+
+No prompt, no reply and no message of the server gets into an error.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, cast
+from urllib.parse import urlsplit
+
+from localmed.config import ChatSettings
+from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.models import structured
+from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+
+TOP = 20  # log-probabilities asked for; servers refuse more
+LABEL_TOKENS = 64  # a label in quotes has fewer
+BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
+
+_LOOK = 0.05  # seconds between two looks at a cancellation
+_READ = 2**16  # bytes
+
+
+class OpenAIServer:
+    """``server`` as listed in the settings ("http://host:port"), ``model`` as the server calls it.
+
+    ``context`` is what the server was started with, in tokens. ``key`` is sent as a bearer token where there is one.
+    """
+
+    def __init__(self, server: str, model: str, context: int, settings: ChatSettings, key: str = "") -> None:
+        self._address = _allowed(server, settings.servers)
+        self._model, self._settings, self._key = model, settings, key
+        self.identity = ChatIdentity(f"{model} at {server}", "", context)
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``. The reply comes as a whole, so that ``watch.token`` is called once."""
+        if request.schema is not None:
+            structured.check(request.schema)
+        body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        if request.schema is not None:
+            body["response_format"] = _format(request.schema)
+        reply = self._completion(request.messages, body | {"seed": request.seed}, watch)
+        done = structured.finished(reply, request.schema)
+        watch.token(done.text)
+        return done
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """See ``ChatModel``. One request a branch; the server shares what they begin with, if it can."""
+        structured.check_labels(labels)
+        return [self._choice(structured.continued(prefix, branch), labels, watch) for branch in branches]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``TokenCounter``; an estimate where the server does not count."""
+        return [self._counted(text) for text in texts]
+
+    # --- choices ----------------------------------------------------------------------------------------------
+
+    def _choice(self, messages: Sequence[Message], labels: Sequence[str], watch: Watch) -> Choice:
+        if told_apart(labels):
+            looking: dict[str, Any] = {
+                "max_tokens": 1,
+                "temperature": 0.0,
+                "seed": 0,
+                "logprobs": True,
+                "top_logprobs": TOP,
+            }
+            read = _first_token(self._asked(messages, looking, watch), labels)
+            if read is not None:
+                return read
+        schema = {"enum": list(labels)}
+        body: dict[str, Any] = {
+            "max_tokens": LABEL_TOKENS,
+            "temperature": 0.0,
+            "seed": 0,
+            "response_format": _format(schema),
+        }
+        named = structured.finished(self._completion(messages, body, watch), schema).value
+        return Choice(tuple(float(label == named) for label in labels), measured=False)
+
+    # --- what is asked ----------------------------------------------------------------------------------------
+
+    def _completion(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> Reply:
+        answer = self._asked(messages, body, watch)
+        try:
+            choice, usage = answer["choices"][0], answer["usage"]
+            text, ended = choice["message"]["content"], choice["finish_reason"]
+            counts = int(usage["prompt_tokens"]), int(usage["completion_tokens"])
+            if not isinstance(text, str) or ended not in ("stop", "length"):
+                raise TypeError
+        except (LookupError, TypeError, ValueError):
+            self._wrong("answered with something that is no chat completion")
+        return Reply(text, *counts, ended)
+
+    def _asked(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
+        turns = [{"role": each.role, "content": each.content} for each in messages]
+        whole = {"model": self._model, "messages": turns, "stream": False, **body}
+        status, answer = self._exchanged("/v1/chat/completions", whole, watch)
+        if status != 200:
+            remedy = "Give fewer passages" if status == 400 else "See the server's own log"
+            self._wrong(f"refused the request (HTTP {status})", remedy)
+        return answer
+
+    def _counted(self, text: str) -> int:
+        status, answer = self._exchanged(
+            "/tokenize", {"model": self._model, "prompt": text, "content": text}, UNWATCHED, strict=False
+        )
+        tokens = answer.get("tokens")
+        if status == 200 and isinstance(tokens, list):
+            return len(tokens)
+        return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
+
+    # --- the wire ---------------------------------------------------------------------------------------------
+
+    def _exchanged(
+        self, path: str, body: Mapping[str, Any], watch: Watch, strict: bool = True
+    ) -> tuple[int, dict[str, Any]]:
+        """The status and the object that came; unless ``strict`` what is no object counts as an empty one."""
+        if watch.cancelled():
+            raise Cancelled("the request was cancelled")
+        scheme, host, port = self._address
+        kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
+        connection = kind(host, port, timeout=self._settings.connect_seconds)
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        ended = _Ended(time.monotonic() + self._settings.server_seconds, watch)
+        try:
+            connection.connect()
+            with ended.watching(connection):
+                connection.request("POST", path, json.dumps(body).encode("ascii"), headers)
+                response = connection.getresponse()
+                content = self._content(response)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._failed(error, ended)
+        finally:
+            connection.close()
+        if ended.why:  # a connection that is shut looks like the end of the answer
+            self._failed(OSError(), ended)
+        return response.status, self._object(content, strict and response.status == 200)
+
+    def _content(self, response: http.client.HTTPResponse) -> bytes:
+        content = bytearray()
+        while chunk := response.read1(_READ):
+            content += chunk
+            if len(content) > self._settings.reply_bytes:
+                self._wrong(f"sent more than {self._settings.reply_bytes} bytes (chat.reply_bytes)")
+        if response.length:  # what was announced and did not come
+            raise http.client.IncompleteRead(b"")
+        return bytes(content)
+
+    def _object(self, content: bytes, strict: bool) -> dict[str, Any]:
+        try:
+            answer = json.loads(content)
+        except (ValueError, RecursionError):
+            answer = None
+        if isinstance(answer, dict):
+            return cast(dict[str, Any], answer)
+        if strict:
+            self._wrong("answered with what is no JSON object")
+        return {}
+
+    def _failed(self, error: Exception, ended: _Ended) -> NoReturn:
+        if ended.why == "cancelled":
+            raise Cancelled("the request was cancelled") from None
+        if ended.why:
+            limit = f"{self._settings.server_seconds:g} seconds (chat.server_seconds)"
+            self._wrong(f"did not answer within {limit}", "Ask again, or raise the bound")
+        if isinstance(error, http.client.HTTPException | ValueError):
+            self._wrong(f"broke off its answer ({type(error).__name__})")
+        self._wrong(f"cannot be reached ({type(error).__name__})", "Start it, or correct chat.servers")
+
+    def _wrong(self, what: str, remedy: str = "See the server's own log") -> NoReturn:
+        scheme, host, port = self._address
+        raise ModelError(f"the chat server {scheme}://{host}:{port} {what}", remedy) from None
+
+
+class _Ended:
+    """Why a request was ended from here: "late" or "cancelled", "" if it was not."""
+
+    def __init__(self, deadline: float, watch: Watch) -> None:
+        self._deadline, self._watch = deadline, watch
+        self._over = threading.Event()
+        self.why = ""
+
+    @contextmanager
+    def watching(self, connection: http.client.HTTPConnection) -> Iterator[None]:
+        """Shut ``connection`` down at the deadline or when the caller cancels."""
+        held = connection.sock
+        held.settimeout(None)  # the watcher ends it
+        watcher = threading.Thread(target=self._wait, args=(held,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            watcher.join()
+
+    def _wait(self, held: socket.socket) -> None:
+        while not self._over.wait(_LOOK):
+            if self._watch.cancelled():
+                self.why = "cancelled"
+            elif time.monotonic() > self._deadline:
+                self.why = "late"
+            if self.why:
+                try:
+                    held.shutdown(socket.SHUT_RDWR)
+                except OSError:  # closed meanwhile
+                    return
+                return
+
+
+def told_apart(labels: Sequence[str]) -> bool:
+    """Whether a beginning of one character tells ``labels`` apart, so that their first tokens must do so too."""
+    return len({label[0].casefold() for label in labels}) == len(labels)
+
+
+def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | None:
+    """The labels' probabilities by the first token, divided by their sum; None where the server offers none.
+
+    Tokens that begin a label count for it, with a space before them or without. A label outside the best is given 0.
+    """
+    try:
+        offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        pairs = [(str(each["token"]).strip(), math.exp(min(0.0, float(each["logprob"])))) for each in offered]
+    except (LookupError, TypeError, ValueError):
+        return None
+    weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in labels]
+    total = sum(weights)
+    return Choice(tuple(weight / total for weight in weights)) if total > 0 else None
+
+
+def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)}}
+
+
+def _allowed(server: str, listed: Sequence[str]) -> tuple[str, str, int]:
+    """Scheme, host and port of ``server``; raise ``BadSettings`` unless it is listed and written as it should be."""
+    if server not in listed:
+        raise BadSettings(f"the chat server {server} is not listed in chat.servers", "List it if it may be dialled")
+    try:
+        parts = urlsplit(server)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        parts, port = urlsplit(""), 0
+    if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+        raise BadSettings("a chat server in chat.servers is no address", 'Write it as "http://host:port"')
+    return parts.scheme, parts.hostname, port

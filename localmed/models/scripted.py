@@ -1,0 +1,99 @@
+"""A ``ChatModel`` that says what it was given to say: for tests, demonstrations and trying a workflow without a model.
+
+It is held to the port's rules like the others: a conversation that is too long, a reply that does not fit its schema or
+a label that is not offered is a ``ModelError``; a cancelled request raises ``Cancelled``. A token is a word here.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from localmed.domain import digest
+from localmed.errors import Cancelled, ModelError
+from localmed.models import structured
+from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+
+Said = str | Mapping[str, Any]  # a text, or an object that is written as JSON; for a choice the label or its weights
+Script = Sequence[Said] | Mapping[str, Said] | Callable[[Sequence[Message]], Said]
+
+
+class ScriptedChat:
+    """Answers from ``script``.
+
+    A sequence is said in order, once; of a mapping the first key that occurs in the conversation's last message chooses
+    the answer; a function is given the conversation. A choice takes one answer a branch.
+    """
+
+    def __init__(self, script: Script, name: str = "scripted", context: int = 100_000) -> None:
+        self._script, self._said = script, 0
+        self._lock = threading.Lock()
+        self.identity = ChatIdentity(name, digest(name), context)
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        """See ``ChatModel``."""
+        if request.schema is not None:
+            structured.check(request.schema)
+        prompt = sum(self.count([each.content for each in request.messages]))
+        if prompt + request.max_tokens > self.identity.context:
+            raise ModelError(
+                f"the prompt has {prompt} tokens, the reply may have {request.max_tokens} and the context holds "
+                f"{self.identity.context}",
+                "Give fewer passages or ask for a shorter reply",
+            )
+        said = self._next(request.messages)
+        words = (said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)).split(" ")
+        text = " ".join(words[: request.max_tokens])
+        for number, word in enumerate(text.split(" ")):
+            _go_on(watch)
+            watch.token(f" {word}" if number else word)
+        cut = len(words) > request.max_tokens
+        reply = Reply(text, prompt, min(len(words), request.max_tokens), "length" if cut else "stop")
+        return structured.finished(reply, request.schema)
+
+    def choose(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
+    ) -> list[Choice]:
+        """See ``ChatModel``. A label that the script names gets a one, or it gives each label's weight."""
+        structured.check_labels(labels)
+        choices = []
+        for branch in branches:
+            _go_on(watch)
+            choices.append(_choice(self._next(structured.continued(prefix, branch)), labels))
+        return choices
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``TokenCounter``: words."""
+        return [len(text.split()) for text in texts]
+
+    def _next(self, messages: Sequence[Message]) -> Said:
+        if callable(self._script):
+            return self._script(messages)
+        if isinstance(self._script, Mapping):
+            last = messages[-1].content if messages else ""
+            for key, said in self._script.items():
+                if key in last:
+                    return said
+            raise ModelError("the script has nothing to say to this", "Add a key that occurs in the last message")
+        with self._lock:
+            if self._said >= len(self._script):
+                raise ModelError(f"the script is over after {self._said} answers", "Write more of them")
+            self._said += 1
+            return self._script[self._said - 1]
+
+
+def _choice(said: Said, labels: Sequence[str]) -> Choice:
+    weights = {said: 1.0} if isinstance(said, str) else dict(said)
+    if set(weights) - set(labels):
+        raise ModelError("the script names a label that is not offered", "Name one of the labels")
+    total = sum(weights.values())
+    if not total > 0:
+        raise ModelError("the script weighs no label", "Give one of them a weight above 0")
+    return Choice(tuple(weights.get(label, 0.0) / total for label in labels), measured=not isinstance(said, str))
+
+
+def _go_on(watch: Watch) -> None:
+    if watch.cancelled():
+        raise Cancelled("the request was cancelled")

@@ -1,0 +1,381 @@
+"""The llama.cpp adapter on a tiny GGUF: the port's rules, the same as llama-cpp-python says, and nothing kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from localmed.config import ChatSettings
+from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.models import structured
+from localmed.models.llama.adapter import ChatFile, LlamaChat
+from localmed.ports import Choice, Message, Request, Watch
+from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
+from tests.models.tiny_gguf import write_gguf
+
+llama_cpp = pytest.importorskip("llama_cpp")
+
+SETTINGS = ChatSettings(context=1024, micro_batch=64, sequences=6, threads=1)
+LONG = (Message("user", "the dose " * 300),)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+def chat(path: Path, settings: ChatSettings = SETTINGS, template: str = "chatml", **more: Any) -> LlamaChat:
+    return LlamaChat(ChatFile("tiny", path, "ab" * 32, template, 2048), settings, **more)
+
+
+@pytest.fixture(scope="module")
+def model(path: Path) -> Iterator[LlamaChat]:
+    with closing(chat(path)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def direct(path: Path) -> Iterator[Any]:
+    """llama-cpp-python itself."""
+    with closing(llama_cpp.Llama(str(path), n_ctx=1024, verbose=False, chat_format="chatml", logits_all=True)) as found:
+        yield found
+
+
+class TestContract(ChatContract):
+    """What every adapter must do."""
+
+
+def test_counting(model: LlamaChat) -> None:
+    counts_grow(model)
+    assert model.count([]) == []
+
+
+# --- against llama-cpp-python -----------------------------------------------------------------------------------
+
+
+def test_the_same_reply_as_llama_cpp_python(model: LlamaChat, direct: Any) -> None:
+    turns = [{"role": each.role, "content": each.content} for each in ASK]
+    theirs = direct.create_chat_completion(turns, max_tokens=40, temperature=0.0)
+    ours = model.complete(Request(ASK, 40))
+    assert ours.prompt_tokens == theirs["usage"]["prompt_tokens"]
+    # It drops bytes that are no character where we mark them, and goes on past the limit after half a character.
+    said = ours.text.replace("\N{REPLACEMENT CHARACTER}", "")
+    assert len(said) > 10
+    assert theirs["choices"][0]["message"]["content"].startswith(said)
+
+
+def by_hand(direct: Any, prompt: str, labels: list[str]) -> list[float]:
+    """The labels' probabilities from llama-cpp-python's logits, one evaluation a label."""
+    import numpy as np
+
+    before = direct.tokenize(prompt.encode(), add_bos=True, special=True)
+    shares = []
+    for label in labels:
+        whole = direct.tokenize((prompt + label).encode(), add_bos=True, special=True)
+        assert whole[: len(before)] == before
+        direct.reset()
+        direct.eval(whole)
+        share = 1.0
+        for at in range(len(before), len(whole)):
+            row = direct.scores[at - 1].astype(np.float64)
+            share *= float(np.exp(row[whole[at]] - row.max()) / np.exp(row - row.max()).sum())
+        shares.append(share)
+    return [share / sum(shares) for share in shares]
+
+
+# "relevant" is one token, "irrelevant" two, "irons" begins like it and goes on in bytes.
+@pytest.mark.parametrize("labels", [["yes", "no"], ["relevant", "irrelevant"], ["irrelevant", "irons", "no"]])
+def test_labels_are_read_from_the_same_logits(model: LlamaChat, direct: Any, labels: list[str]) -> None:
+    branches = [f" {word}?" for word in ("dose", "the label", "x" * 150)]
+    choices = model.choose([Message("user", "Is it")], branches, labels)
+    for branch, choice in zip(branches, choices, strict=True):
+        prompt = f"<|im_start|>user\nIs it{branch}<|im_end|>\n<|im_start|>assistant\n"
+        assert choice.probabilities == pytest.approx(by_hand(direct, prompt, labels), abs=1e-4)
+
+
+def test_a_label_that_begins_another_is_closed_by_the_end_of_the_turn(model: LlamaChat) -> None:
+    choice = model.choose(ASK, ["?"], ["no", "nono"])[0]
+    assert all(share > 0 for share in choice.probabilities)
+    assert choice.probabilities[1] != pytest.approx(0, abs=1e-12)
+
+
+def test_twenty_branches_in_few_sequences(model: LlamaChat) -> None:
+    """Longer than a micro-batch, shorter than one, and equal ones; five sequences for twenty branches of two paths."""
+    branches = [f"{'the dose ' * (number * 7)} case {number}?" for number in range(20)]
+    labels = ["irrelevant", "noir", "yes"]
+    together = model.choose(ASK, branches, labels)
+    for branch, choice in zip(branches, together, strict=True):
+        alone = model.choose(ASK, [branch], labels)[0]
+        assert choice.probabilities == pytest.approx(alone.probabilities, abs=1e-4)
+    assert len({choice.probabilities for choice in together}) == 20
+
+
+def test_labels_that_need_more_sequences_than_there_are(model: LlamaChat) -> None:
+    with pytest.raises(ModelError, match="need 7 sequences"):
+        model.choose(ASK, ["?"], [f"{letter}bc" for letter in "ABCDEFG"])
+
+
+# --- nothing is kept, nothing is let in ---------------------------------------------------------------------------
+
+
+def test_a_request_does_not_depend_on_the_one_before(model: LlamaChat, path: Path) -> None:
+    asks: list[Callable[[LlamaChat], object]] = [
+        lambda each: each.complete(Request(ASK, 30)),
+        lambda each: each.complete(Request(ASK, 60, SCHEMA)),
+        lambda each: each.choose(ASK, ["?", " or"], LABELS),
+    ]
+    with closing(chat(path)) as fresh:
+        alone = [asks[0](fresh)]
+    for ask in asks[1:]:
+        with closing(chat(path)) as fresh:
+            alone.append(ask(fresh))
+    for before in asks:
+        with pytest.raises(Cancelled):
+            model.complete(Request(LONG, 30), Watch(cancelled=lambda: True))
+        before(model)
+        assert [ask(model) for ask in asks] == alone
+
+
+def test_a_schema_that_only_llama_cpp_refuses_is_a_clear_error(model: LlamaChat) -> None:
+    for pattern in ("^(?=a)b$", "^a{3$"):
+        with pytest.raises(ModelError, match=r"grammar|not valid"):
+            model.complete(Request(ASK, 20, {"type": "string", "pattern": pattern}))
+    assert model.complete(Request(ASK, 20, {"type": "string", "pattern": "^[0-9]{4}$"})).value.isdigit()
+
+
+def test_a_seed_decides_above_temperature_zero(model: LlamaChat) -> None:
+    texts = {seed: model.complete(Request(ASK, 30, temperature=1.5, seed=seed)).text for seed in (1, 2)}
+    assert texts[1] != texts[2]
+    assert texts[1] == model.complete(Request(ASK, 30, temperature=1.5, seed=1)).text
+
+
+def test_markup_in_a_document_is_text(model: LlamaChat) -> None:
+    plain = model.complete(Request((Message("user", "a"),), 1)).prompt_tokens
+    marked = model.complete(Request((Message("user", "a<|im_end|>"),), 1)).prompt_tokens
+    assert marked - plain == len("<|im_end|>")  # byte by byte, not as the one token that ends a turn
+
+
+def test_a_template_in_the_file_is_not_executed(tmp_path: Path, model: LlamaChat) -> None:
+    hostile = "{{ cycler.__init__.__globals__.os.system('touch " + str(tmp_path / "owned") + "') }}{% for %}"
+    path = write_gguf(tmp_path / "hostile.gguf", template=hostile)
+    with closing(chat(path)) as other:
+        assert other.complete(Request(ASK, 20)) == model.complete(Request(ASK, 20))
+    assert not (tmp_path / "owned").exists()
+
+
+def test_the_child_is_without_network_and_its_command_line_says_nothing(model: LlamaChat) -> None:
+    model.count([SECRET])
+    assert model.owner.facts["network"] in ("kernel", "interpreter")
+    process = psutil.Process(model.owner.pid)
+    assert SECRET not in " ".join(process.cmdline())
+    if model.owner.facts["network"] == "kernel":
+        assert Path(f"/proc/{process.pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+
+
+# --- bad files ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["empty", "magic", "cut", "counts"])
+def test_a_damaged_file_is_a_clear_error(damage: str, path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(
+        {
+            "empty": b"",
+            "magic": b"JUNK" + data[4:],
+            "cut": data[: len(data) // 2],
+            "counts": data[:8] + b"\xff" * 16 + data[24:],
+        }[damage]
+    )
+    began = time.monotonic()
+    with closing(chat(broken)) as model, pytest.raises(ModelError, match=r"could not load|crashed"):
+        model.complete(Request(ASK, 5))
+    assert time.monotonic() - began < 20
+
+
+def test_what_cannot_be_loaded(path: Path, tmp_path: Path) -> None:
+    with closing(chat(tmp_path / "none.gguf")) as model, pytest.raises(ModelError, match="is not there"):
+        model.count(["x"])
+    with closing(chat(path, template="llama3")) as model, pytest.raises(ModelError, match="does not know"):
+        model.count(["x"])
+    with pytest.raises(BadSettings, match="no chat template"):
+        chat(path, template="unheard of")
+
+
+def test_a_file_that_may_not_be_loaded_is_not(path: Path) -> None:
+    def changed() -> None:
+        raise ModelError("the file has changed")
+
+    with closing(chat(path, admit=changed)) as model:
+        with pytest.raises(ModelError, match="has changed"):
+            model.count(["x"])
+        assert model.owner.pid is None
+
+
+# --- a child that fails -------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[LlamaChat], object]] = {
+    "complete": lambda model: model.complete(Request(LONG, 400)),
+    "constrained": lambda model: model.complete(Request(LONG, 400, {"type": "array", "items": {"type": "string"}})),
+    "choose": lambda model: model.choose(LONG, [f"{number} the dose" for number in range(60)], LABELS),
+    "count": lambda model: model.count(["the dose " * 20_000] * 50),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_killed_child_is_a_clear_error_and_the_next_request_works(path: Path, name: str) -> None:
+    structured.check(SCHEMA)  # loads its library, which would take until after the kill
+    with closing(chat(path)) as model:
+        for _ in range(2):
+            model.count(["load it"])
+            pid = model.owner.pid
+            assert pid
+            timer = threading.Timer(0.02, os.kill, (pid, signal.SIGKILL))
+            timer.start()
+            with pytest.raises(ModelError, match="was killed") as caught:
+                CALLS[name](model)
+            assert "dose" not in str(caught.value)
+            assert not psutil.pid_exists(pid)
+        assert model.choose(ASK, ["?"], LABELS)[0].measured
+
+
+def test_a_child_that_is_killed_while_it_loads(path: Path) -> None:
+    def kill() -> None:
+        while model.owner.pid is None:
+            time.sleep(0.001)
+        os.kill(model.owner.pid, signal.SIGKILL)
+
+    with closing(chat(path)) as model:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(ModelError, match="was killed"):
+            model.count(["x"])
+        killer.join()
+        assert model.count(["the dose"]) == [2]
+
+
+def test_a_child_that_hangs_is_ended(path: Path) -> None:
+    with closing(chat(path, ChatSettings(context=1024, threads=1, hang_seconds=0.5))) as model:
+        model.count(["load it"])
+        pid = model.owner.pid
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(ModelError, match=r"silent for 0\.5 seconds"):
+            model.complete(Request(ASK, 5))
+        assert not psutil.pid_exists(pid)
+        assert model.complete(Request(ASK, 5)).prompt_tokens
+
+
+def test_a_child_that_hangs_before_it_takes_a_long_request_is_ended(path: Path) -> None:
+    with closing(chat(path, ChatSettings(context=1024, threads=1, hang_seconds=0.5))) as model:
+        model.count(["load it"])
+        os.kill(model.owner.pid or 0, signal.SIGSTOP)
+        with pytest.raises(ModelError, match=r"silent for 0\.5 seconds"):
+            model.count(["the dose " * 100_000])
+
+
+def test_out_of_memory_is_a_clear_error(path: Path) -> None:
+    tight = ChatSettings(context=1024, threads=1, child_memory_bytes=64 * 2**20)
+    with closing(chat(path, tight)) as model, pytest.raises(ModelError, match=r"memory|crashed|could not load"):
+        model.complete(Request(ASK, 5))
+
+
+def test_memory_that_runs_out_in_a_request_is_a_clear_error(path: Path) -> None:
+    settings = ChatSettings(context=1024, threads=1, child_memory_bytes=700 * 2**20)
+    with closing(chat(path, settings)) as model:
+        model.count(["load it"])
+        with pytest.raises(ModelError, match=r"ran out of memory|crashed"):
+            model.count(["the dose " * 20_000_000])
+        assert model.count(["again"]) == model.count(["again"])
+
+
+@pytest.mark.parametrize("said", ["print('no json')", "print('[1]')", "print('[\"done\", 3]')", "print('x' * 10**6)"])
+def test_what_a_child_must_not_say(path: Path, said: str) -> None:
+    command = (sys.executable, "-c", f"import sys; sys.stdin.readline(); {said}; sys.stdout.flush(); sys.stdin.read()")
+    settings = ChatSettings(context=1024, reply_bytes=1000)
+    with closing(chat(path, settings, command=command)) as model, pytest.raises(ModelError, match=r"no message|1000"):
+        model.count(["x"])
+
+
+def test_a_child_that_never_loads_is_ended(path: Path) -> None:
+    command = (sys.executable, "-c", "import time; time.sleep(60)")
+    with closing(chat(path, ChatSettings(context=1024, load_seconds=0.3), command=command)) as model:
+        with pytest.raises(ModelError, match="not loaded within"):
+            model.count(["x"])
+        assert model.owner.pid is None
+
+
+def test_cancelling_comes_through_within_a_micro_batch(path: Path) -> None:
+    """While the prompt is read and while tokens come; the same child goes on."""
+    with closing(chat(path)) as model:
+        model.count(["load it"])
+        pid, began = model.owner.pid, time.monotonic()
+        with pytest.raises(Cancelled):
+            model.complete(Request(LONG, 400), Watch(cancelled=lambda: time.monotonic() > began + 0.02))
+        heard: list[str] = []
+        with pytest.raises(Cancelled):
+            model.complete(Request(ASK, 900), Watch(heard.append, lambda: len(heard) > 3))
+        assert len(heard) < 900
+        assert model.owner.pid == pid
+
+
+def test_a_caller_whose_ear_fails_loses_the_child_only(path: Path) -> None:
+    def deaf(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with closing(chat(path)) as model:
+        with pytest.raises(KeyboardInterrupt):
+            model.complete(Request(ASK, 400), Watch(token=deaf))
+        assert model.owner.pid is None
+        assert model.count(["again"]) == model.count(["again"])
+
+
+def test_an_idle_model_is_unloaded_and_comes_back(path: Path) -> None:
+    with closing(chat(path, ChatSettings(context=1024, threads=1, idle_seconds=0.2))) as model:
+        model.count(["load it"])
+        pid = model.owner.pid
+        assert pid
+        deadline = time.monotonic() + 10
+        while psutil.pid_exists(pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not psutil.pid_exists(pid)
+        assert model.complete(Request(ASK, 5)).prompt_tokens
+
+
+def test_no_orphan_when_the_parent_is_killed(path: Path) -> None:
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom localmed.config import ChatSettings\n"
+        "from localmed.models.llama.adapter import ChatFile, LlamaChat\n"
+        f"model = LlamaChat(ChatFile('tiny', Path({str(path)!r}), '', 'chatml', 2048), ChatSettings(context=512))\n"
+        "model.count(['x']); print(model.owner.pid, flush=True); time.sleep(60)\n"
+    )
+    import subprocess
+
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        assert psutil.pid_exists(child)
+        parent.kill()
+    psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=10)
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_several_threads_wait_for_each_other(model: LlamaChat) -> None:
+    alone = model.choose(ASK, ["?"], LABELS)
+    found: list[list[Choice]] = []
+    threads = [threading.Thread(target=lambda: found.append(model.choose(ASK, ["?"], LABELS))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [alone] * 6

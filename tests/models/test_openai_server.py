@@ -1,0 +1,165 @@
+"""The server adapter: the port's rules with a server that behaves, clear errors in bounded time with the others."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localmed.config import ChatSettings, load
+from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, told_apart
+from localmed.ports import Request, Watch
+from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
+from tests.models.chat_server import Handle, dripping, serving, silent, well, with_text
+
+
+def adapter(address: str, seconds: float = 5.0, size: int = 100_000, key: str = "") -> OpenAIServer:
+    settings = ChatSettings(servers=(address,), server_seconds=seconds, connect_seconds=1.0, reply_bytes=size)
+    return OpenAIServer(address, "some-model", 2000, settings, key)
+
+
+@pytest.fixture(params=[True, False], ids=["logprobs", "none"])
+def model(request: pytest.FixtureRequest) -> Iterator[OpenAIServer]:
+    with serving(well(request.param)) as (address, _):
+        yield adapter(address)
+
+
+class TestContract(ChatContract):
+    """What every adapter must do, from a server with log-probabilities and from one without."""
+
+
+def test_counting(model: OpenAIServer) -> None:
+    counts_grow(model)
+
+
+def test_without_a_tokenizer_tokens_are_estimated() -> None:
+    with serving(lambda handler, _: handler.say(b"not found", 404)) as (address, _):
+        assert adapter(address).count(["x" * 30, "", "儿童"]) == [30 // BYTES_A_TOKEN, 0, 2]
+
+
+def test_what_is_asked_is_what_the_request_says() -> None:
+    with serving(well(True)) as (address, asked):
+        adapter(address, key="letmein").complete(Request(ASK, 64, SCHEMA, seed=7))
+        path, headers, body = asked[0]
+    assert path == "/v1/chat/completions"
+    assert headers["Authorization"] == "Bearer letmein"
+    assert body["messages"] == [{"role": each.role, "content": each.content} for each in ASK]
+    assert (body["temperature"], body["seed"], body["max_tokens"], body["stream"]) == (0.0, 7, 64, False)
+    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+
+
+def test_labels_from_log_probabilities() -> None:
+    with serving(well(True)) as (address, asked):
+        choice = adapter(address).choose(ASK, ["?"], LABELS)[0]  # five words
+        assert len(asked) == 1
+    assert choice.measured
+    assert choice.probabilities == pytest.approx((0.3 / 0.55, 0.25 / 0.55))
+
+
+def test_labels_that_are_only_named_say_so() -> None:
+    with serving(well(False)) as (address, asked):
+        choice = adapter(address).choose(ASK, ["?"], LABELS)[0]
+        assert [body.get("logprobs") for _, _, body in asked] == [True, None]
+    assert not choice.measured
+    assert sorted(choice.probabilities) == [0.0, 1.0]
+
+
+def test_labels_that_begin_alike_are_named() -> None:
+    assert told_apart(["relevant", "irrelevant"])
+    assert not told_apart(["supports", "Silent"])
+    with serving(well(True)) as (address, asked):
+        assert not adapter(address).choose(ASK, ["?"], ["supports", "silent"])[0].measured
+        assert len(asked) == 1
+
+
+def test_a_label_that_is_not_offered_is_an_error() -> None:
+    with serving(with_text(f'"{SECRET}"')) as (address, _), pytest.raises(ModelError, match="schema") as caught:
+        adapter(address).choose(ASK, ["?"], LABELS)
+    assert SECRET not in str(caught.value)
+
+
+# --- which servers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "http://example.org:80"])
+def test_a_server_that_is_not_listed_is_never_dialled(address: str) -> None:
+    with pytest.raises(BadSettings, match="not listed"):
+        OpenAIServer(address, "m", 100, ChatSettings(servers=("http://127.0.0.1:8000",)))
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://a@host", "http://h/?q"]
+)
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(BadSettings, match="no address"):
+        OpenAIServer(address, "m", 100, ChatSettings(servers=(address,)))
+
+
+def test_the_servers_of_the_settings_file(tmp_path: Path) -> None:
+    (tmp_path / "localmed.toml").write_text('[chat]\nservers = ["http://gpu-server:8000"]\ngpu_layers = -1\n')
+    assert load(tmp_path).chat.servers == ("http://gpu-server:8000",)
+    assert ChatSettings().servers == ()
+
+
+# --- servers that answer wrongly, slowly or not at all ---------------------------------------------------------------
+
+WRONG: dict[str, tuple[Handle, str]] = {
+    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), "no JSON object"),
+    "a list": (lambda handler, _: handler.answer([SECRET]), "no JSON object"),
+    "no completion": (lambda handler, _: handler.answer({"choices": []}), "no chat completion"),
+    "no text": (with_text(None), "no chat completion"),
+    "a filter": (with_text(SECRET, "content_filter"), "no chat completion"),
+    "an error": (lambda handler, body: handler.answer({"error": body}, 500), "HTTP 500"),
+    "a redirection": (lambda handler, _: handler.say(b"", 307), "HTTP 307"),
+    "cut": (lambda handler, _: handler.say(b'{"choices"', announced=500), "broke off|within"),
+    "nothing": (lambda handler, _: handler.connection.shutdown(2), "broke off|reached"),
+    "another protocol": (lambda handler, _: handler.raw(b"SSH-2.0-x\r\n\r\n"), "broke off"),
+    "too much": (lambda handler, _: handler.say(b" " * 200_000), "more than 100000 bytes"),
+    "silence": (silent, "did not answer within"),
+    "a drip": (dripping, "did not answer within"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_server_that_answers_wrongly_is_a_clear_error_in_bounded_time(name: str) -> None:
+    handle, why = WRONG[name]
+    with serving(handle) as (address, _):
+        began = time.monotonic()
+        with pytest.raises(ModelError, match=why) as caught:
+            adapter(address, seconds=0.5).complete(Request(ASK, 8))
+        assert time.monotonic() - began < 2
+    assert SECRET not in str(caught.value)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ["{", '{"label": "perhaps"}', "Sure! {}", '{"label": "yes"} {"label": "no"}'])
+def test_a_reply_that_is_not_of_the_schema_is_an_error(text: str) -> None:
+    with serving(with_text(text)) as (address, _), pytest.raises(ModelError, match=r"not JSON|does not fit") as caught:
+        adapter(address).complete(Request(ASK, 8, SCHEMA))
+    assert "perhaps" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there() -> None:
+    with serving(silent) as (address, _):
+        pass
+    with pytest.raises(ModelError, match="cannot be reached"):
+        adapter(address).complete(Request(ASK, 8))
+
+
+def test_cancelling_does_not_wait_for_the_server() -> None:
+    with serving(silent) as (address, _):
+        began = time.monotonic()
+        with pytest.raises(Cancelled):
+            adapter(address).complete(Request(ASK, 8), Watch(cancelled=lambda: time.monotonic() > began + 0.1))
+        assert time.monotonic() - began < 1
+
+
+def test_text_of_every_language_arrives() -> None:
+    with serving(well(True)) as (address, asked):
+        model = adapter(address)
+        model.complete(Request((ASK[0].__class__("user", "儿童 \ud800 🙂"),), 8))
+        assert json.dumps(asked[0][2]["messages"][0]["content"]) == json.dumps("儿童 \ud800 🙂")

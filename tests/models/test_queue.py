@@ -1,0 +1,153 @@
+"""The queue in front of a model: order, bounds, cancellation, fairness; no model and hardly any waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from localmed.errors import Busy, Cancelled, ModelError
+from localmed.models.queue import Queued, Turns, Worker
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
+
+ASK = Request((Message("user", "?"),), 5)
+
+
+def order(turns: Turns[str]) -> list[str]:
+    return [turns.next() for _ in range(len(turns))]
+
+
+def test_users_take_turns() -> None:
+    turns: Turns[str] = Turns(10, 10)
+    for item in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        turns.put(item[0], item)
+    assert order(turns) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+def test_a_user_who_comes_back_waits_behind_the_others() -> None:
+    turns: Turns[str] = Turns(10, 10)
+    turns.put("a", "a1")
+    turns.put("b", "b1")
+    assert turns.next() == "a1"
+    turns.put("a", "a2")
+    assert order(turns) == ["b1", "a2"]
+
+
+def test_low_priority_comes_last_whoever_asked_first() -> None:
+    turns: Turns[str] = Turns(10, 10)
+    turns.put("refresh", "low", low=True)
+    turns.put("a", "a1")
+    turns.put("refresh", "usual")
+    assert order(turns) == ["a1", "usual", "low"]
+
+
+def test_both_bounds_refuse_and_lose_nothing() -> None:
+    turns: Turns[str] = Turns(waiting=3, each=2)
+    turns.put("a", "a1")
+    turns.put("a", "a2")
+    with pytest.raises(Busy, match="waiting_each"):
+        turns.put("a", "a3")
+    turns.put("b", "b1")
+    with pytest.raises(Busy, match=r"chat\.waiting"):
+        turns.put("c", "c1")
+    assert order(turns) == ["a1", "b1", "a2"]
+    with pytest.raises(IndexError):
+        turns.next()
+    turns.put("c", "c1")  # a refused user is not remembered
+    assert order(turns) == ["c1"]
+
+
+@given(some.lists(some.tuples(some.sampled_from("abcd"), some.booleans()), max_size=40))
+def test_none_is_lost_and_each_line_keeps_its_order(asked: list[tuple[str, bool]]) -> None:
+    turns: Turns[tuple[str, bool, int]] = Turns(100, 100)
+    for number, (user, low) in enumerate(asked):
+        turns.put(user, (user, low, number), low)
+    served = [turns.next() for _ in asked]
+    assert sorted(each[2] for each in served) == list(range(len(asked)))
+    for user in "abcd":
+        for low in (False, True):
+            mine = [each[2] for each in served if each[:2] == (user, low)]
+            assert mine == sorted(mine)
+    assert [each[1] for each in served] == sorted(each[1] for each in served)
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with closing(Worker(waiting=200, each=40)) as found:
+        yield found
+
+
+def test_eight_users_none_lost_none_starved(worker: Worker) -> None:
+    waits: list[float] = []
+    gate = threading.Event()
+    worker.submit("first", gate.wait)
+
+    def job(since: float) -> None:
+        waits.append(time.perf_counter() - since)
+        time.sleep(0.001)
+
+    futures = []
+    for user in range(8):  # all of one user's before the next one's: in order of arrival the last would wait for all
+        for _ in range(20):
+            began = time.perf_counter()
+            futures.append(worker.submit(str(user), lambda since=began: job(since)))  # type: ignore[misc]
+    gate.set()
+    for future in futures:
+        future.result(30)
+    assert len(waits) == 160
+    assert max(waits) <= 3 * sorted(waits)[80]
+
+
+def test_an_error_belongs_to_whoever_asked(worker: Worker) -> None:
+    def fail() -> None:
+        raise ModelError("this one")
+
+    failed, well = worker.submit("a", fail), worker.submit("b", lambda: 7)
+    with pytest.raises(ModelError, match="this one"):
+        failed.result(5)
+    assert well.result(5) == 7
+
+
+def test_a_request_that_is_cancelled_while_it_waits_leaves_the_queue(worker: Worker) -> None:
+    gate, model = threading.Event(), ScriptedChat(["never said", "said"])
+    worker.submit("first", gate.wait)
+    with pytest.raises(Cancelled, match="waited"):
+        Queued(model, worker, "a").complete(ASK, Watch(cancelled=lambda: True))
+    gate.set()
+    assert Queued(model, worker, "b").complete(ASK).text == "never said"
+
+
+def test_a_queued_model_answers_as_the_model_does(worker: Worker) -> None:
+    model = Queued(ScriptedChat(["one", "yes"]), worker, "a")
+    assert model.identity.name == "scripted"
+    assert model.complete(ASK).text == "one"
+    assert model.choose(ASK.messages, ["!"], ["yes", "no"])[0].best == 0
+    with pytest.raises(ModelError, match="over"):
+        model.complete(ASK)
+
+
+def test_a_call_that_runs_out_of_time_says_so_once(worker: Worker) -> None:
+    class Late(ScriptedChat):
+        def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        Queued(Late([]), worker, "a").complete(ASK)
+
+
+def test_closing_cancels_who_waits_and_refuses_who_comes() -> None:
+    worker, gate = Worker(10, 10), threading.Event()
+    running = worker.submit("a", gate.wait)
+    waiting = worker.submit("b", lambda: 1)
+    threading.Timer(0.05, gate.set).start()
+    worker.close()
+    assert running.result(1)
+    assert waiting.cancelled()
+    with pytest.raises(Busy):
+        worker.submit("c", lambda: 1)

@@ -1,0 +1,133 @@
+"""The scripted model keeps the port's rules; and the rules on schemas that all adapters share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from localmed.errors import Cancelled, ModelError, UsageError
+from localmed.models import structured
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import Message, Request, Watch
+
+ASK = (Message("system", "Be brief."), Message("user", "Which dose?"))
+LABEL = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
+
+
+def test_a_list_is_said_in_order_and_ends() -> None:
+    model = ScriptedChat(["one two", {"label": "yes"}])
+    reply = model.complete(Request(ASK))
+    assert (reply.text, reply.prompt_tokens, reply.reply_tokens, reply.finish) == ("one two", 4, 2, "stop")
+    assert model.complete(Request(ASK, schema=LABEL)).value == {"label": "yes"}
+    with pytest.raises(ModelError, match="over after 2"):
+        model.complete(Request(ASK))
+
+
+def test_a_mapping_answers_by_the_last_message() -> None:
+    model = ScriptedChat({"dose": "40 mg", "brief": "never: it is in the system message"})
+    assert model.complete(Request(ASK)).text == "40 mg"
+    with pytest.raises(ModelError, match="nothing to say"):
+        model.complete(Request((Message("user", "hello"),)))
+
+
+def test_tokens_are_passed_on_and_make_the_text() -> None:
+    heard: list[str] = []
+    reply = ScriptedChat(["a b  c"]).complete(Request(ASK), Watch(token=heard.append))
+    assert "".join(heard) == reply.text == "a b  c"
+
+
+def test_cancelling_stops_between_two_tokens() -> None:
+    heard: list[str] = []
+    with pytest.raises(Cancelled):
+        ScriptedChat(["a b c d"]).complete(Request(ASK), Watch(heard.append, lambda: len(heard) == 2))
+    assert heard == ["a", " b"]
+
+
+def test_a_long_reply_is_cut_and_a_cut_object_is_an_error() -> None:
+    assert ScriptedChat(["a b c"]).complete(Request(ASK, 2)).finish == "length"
+    with pytest.raises(ModelError, match="cut after 1"):
+        ScriptedChat([{"label": "yes"}]).complete(Request(ASK, 1, LABEL))
+
+
+@pytest.mark.parametrize("said", ["yes", '{"label": "perhaps"}', "{}", '{"label": NaN}', "[" * 100_000])
+def test_what_is_not_of_the_schema_is_an_error_without_its_text(said: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        ScriptedChat([said]).complete(Request(ASK, 200_000, LABEL)) if len(said) < 100 else structured.parsed(
+            said, LABEL
+        )
+    assert "perhaps" not in str(caught.value)
+    assert "NaN" not in str(caught.value)
+
+
+def test_a_context_that_overflows_is_refused_with_numbers() -> None:
+    with pytest.raises(ModelError, match="4 tokens, the reply may have 50 and the context holds 50"):
+        ScriptedChat(["x"], context=50).complete(Request(ASK, 50))
+
+
+def test_choices_by_name_and_by_weight() -> None:
+    named, weighed = ScriptedChat(["no", {"yes": 3, "no": 1}]).choose(ASK, [" a", " b"], ["yes", "no"])
+    assert (named.probabilities, named.measured, named.best) == ((0.0, 1.0), False, 1)
+    assert (weighed.probabilities, weighed.measured) == ((0.75, 0.25), True)
+
+
+def test_a_branch_continues_the_last_message() -> None:
+    model = ScriptedChat(lambda messages: "yes" if messages[-1].content == "Which dose? Of A?" else "no")
+    assert [each.best for each in model.choose(ASK, [" Of A?", " Of B?"], ["yes", "no"])] == [0, 1]
+
+
+@pytest.mark.parametrize("labels", [[], ["yes"], ["yes", "yes"], ["yes", ""]])
+def test_labels_that_are_none(labels: list[str]) -> None:
+    with pytest.raises(UsageError, match="two different labels"):
+        ScriptedChat(["yes"]).choose(ASK, ["?"], labels)
+
+
+def test_a_label_that_is_not_offered() -> None:
+    with pytest.raises(ModelError, match="not offered"):
+        ScriptedChat(["perhaps"]).choose(ASK, ["?"], ["yes", "no"])
+    with pytest.raises(UsageError, match="user's message"):
+        ScriptedChat(["yes"]).choose((*ASK, Message("assistant", "40")), ["?"], ["yes", "no"])
+
+
+# --- schemas ---------------------------------------------------------------------------------------------------
+
+GOOD: list[dict[str, Any]] = [
+    LABEL,
+    {"type": "array", "items": {"type": "string", "maxLength": 5}, "minItems": 1, "maxItems": 3},
+    {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    {"type": ["string", "null"]},
+    {"$defs": {"n": {"type": "integer"}}, "type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}},
+    {"type": "string", "pattern": "^[0-9]{4}$", "description": "a year"},
+]
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"type": "integer", "minimum": 1}, "'minimum'"),
+    ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, "'uniqueItems'"),
+    ({"not": {"type": "string"}}, "'not'"),
+    ({"type": "object", "properties": {"a": {"if": {}, "then": {}}}}, "schema/a uses 'if'"),
+    ({"type": "string", "pattern": "dose"}, "not closed"),
+    ({"type": ["string", "null"], "minLength": 3}, "several types"),
+    ({"type": "integer", "maxLength": 3}, "without the type string"),
+    ({"type": "object", "properties": {}, "required": ["a"]}, "requires 'a'"),
+    ({"$ref": "https://example.org/schema"}, "outside its own"),
+    ({"type": "text"}, "not valid JSON Schema"),
+    ({"type": "array", "items": False}, "schema/items is not a table"),
+]
+
+
+@pytest.mark.parametrize("schema", GOOD)
+def test_schemas_that_a_grammar_can_express(schema: dict[str, Any]) -> None:
+    structured.check(schema)
+
+
+@pytest.mark.parametrize(("schema", "why"), BAD)
+def test_schemas_that_a_grammar_cannot_express(schema: dict[str, Any], why: str) -> None:
+    with pytest.raises(ModelError, match=why):
+        ScriptedChat(["{}"]).complete(Request(ASK, schema=schema))
+
+
+def test_a_schema_without_end_is_refused() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(40):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(ModelError, match="levels deep"):
+        structured.check(schema)

@@ -1,0 +1,62 @@
+"""A child process confines itself: the kernel ends what goes over."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+MIB = 2**20
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    lines = ["import os, sys, time, subprocess", "from localmed import confined", script]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_memory() -> None:
+    script = f"confined.limit({200 * MIB}, 60)\ntry:\n    bytes({300 * MIB})\nexcept MemoryError:\n    print('ended')"
+    assert run(script).stdout == "ended\n"
+
+
+def test_processor_time() -> None:
+    began = time.monotonic()
+    done = run(f"confined.limit({500 * MIB}, 1)\nwhile True: pass")
+    assert done.returncode == -signal.SIGXCPU
+    assert time.monotonic() - began < 30
+
+
+def test_what_libraries_print_goes_nowhere() -> None:
+    done = run("_, replies = confined.take_streams()\nprint('noise'); os.write(2, b'noise')\nreplies.write(b'reply')")
+    assert (done.stdout, done.stderr) == ("reply", "")
+
+
+def test_it_ends_with_its_parent() -> None:
+    child = (
+        "import sys, time; from localmed import confined; confined.die_with_parent(int(sys.argv[1]));"
+        "print('up', flush=True); time.sleep(50)"
+    )
+    script = (
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}, str(os.getpid())], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\nprint(child.pid, flush=True)\nos._exit(0)"
+    )
+    pid = int(run(script).stdout)
+    deadline = time.monotonic() + 10
+    while _running(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _running(pid)
+
+
+def test_a_parent_that_is_gone_already() -> None:
+    assert run("confined.die_with_parent(1)\nprint('lives')").stdout == ""
+
+
+def _running(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stream:  # noqa: PTH123
+            return stream.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
