@@ -31,13 +31,14 @@ from localmed.errors import UsageError
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
-from localmed.retrieval.relevance import relevance, together, weigh
+from localmed.retrieval.relevance import relevance, unnamed, weigh
 
 ENCODED = 40  # sentences compared by meaning: 0.15 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
 CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
+UNNAMED = 3  # words of the question that no source holds are told, at most
 SHORTEST = 12  # characters; shorter fragments are list markers and captions
 
 _ASKS_QUANTITY = re.compile(
@@ -109,8 +110,9 @@ class Extractive:
     def _relevance(self, given: RelevanceInput) -> Relevance:
         question = weigh(given.question, self._index)
         threshold = self._settings.abstain_below if given.dense else self._settings.abstain_below_lexical
-        judged = question, given.hits, self._index, given.dense
-        return Relevance(relevance(*judged), threshold, together(*judged))
+        probabilities = relevance(question, given.hits, self._index, given.dense, given.reranker)
+        judged = Relevance(probabilities, threshold)
+        return replace(judged, unnamed=unnamed(given.question, judged.helpful(given.hits), self._index, UNNAMED))
 
     def _answer(self, given: AnswerInput) -> tuple[Statement, ...]:
         candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)

@@ -49,29 +49,35 @@ class Keywords:
 
 @dataclass(frozen=True, slots=True)
 class RelevanceInput:
-    """``dense`` says whether the similarities of ``hits`` count. The result is a ``Relevance``."""
+    """``dense`` says whether the similarities of ``hits`` count, ``reranker`` whose scores they carry ("": nobody's).
+
+    The result is a ``Relevance``.
+    """
 
     question: str
     hits: tuple[Hit, ...]
     dense: bool
+    reranker: str = ""
+
+
+KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may add to it
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
-    ``together`` is the probability of all hits as one (best similarity of one, most words of another), where it is
-    judged.
+    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's.
     """
 
     probabilities: tuple[float, ...]
     threshold: float
-    together: float = 0.0
+    unnamed: tuple[str, ...] = ()
 
     @property
     def probability(self) -> float:
         """The highest."""
-        return max((self.together, *self.probabilities))
+        return max(self.probabilities, default=0.0)
 
     @property
     def enough(self) -> bool:
@@ -79,9 +85,9 @@ class Relevance:
         return self.probability >= self.threshold
 
     def helpful(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Those of ``hits`` that may help by themselves (LINS, PRA: the passages that are kept)."""
+        """Those of ``hits`` that help (LINS, PRA: the passages that are kept): at least half as sure as to answer."""
         pairs = zip(hits, self.probabilities, strict=True)
-        return tuple(hit for hit, probability in pairs if probability >= self.threshold)
+        return tuple(hit for hit, probability in pairs if probability >= self.threshold * KEPT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,21 +51,10 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         )
         return
     table = [
-        (
-            c.name,
-            c.title,
-            c.kind.value or "-",
-            c.priority,
-            documents,
-            passages or "-",
-            terms.get(c.name, "-"),
-            c.licence,
-        )
+        (c.name, c.title, c.kind.value or "-", c.priority, documents, terms.get(c.name, passages))
         for c, documents, passages in rows
     ]
-    print_table(
-        "Collections", ("name", "title", "kind", "priority", "documents", "passages", "terms", "licence"), table
-    )
+    print_table("Collections", ("name", "title", "kind", "priority", "documents", "passages or terms"), table)
 
 
 @command.command("create")

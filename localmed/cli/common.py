@@ -27,6 +27,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
 WIDEST = 100  # columns; longer lines are hard to read
+SHORT = 12  # columns of a table's cell
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
 # What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
@@ -129,7 +130,10 @@ def _lines(text: str, width: int) -> Iterator[str]:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut."""
+    """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut.
+
+    Nor are short columns (numbers, kinds, dates): what is left of the width goes to titles and paths.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -140,7 +144,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         return
     table = Table(title=Text(title), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
-        table.add_column(name, no_wrap=number == 0, overflow="fold")
+        short = all(width_of(str(row[number])) <= SHORT for row in rows)
+        table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(each)) for each in row))
     console = Console()

@@ -53,6 +53,7 @@ CHINESE = {
         "当前配置的向量模型不支持中文：仅按词检索，未做语义比较",
     r"Nothing found was relevant enough to answer from": "检索到的内容相关性不足，不能据以回答",
     r"The question holds no word that can be searched for": "问题中没有可检索的词",
+    r"Not named in the sources: (.*)": "来源中未出现的词：{1}",
     r"Every sentence failed its check and was withheld": "所有句子均未通过核对，已隐去",
     r"Source (\S+) is superseded: (.*) \(no date\)": "来源 {1} 已被取代：{2}（无日期）",
     r"Source (\S+) is superseded: (.*) \((.*)\)": "来源 {1} 已被取代：{2}（{3}）",

@@ -1,11 +1,12 @@
-"""The starter relevance judge: does the library hold an answer to this question? A calibrated probability, no model.
+"""The starter relevance judge (LINS, PRA, without a model): may this passage answer the question? A probability.
 
-Two features of a passage: its cosine similarity to the question, and the share of the question's weight (inverse
-document frequency; a word the library has never seen weighs most) that it holds. A logistic function of the highest of
-each among the best passages was fitted on questions from MedQuAD and PubMedQA, over libraries from which half of the
-subjects or abstracts had been removed, so that half of the questions had no answer
-(tests/benchmarks/calibrate_relevance.py; error rates in RESULTS.md). What it cannot tell: a question about a disease
-whose close relative is in the library.
+Three features of a passage: its cosine similarity to the question, the share of the question's weight (inverse document
+frequency; a word the library has never seen weighs most) that it holds, and MaxSim's score, where that reranked it.
+What is judged on: questions about guidelines and the starter corpus, PubMedQA and MedQuAD with half of their subjects
+taken out (tests/benchmarks/calibrate_relevance.py; error rates in RESULTS.md). The sets disagree: plain questions about
+a guideline share few words with it, while a removed disease leaves relatives that share nearly all. The weights
+lean to the guidelines, so a question about a disease whose close relative is in the library is often answered from the
+relative, under its own title.
 
 Chinese questions have no similarity on ``starter``; they are judged by the share of their weight alone, against another
 threshold.
@@ -18,11 +19,13 @@ from dataclasses import dataclass
 from math import exp
 
 from localmed.domain import Hit, Passage
-from localmed.language import question_words
+from localmed.language import content_words, question_words
 from localmed.library.lexical import LexicalIndex
 
-# Fitted by tests/benchmarks/calibrate_relevance.py; the command and the data are in RESULTS.md.
-SIMILARITY, COVERAGE, INTERCEPT = 19.02, 1.88, -14.10
+# Weights of similarity, coverage and MaxSim's score, and the intercept (tests/benchmarks/calibrate_relevance.py).
+RERANKED = (4.2, 4.2, 9.8, -10.5)
+FOUND = (19.02, 1.88, 0.0, -14.10)  # where MaxSim has not read the passage
+MAXSIM = "MaxSim"  # what the name of the reranker begins with whose scores the weights know
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +47,36 @@ def weigh(question: str, index: LexicalIndex) -> Question:
     return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 
-def relevance(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> tuple[float, ...]:
-    """The probability (0 to 1) that each of ``hits`` holds an answer; for lexical-only search its coverage instead."""
-    return tuple(
-        _probability(*features, dense) if question.weights else 0.0 for features in _features(question, hits, index)
+def relevance(
+    question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool, reranker: str = ""
+) -> tuple[float, ...]:
+    """The probability (0 to 1) that each of ``hits`` holds an answer; for lexical-only search its coverage instead.
+
+    ``reranker`` is the name of the one that scored the hits ("": none did).
+    """
+    known = reranker.startswith(MAXSIM)
+    return tuple(_probability(question, hit, index, dense, known) for hit in hits)
+
+
+def _probability(question: Question, hit: Hit, index: LexicalIndex, dense: bool, reranked: bool) -> float:
+    if not question.weights:
+        return 0.0
+    coverage = question.coverage(index.analyse(searched_text(hit.passage)))
+    if not dense:
+        return coverage
+    score = hit.rerank_score if reranked else None
+    similarity, covered, read, intercept = FOUND if score is None else RERANKED
+    return 1.0 / (
+        1.0 + exp(-(similarity * (hit.similarity or 0.0) + covered * coverage + read * (score or 0.0) + intercept))
     )
 
 
-def together(question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool) -> float:
-    """The same of all ``hits`` as one: the highest similarity and the best coverage, be it of another passage."""
-    if not hits or not question.weights:
-        return 0.0
-    similarities, coverages = zip(*_features(question, hits, index), strict=True)
-    return _probability(max(similarities), max(coverages), dense)
-
-
-def _features(question: Question, hits: Sequence[Hit], index: LexicalIndex) -> list[tuple[float, float]]:
-    """Similarity and coverage of each hit."""
-    return [(hit.similarity or 0.0, question.coverage(index.analyse(searched_text(hit.passage)))) for hit in hits]
-
-
-def _probability(similarity: float, coverage: float, dense: bool) -> float:
-    if not dense:
-        return coverage
-    return 1.0 / (1.0 + exp(-(SIMILARITY * similarity + COVERAGE * coverage + INTERCEPT)))
+def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) -> tuple[str, ...]:
+    """The words of ``question`` that none of ``hits`` holds, rarest first, at most ``most`` of them."""
+    held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
+    terms = {word: index.analyse(word, for_query=True) for word in dict.fromkeys(content_words(question))}
+    missing = [word for word, parts in terms.items() if parts and held.isdisjoint(parts)]
+    return tuple(sorted(missing, key=lambda word: -max(index.rarity(terms[word])))[:most])
 
 
 def searched_text(passage: Passage) -> str:

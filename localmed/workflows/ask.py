@@ -33,6 +33,7 @@ from localmed.workflows.flow import Cite, Flow, Perform, Request, Search
 NO_WORDS = "The question holds no word that can be searched for"
 NOT_ENOUGH = "Nothing found was relevant enough to answer from"
 ALL_WITHHELD = "Every sentence failed its check and was withheld"
+UNNAMED = "Not named in the sources: {words}"
 SKIPPED = "Not searched, as the library holds nothing of it: {names}"
 NO_TIER = "No collection that the question was to be asked of holds a passage"
 LEXICAL_ONLY = {
@@ -60,8 +61,8 @@ class Tried:
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        """What an answer is read from: all hits. ``self.relevance.helpful(self.found.hits)`` would be LINS's PRA."""
-        return self.found.hits
+        """What an answer is read from: the hits that help (LINS, PRA)."""
+        return self.relevance.helpful(self.found.hits)
 
 
 def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
@@ -95,7 +96,8 @@ def _search(
         if not tier.collections:
             continue
         found: Found = yield replace(request, wanted=tier.limit(request.wanted))
-        relevance: Relevance = yield Perform(RELEVANCE, RelevanceInput(request.question, found.hits, found.dense))
+        given = RelevanceInput(request.question, found.hits, found.dense, found.reranker)
+        relevance: Relevance = yield Perform(RELEVANCE, given)
         tried.append(Tried(tier, found, relevance))
         if relevance.enough or len(tried) == most:
             break
@@ -137,7 +139,9 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None) -> Flow:
         statements=statements,
         evidence=tuple(each for each in evidence if each.marker in cited | against),
         verification=verification,
-        notes=answer.notes + _warnings(tuple(each for each in ours if each.marker in cited)),
+        notes=answer.notes
+        + _unnamed(leading.relevance)
+        + _warnings(tuple(each for each in ours if each.marker in cited)),
         conflicts=possible,
     )
 
@@ -163,6 +167,11 @@ def _why(question: str, tried: list[Tried]) -> str:
 
 def _abstained(answer: Answer, reason: str) -> Answer:
     return replace(answer, notes=(*answer.notes, reason))
+
+
+def _unnamed(relevance: Relevance) -> tuple[str, ...]:
+    """Where the sources lack a word of the question, the reader sees that they may be about something else."""
+    return (UNNAMED.format(words=", ".join(relevance.unnamed)),) if relevance.unnamed else ()
 
 
 def _warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:

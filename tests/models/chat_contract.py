@@ -52,7 +52,7 @@ class ChatContract:
         alone = [model.choose(ASK, [branch], LABELS)[0] for branch in branches]
         for one, other in zip(together, alone, strict=True):
             assert one.best == other.best
-            assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)  # sums in another order
+            assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)  # half precision
         assert model.choose(ASK, [], LABELS) == []
 
     def test_labels_must_differ(self, model: ChatModel) -> None:

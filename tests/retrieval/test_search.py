@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from localmed.domain import Collection, Document, Passage, SearchFilter, digest
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Question, relevance, together, weigh
+from localmed.retrieval.relevance import Question, relevance, unnamed, weigh
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import HashedWords
 from tests.values import hit, passage
@@ -141,21 +142,27 @@ def test_more_hits_never_make_less_relevant(lexical: LexicalIndex) -> None:
     for dense in (True, False):
         (alone,) = relevance(question, (good,), lexical, dense)
         assert relevance(question, (poor, good), lexical, dense)[1] == alone
-        assert together(question, (good,), lexical, dense) == alone
-        assert together(question, (poor, good), lexical, dense) >= alone
 
 
-def test_together_takes_the_best_of_each(lexical: LexicalIndex) -> None:
+def test_a_reranked_passage_is_judged_by_its_score_too(lexical: LexicalIndex) -> None:
     question = weigh("maximum dose of paracetamol", lexical)
-    near, wordy = hit("Analgesia.", "", similarity=0.9), hit("The maximum dose of paracetamol.", "", similarity=0.2)
-    both = hit("The maximum dose of paracetamol.", "", similarity=0.9)
-    assert together(question, (near, wordy), lexical, True) == relevance(question, (both,), lexical, True)[0]
-    assert together(question, (near, wordy), lexical, True) > max(relevance(question, (near, wordy), lexical, True))
+    read = [replace(hit("Analgesia.", similarity=0.5), rerank_score=score) for score in (0.4, 0.8)]
+    low, high = relevance(question, read, lexical, True, "MaxSim over words 1")
+    assert low < 0.5 < relevance(question, [replace(read[1], similarity=0.9)], lexical, True, "MaxSim over words 1")[0]
+    assert low < high
+    unknown = relevance(question, read, lexical, True, "another reranker")
+    assert unknown[0] == unknown[1] == relevance(question, read, lexical, True)[0], "scores that nobody calibrated"
+
+
+def test_words_that_no_source_holds_are_told(lexical: LexicalIndex) -> None:
+    hits = (hit("The maximum dose of paracetamol.", ""), hit("Analgesia for sepsis.", ""))
+    assert unnamed("What is the maximum dose of Doses-of-Paracetamol in sepsis?", hits, lexical, 3) == ()
+    assert unnamed("What is the dose of salbutamol in asthma?", hits, lexical, 3) == ("salbutamol", "asthma")
+    assert len(unnamed("salbutamol asthma antibiotics recognition", hits, lexical, 2)) == 2
+    assert unnamed("", hits, lexical, 3) == unnamed("?!", hits, lexical, 3) == ()
 
 
 def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:
     assert relevance(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == (0,)
     assert relevance(weigh("dose", lexical), (), lexical, True) == ()
-    assert together(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == 0
-    assert together(weigh("dose", lexical), (), lexical, True) == 0
     assert Question({}).coverage(["dose"]) == 0

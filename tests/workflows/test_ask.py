@@ -83,7 +83,7 @@ def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
 
 
 def test_the_threshold_itself_is_enough() -> None:
-    answer, _ = replay([found(), Relevance((0.1, 0.5), 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    answer, _ = replay([found(), Relevance((0.5,), 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -256,3 +256,10 @@ def rebuilt(kind: Any, value: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return None if value is None else rebuilt(arguments[0], value)
     return kind(value)
+
+
+def test_words_that_the_sources_lack_are_told() -> None:
+    """A close relative of the subject may have been found; the reader sees what is not there."""
+    judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
+    answer, _ = replay([found(), judged, (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    assert "Not named in the sources: glucometer, share" in answer.notes

@@ -99,9 +99,8 @@ class Engine:
         params.n_seq_max, params.kv_unified = setup.sequences, True
         params.n_threads = params.n_threads_batch = setup.threads
         params.no_perf = True
-        if setup.gpu_layers == 0 or not self._api.llama_supports_gpu_offload():
-            # On a processor it sums in half precision: a probability read among others moved by up to 0.014.
-            params.flash_attn_type = self._api.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        # Flash attention stays llama.cpp's choice (on): 13 % faster at prompts on a processor, where it sums in half
+        # precision: among 20 prompts a probability of random weights moved by up to 0.014, without it by 0.00002.
         context = self._api.llama_init_from_model(self._model, params)
         if context is None:
             raise ModelError(
