@@ -17,7 +17,19 @@ from pathlib import Path
 
 from localmed.app import App
 from localmed.config import Settings
-from tests.benchmarks import calibrate_relevance, commands, encoder, importing, known_item, scale, starter
+from tests.benchmarks import (
+    calibrate_relevance,
+    chat,
+    commands,
+    concepts,
+    encoder,
+    guidelines,
+    importing,
+    known_item,
+    reranking,
+    scale,
+    starter,
+)
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
 
 HERE = Path(__file__).parent
@@ -50,6 +62,10 @@ class Benchmarks:
             "commands": lambda: commands.run(self.library, self.questions()),
             "relevance": lambda: calibrate_relevance.run(self.place),
             "starter": lambda: starter.run(self.place),
+            "reranking": lambda: reranking.run(self.place, self.library),
+            "guidelines": lambda: guidelines.run(self.place),
+            "concepts": lambda: concepts.run(self.place),
+            "chat": lambda: chat.run(self.place),
         }
 
     def questions(self) -> list[str]:

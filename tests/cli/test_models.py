@@ -40,7 +40,7 @@ def test_the_list_before_anything_is_added(empty: Localmed) -> None:
 
 def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     added = empty.ok("models", "add", str(qwen), "--json").json
-    assert (added["name"], added["registered"], added["template"]) == ("qwen3-8b", True, "chatml")
+    assert (added["name"], added["registered"], added["template"]) == ("qwen3-8b", True, "qwen3")
     assert "qwen3-8b serves chat" in empty.ok("models", "use", "chat", "qwen3-8b").out
     assert empty.ok("models", "verify", "--json").json == {"qwen3-8b": []}
     rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}

@@ -208,6 +208,8 @@ class _Child:
             if message[0] == "token" and not cancelled:
                 watch.token(str(message[1]))
             elif message[0] == "done":
+                if cancelled:  # it had ended before the child read of it
+                    raise Cancelled("the request was cancelled")
                 return cast(dict[str, Any], message[1])
 
     def _message(self, seconds: float) -> Message | None:
