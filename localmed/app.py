@@ -330,9 +330,18 @@ class App:
         return number
 
     def mark(self, document: Document, status: Status, replaced_by: str = "", reason: str = "") -> int:
-        """Mark a document current or superseded; return the new generation's number."""
+        """Mark a document current or superseded; return the new generation's number.
+
+        Raise ``UsageError`` if it is to be current though its source withdrew it; only the ledger's can be taken back.
+        """
         with build(self.data, self.encoder.identity, self.settings.library) as builder:
-            builder.mark(document, status, replaced_by, reason)
+            stored = builder.catalogue.document(document.id)  # its own status, not the ledger's
+            if status is Status.CURRENT and stored.status is Status.WITHDRAWN:
+                raise UsageError(
+                    f"document {document.id[:12]} was withdrawn by its source, which no mark lifts",
+                    f"Once its file or manifest no longer says so: localmed collections update {document.collection}",
+                )
+            builder.mark(stored, status, replaced_by, reason)
             number = builder.publish(f"mark {document.id[:12]} {status.value}")
         self.note("mark", document.id, status.value, generation=number)
         return number

@@ -126,7 +126,7 @@ class KeywordSettings:
     """Keyword extraction degradation (LINS, KED)."""
 
     most: int = 6  # keywords required together at first; the searches for six are 6, at worst 21
-    compared: int = 30  # n-grams encoded to rank them: one batch, 30 ms on two cores
+    compared: int = 16  # n-grams encoded to rank them: one batch, 20 ms on two cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,13 +289,16 @@ class ConflictKind(StrEnum):
 class Conflict:
     """Source ``against`` may disagree with the cited source ``marker``; ``reason`` is one sentence, numbers included.
 
-    Always a possibility: what is compared are amounts and dates, not what the sources mean.
+    ``ours`` and ``theirs`` are the quotations that were compared (of an edition: one of each source). Always a
+    possibility: what is compared are amounts and dates, not what the sources mean.
     """
 
     kind: ConflictKind
     marker: str
     against: str
     reason: str
+    ours: Citation
+    theirs: Citation
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
 from localmed.retrieval.relevance import relevance, unnamed, weigh
 
-ENCODED = 40  # sentences compared by meaning: 0.15 s on two cores; the others cannot win on words alone
+ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
 CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's

@@ -17,7 +17,7 @@ from localmed.cli.common import (
     wanted,
 )
 from localmed.cli.texts import texts, translated
-from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Statement, Status
+from localmed.domain import Answer, AnswerStatus, Citation, Conflict, Evidence, Statement, Status
 
 
 @click.command("ask")
@@ -62,8 +62,7 @@ def show(answer: Answer) -> None:
         for statement in answer.statements:
             echo_wrapped(_line(statement, answer.language), "  - ", "    ")
     for conflict in answer.conflicts:
-        reason = translated(conflict.reason, answer.language)
-        echo_wrapped(labels[f"conflict_{conflict.kind.value}"].format(reason=reason), "! ", "  ", bold=True)
+        _show_conflict(conflict, answer.language)
     for note in answer.notes:
         echo_wrapped(translated(note, answer.language), "* ", "  ")
     if answer.evidence:
@@ -71,6 +70,13 @@ def show(answer: Answer) -> None:
         for each in answer.evidence:
             _show_source(each, _cited(answer, each), labels)
         click.echo(labels["show"])
+
+
+def _show_conflict(conflict: Conflict, language: str) -> None:
+    """The possible conflict, and under it what the other source says."""
+    reason = translated(conflict.reason, language)
+    echo_wrapped(texts(language)[f"conflict_{conflict.kind.value}"].format(reason=reason), "! ", "  ", bold=True)
+    echo_wrapped(f"{conflict.theirs.quote} [{conflict.against}]", "    ", "    ")
 
 
 def _line(statement: Statement, language: str) -> str:
@@ -81,8 +87,9 @@ def _line(statement: Statement, language: str) -> str:
 
 
 def _cited(answer: Answer, evidence: Evidence) -> list[Citation]:
-    """The answer's citations of one source, in its order."""
+    """The answer's citations of one source, in its order; then those of possible conflicts."""
     found = [each for statement in answer.statements for each in statement.citations]
+    found += [conflict.theirs for conflict in answer.conflicts]
     return [each for each in found if each.marker == evidence.marker]
 
 

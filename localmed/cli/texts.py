@@ -72,6 +72,18 @@ CHINESE = {
     r"it is shown as a quotation but is not one": "标为引文，但不是原文",
 }  # fmt: skip
 
+# The settings' names of kinds, as a reader says them: English, Chinese.
+KINDS = {
+    "guideline": ("guidelines", "指南"),
+    "literature": ("literature", "文献"),
+    "book": ("books", "教科书"),
+    "wiki": ("encyclopaedias", "百科"),
+    "leaflet": ("patient leaflets", "患者手册"),
+    "local": ("the hospital's own pages", "本院资料"),
+    "graph": ("terms and relations", "术语与关系"),
+}
+_SKIPPED = re.compile(r"(Not searched, as the library holds nothing of it: )(.*)", re.DOTALL)
+
 
 def texts(language: str) -> dict[str, str]:
     """The labels for ``language`` (English where there are none)."""
@@ -79,10 +91,18 @@ def texts(language: str) -> dict[str, str]:
 
 
 def translated(note: str, language: str) -> str:
-    """A note or reason in ``language``; unchanged where it is not known."""
+    """A note or reason in ``language``, with kinds by their labels; unchanged where it is not known."""
+    if skipped := _SKIPPED.fullmatch(note):
+        note = skipped[1] + ", ".join(_label(name, language) for name in skipped[2].split(", "))
     if language != "zh":
         return note
     for pattern, chinese in CHINESE.items():
         if found := re.fullmatch(pattern, note, re.DOTALL):
             return chinese.format(found[0], *found.groups())
     return note
+
+
+def _label(name: str, language: str) -> str:
+    """The label of a kind; a collection is called as it is."""
+    english, chinese = KINDS.get(name, (name, name))
+    return chinese if language == "zh" else english

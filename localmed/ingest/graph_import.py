@@ -32,6 +32,7 @@ from localmed.ingest.parsing import Parser
 from localmed.ingest.pipeline import Importer
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source, find
+from localmed.ingest.twins import Twins
 from localmed.library import graph
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder
@@ -111,12 +112,13 @@ class GraphImporter(Importer):
     # --- one file --------------------------------------------------------------------------------------------------
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
-        del gone  # a file that was moved is read anew; a withdrawal follows its content
+        del gone  # a file that was moved is read anew, and takes its marks along
+        twins = Twins(builder.catalogue, [str(each.path) for each in unread])
         with Parser() as parser:
             for source in unread:
-                self._put(builder, state, parser, source)
+                self._put(builder, state, parser, twins, source)
 
-    def _put(self, builder: Builder, state: State, parser: Parser, source: Source) -> None:
+    def _put(self, builder: Builder, state: State, parser: Parser, twins: Twins, source: Source) -> None:
         """Read ``source`` whole into the graph, or quarantine it with the reason."""
         path, recipe, sha256, taken = str(source.path), self._recipe(source), "", _Taken()
         try:
@@ -129,6 +131,9 @@ class GraphImporter(Importer):
         else:
             refused = [Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in taken.faults]
             self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in taken.faults]
+            for old in twins.moved(document):
+                self._move(builder, old, document.id)
+                self._report.lines.append(Line(path, "note", f"the document was moved here from {old.source}"))
             self._catalogue(builder, document, ImportedFile(self._name, path, sha256, recipe, source.root))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)

@@ -370,12 +370,16 @@ class Importer:
         return True
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
-        """Take out older versions; their files are read again should a file go that might hold the newer."""
+        """Take out older versions; their files are read again should a file go that might hold the newer.
+
+        A file that is missing now is read again once it is back: it may be the newer by then.
+        """
         builder.remove(each.id for each in replaced)
         for path in {each.source for each in replaced}:
-            file = builder.catalogue.file(self._name, path)
-            if file and not file.recipe.startswith((UNSETTLED, OUTDATED)):
-                builder.catalogue.put_file(replace(file, recipe=OUTDATED + file.recipe))
+            if file := builder.catalogue.file(self._name, path):
+                recipe = file.recipe.removeprefix(UNSETTLED).removeprefix(OUTDATED)
+                again = file.recipe.startswith(UNSETTLED) or not Path(path).exists()
+                builder.catalogue.put_file(replace(file, recipe=(UNSETTLED if again else OUTDATED) + recipe))
 
     def _move(self, builder: Builder, old: Document, new: str) -> None:
         """Take ``old`` out of its file, which is gone; the file's other documents stay until it comes back."""

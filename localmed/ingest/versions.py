@@ -2,7 +2,8 @@
 
 PubMed revises a record by publishing it again in a later file. Rules: such a record's document is keyed by the record
 alone, not by its file, so that its id, its marks and its withdrawal stay from version to version; the file whose name
-sorts last wins, since PubMed numbers its files through; a file that is gone or read again now does not count.
+sorts last wins, since PubMed numbers its files through; a file that is gone or read again now does not count. A file
+that is only missing still does, for its deletions and retractions hold, unless one of its name is read: it was moved.
 Files are read last first, so most older versions are passed over before anything is written.
 
 Not covered: a file name that does not tell the order; two versions within one file (the reader's business).
@@ -22,6 +23,11 @@ def order(path: str) -> tuple[str, str]:
     return Path(path).name, path
 
 
+def _moved(old: str, new: str) -> bool:
+    """Whether ``new`` is the file ``old`` in another folder."""
+    return Path(old).name == Path(new).name and not Path(old).exists()
+
+
 class Versions:
     """Records and their files, of one import into one collection."""
 
@@ -37,7 +43,7 @@ class Versions:
         if accepted != document.source:
             return accepted
         stored = self.stored(document)
-        if stored is None or stored.source in self._replaced or not Path(stored.source).exists():
+        if stored is None or stored.source in self._replaced or _moved(stored.source, document.source):
             return ""
         return stored.source if order(stored.source) > order(document.source) else ""
 

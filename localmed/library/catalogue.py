@@ -1,7 +1,8 @@
 """``library.sqlite``: collections, files and documents of one generation. Swapped together with the indexes.
 
 A *file* is what was imported, a *document* what was read from it (one, or thousands from a JSONL). A *mark* is a
-librarian's decision about a document; it outlives re-imports, which the document's own row does not.
+librarian's decision about a document; it outlives re-imports, which the document's own row does not. A withdrawal that
+the source states stands before any mark.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class Catalogue:
         return {row[0]: Status(row[1]) for row in rows}
 
     def put_document(self, document: Document) -> None:
-        """Add or replace a document; a mark on it overrides the status it comes with."""
+        """Add or replace a document; a mark on it overrides the status it comes with, unless that is withdrawn."""
         marked = self.marked(document)
         more = {name: getattr(marked, name) for name in _DOCUMENT_FIELDS if name not in COLUMNS}
         row = [getattr(marked, name) for name in COLUMNS]
@@ -215,7 +216,12 @@ class Catalogue:
         return dict(self._database.execute("SELECT id, passages FROM documents WHERE passages > 0"))
 
     def marked(self, document: Document) -> Document:
-        """``document`` with the librarian's decision about it, as it would be stored."""
+        """``document`` with the librarian's decision about it, as it would be stored.
+
+        A retraction may come after a mark was made, so no mark lifts one.
+        """
+        if document.status is Status.WITHDRAWN:
+            return document
         row = self._database.execute(
             "SELECT status, replaced_by FROM marks WHERE document = ?", (document.id,)
         ).fetchone()

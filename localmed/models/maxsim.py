@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from localmed.models.minilm import MiniLM
 
 
+PASSAGE_PIECES = 160  # read of a passage: half the time of all 256, and no worse (tuning questions of MedQuAD)
+
+
 class MaxSim:
     """``Reranker`` over a ``MiniLM``, whose owner is this one's owner."""
 
@@ -22,16 +25,16 @@ class MaxSim:
 
     @property
     def name(self) -> str:
-        """The encoder's name and version."""
+        """The encoder's name and version, and how much of a passage is read."""
         identity = self._encoder.identity
-        return f"MaxSim over {identity.name} {identity.version}"
+        return f"MaxSim over {identity.name} {identity.version}, {PASSAGE_PIECES} pieces"
 
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
         """See ``Reranker.score``: from -1 to 1."""
         if not passages:
             return []
-        pieces = self._encoder.pieces([question, *passages])
-        asked, *read = self._encoder.token_vectors(pieces)
-        words = self._encoder.words(pieces[0])
+        first, *others = self._encoder.pieces([question, *passages])
+        asked, *read = self._encoder.token_vectors([first, *(each[:PASSAGE_PIECES] for each in others)])
+        words = self._encoder.words(first)
         chosen = asked[words] if any(words) else asked
         return [float((chosen @ each.T).max(dim=1).values.float().mean()) for each in read]

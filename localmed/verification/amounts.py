@@ -3,6 +3,9 @@
 ``0.5 g``, ``500mg``, ``500 毫克`` and ``500,000 micrograms`` are one amount; ``5-10 mg`` is a range, ``130/80 mmHg`` a
 pair. Kinds never compare with one another: a mass is not a mass per kilogram. Body weights ("under 50 kg"), ages and
 durations are no amounts. Text is folded (NFKC, lower case) before it is read, so units in full width count.
+
+Numbers: ``5,000``, ``5 000``, ``1.5``, ``1·5`` and ``0,25``. What else holds a comma (``1,5``) may be a decimal or two
+numbers: it is not read, and neither is its tail.
 """
 
 from __future__ import annotations
@@ -30,10 +33,22 @@ _UNITS = {
     **dict.fromkeys(("%", "percent", "per cent"), ("%", 1.0)),
 }
 # What an amount may be divided by. A time says how often, not how much: it belongs to the sentence, not to the unit.
-_PER = {"kg": "kg", "公斤": "kg", "千克": "kg", "m2": "m2", "dl": "dL", "l": "L", "ml": "mL", "升": "L", "毫升": "mL"}
+_PER = {
+    "kg": "kg",
+    "公斤": "kg",
+    "千克": "kg",
+    "m2": "m2",
+    "dl": "dL",
+    "l": "L",
+    "ml": "mL",
+    "升": "L",
+    "毫升": "mL",
+    "mol": "mol",
+}
 _TIMES = ("day", "d", "h", "hr", "hour", "min", "minute", "week", "dose", "天", "日", "小时", "分钟", "周", "次")
 
-_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+# Folding makes a plain space of thin and non-breaking ones.
+_NUMBER = r"(?:0,\d+|(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)|\d+)(?:[.·]\d+)?)(?!,?\d)"
 # A litre is not "risen" (升高), a gram not the beginning of a name (克拉霉素, 克林霉素).
 _NAMES = "|".join(
     re.escape(name) + {"升": "(?![高至到压])", "克": "(?![拉林隆罗氏])"}.get(name, "")
@@ -41,10 +56,12 @@ _NAMES = "|".join(
 )
 _DIVISORS = "|".join(sorted((*_PER, *_TIMES), key=len, reverse=True))
 _AMOUNT = re.compile(
-    rf"(?<![a-z0-9./])(?<![a-z]-)(?P<first>{_NUMBER})\s*(?P<unit1>{_NAMES})?\s*"
+    rf"(?<![a-z0-9./·])(?<!\d,)(?<!\d\s)(?<![a-z]-)(?P<first>{_NUMBER})\s*(?P<unit1>{_NAMES})?\s*"
     rf"(?:(?P<joint>-|–|—|~|to|至|到|/)\s*(?P<second>{_NUMBER})\s*)?"
     rf"(?P<unit>{_NAMES})?(?P<per>(?:\s*(?:/|per\s)\s*(?:{_DIVISORS})(?![a-z0-9]))*)(?![a-z0-9])"
 )
+# "1-2 500 mg tablets" is no thousand.
+_COUNTED = re.compile(r"\s*(?:tablet|capsule|vial|ampoule|suppositor|sachet|puff|[片粒支])")
 _DIVISOR = re.compile(rf"(?:/|per\s)\s*({_DIVISORS})")
 # A clause ends at punctuation that is not inside a number.
 _CLAUSE_END = re.compile(r"[;；，。、]|[,.](?!\d)")
@@ -55,7 +72,7 @@ _SHOWN = {"mmhg": "mmHg", "ml": "mL", "dl": "dL", "l": "L", "iu": "IU", "u": "U"
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """``low`` to ``high`` (equal if it is no range) of ``kind``'s unit; as ``written``, at ``at`` of its ``clause``.
+    """``low`` to ``high`` (equal if it is no range) of ``kind``'s unit; as ``written``, ``at:end`` of its ``clause``.
 
     A pair such as a blood pressure has its second number as ``low`` and its first as ``high``, and a kind of its own.
     """
@@ -66,6 +83,7 @@ class Amount:
     written: str
     clause: str
     at: int
+    end: int
 
     def agrees(self, other: Amount) -> bool:
         """Whether the two may mean the same: equal pairs, or ranges that meet."""
@@ -84,7 +102,7 @@ def amounts(sentence: str) -> list[Amount]:
 def _of_clause(clause: str) -> Iterator[Amount]:
     for match in _AMOUNT.finditer(clause):
         unit = match["unit"] or (match["unit1"] if not match["second"] else "")
-        if not unit:
+        if not unit or (_spaced(match) and _COUNTED.match(clause, match.end())):
             continue
         kind, scale = _UNITS[unit]
         divisors = [_PER[each] for each in _DIVISOR.findall(match["per"]) if each in _PER]
@@ -93,12 +111,19 @@ def _of_clause(clause: str) -> Iterator[Amount]:
         pair = " pair" if match["joint"] == "/" else ""
         written = _LATIN.sub(lambda name: _SHOWN.get(name[0], name[0]), _SPACES.sub(" ", match[0]).strip())
         yield Amount(
-            min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written, clause, match.start()
+            min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written, clause, *match.span()
         )
 
 
 def _value(number: str) -> float:
-    return float(number.replace(",", ""))
+    if number.startswith("0,"):
+        return float(number.replace(",", "."))
+    return float(number.replace(",", "").replace(" ", "").replace("·", "."))
+
+
+def _spaced(match: re.Match[str]) -> bool:
+    """Whether a space stands within one of the numbers."""
+    return " " in f"{match['first']}{match['second'] or ''}"
 
 
 def _at_most(one: float, other: float) -> bool:

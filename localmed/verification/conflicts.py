@@ -6,10 +6,14 @@ Compared are quotations, two at a time, by rules that would rather miss a differ
 - *The same thing*: both sources speak of a word of the question; if both quotations name something of their own, they
   share one such word; they do not name different medicines.
 - *The same circumstances*: where both say which (route, whom, illness, starting or highest dose, how often), they say
-  the same. What a clause leaves open its sentence says, and what that leaves open the headings.
+  the same. What a clause leaves open its sentence says, and what that leaves open the headings. What is said of severe
+  illness only is not compared with what is said of illness in general, nor "below" with "above".
 - *Another amount*: of the same kind of unit, after conversion, and neither amount is met by any of the other quotation.
-  A percentage counts only where a target or a strength is meant, not as an outcome of a study.
-- *A newer edition*: a later date, and half of the titles' words in common.
+  A percentage counts only where a target is meant, of one and the same group: not as an outcome of a study, nor as a
+  strength, which names a product. What must not be done is no amount, unless it is a limit; nor is what a medicine is
+  diluted in.
+- *A newer edition*: a later date, most of the titles' words in common, the same people and illness in both titles; an
+  article of a journal is no edition of a guideline.
 
 Not covered: numbers in words, doses that follow from a calculation, tables read column against column, medicines under
 two names (paracetamol and acetaminophen are two here).
@@ -21,27 +25,50 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from localmed.domain import Conflict, ConflictKind, Evidence
+from localmed.domain import Citation, Conflict, ConflictKind, Evidence
+from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
-from localmed.verification.subjects import FAMILIES, circumstances, compatible, medicine_before, medicines, salient
+from localmed.verification.subjects import (
+    FAMILIES,
+    circumstances,
+    compatible,
+    denied,
+    medicine_before,
+    medicines,
+    salient,
+    side,
+    title_words,
+)
 
 MOST = 3  # differing doses told; more would hide the answer
 AMOUNTS = 20  # compared of one quotation; a sentence has a few, a table row a dozen
-TITLE_SHARED = 0.5  # of the words of both titles (Dice), for two documents to be of one subject
+TITLE_SHARED = 0.75  # of the words of both titles (Dice), for two documents to be editions of one
 THOUSANDFOLD = 1000.0  # mg for micrograms: the mistake to look for first
 
 _MEANT = re.compile(
-    r"target|goal|below|above|at least|less than|more than|solution|cream|strength|hba1c|saturation|spo2"
-    r"|目标|低于|高于|控制|溶液|乳膏|浓度|饱和度|以上|以下"
+    r"target|goal|below|above|at least|less than|more than|hba1c|saturation|spo2|目标|低于|高于|控制|饱和度|以上|以下"
+)
+_STRENGTH = re.compile(
+    r"\s*(?:w/v|w/w|saline|sodium|hypertonic|glucose|dextrose|albumin|solution|cream|ointment|gel"
+    r"|的?(?:氯化钠|盐水|葡萄糖|白蛋白|溶液|乳膏|软膏))"
+)
+_EXCEPT = re.compile(r"\b(?:unless|except)|除非|除外")
+_DILUTED = re.compile(
+    r"(?:\b(?:in|into|dilut\w+ (?:with|to)|made up to)(?: (?:at least|about))?|溶于|加入|加至|稀释[于至到])\s*$"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A quotation and the evidence that it stands in."""
+    """A citation and the evidence that it stands in."""
 
-    quote: str
+    citation: Citation
     evidence: Evidence
+
+    @property
+    def quote(self) -> str:
+        """What the source says, word for word."""
+        return self.citation.quote
 
     @property
     def headings(self) -> str:
@@ -51,11 +78,19 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """An amount, of which medicines it may be, and what is said of each of the ``FAMILIES`` of circumstances."""
+    """An amount, of which medicines it may be, and what is said of each of the ``FAMILIES`` of circumstances.
+
+    ``side`` is that of the amount which is spoken of: ``below``, ``above`` or nothing.
+    """
 
     amount: Amount
     medicines: frozenset[str]
     circumstances: tuple[frozenset[str], ...]
+    side: str
+
+    def said(self, family: str) -> frozenset[str]:
+        """What is said of one family."""
+        return self.circumstances[FAMILIES.index(family)]
 
 
 def conflicts(question: str, ours: Sequence[Cited], theirs: Sequence[Cited]) -> tuple[Conflict, ...]:
@@ -88,20 +123,32 @@ def _doses(our: Cited, their: Cited) -> Iterator[Conflict]:
             continue
         for other in against:
             if not any(other.amount.agrees(each.amount) for each in mine if each.amount.kind == other.amount.kind):
-                yield _dose(our.evidence.marker, one, their.evidence.marker, other)
+                yield _dose(our, one, their, other)
 
 
 def _stated(cited: Cited) -> list[Stated]:
     """The amounts of a quotation that can be compared, with what stands around each, from near to far."""
-    found = [each for each in amounts(cited.quote) if each.kind != "%" or _MEANT.search(each.clause)]
+    found = [each for each in amounts(cited.quote) if _counts(each, cited.quote)]
     return [_in_context(each, cited) for each in found[:AMOUNTS]]
+
+
+def _counts(amount: Amount, quote: str) -> bool:
+    """Whether an amount is one that a source stands for."""
+    if denied(amount.clause):
+        return False
+    if amount.kind == "mL":
+        return not _DILUTED.search(amount.clause[: amount.at])
+    if amount.kind == "%":
+        strength = _STRENGTH.match(amount.clause, amount.end)
+        return bool(_MEANT.search(amount.clause)) and not strength and not _EXCEPT.search(fold(quote))
+    return True
 
 
 def _in_context(amount: Amount, cited: Cited) -> Stated:
     around = (amount.clause, cited.quote, cited.headings)
     named = (medicine_before(amount.clause[: amount.at]), *map(medicines, around))
     said = tuple(_first(circumstances(text, family) for text in around) for family in FAMILIES)
-    return Stated(amount, _first(named), said)
+    return Stated(amount, _first(named), said, side(amount.clause[: amount.at], amount.clause[amount.end :]))
 
 
 def _first(found: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -115,30 +162,46 @@ def _comparable(one: Stated, other: Stated) -> bool:
         one.amount.kind == other.amount.kind
         and compatible(one.medicines, other.medicines)
         and all(compatible(*pair) for pair in zip(one.circumstances, other.circumstances, strict=True))
+        and {one.side, other.side} != {"below", "above"}
+        and ("severe" in one.said("severity")) == ("severe" in other.said("severity"))
+        and (one.amount.kind != "%" or _one_group(one, other))
     )
 
 
-def _dose(marker: str, one: Stated, against: str, other: Stated) -> Conflict:
+def _one_group(one: Stated, other: Stated) -> bool:
+    """Whether two targets are surely of the same people: adults are meant where nobody is named."""
+    return one.said("condition") == other.said("condition") and (
+        one.said("people") - {"adults"} == other.said("people") - {"adults"}
+    )
+
+
+def _dose(our: Cited, one: Stated, their: Cited, other: Stated) -> Conflict:
+    marker, against = our.evidence.marker, their.evidence.marker
     reason = f"Source {marker} says {one.amount.written}, source {against} says {other.amount.written}"
     low, high = sorted((one.amount.high, other.amount.high))
     if high >= low * THOUSANDFOLD > 0:
         reason += ": a thousandfold or more apart"
     elif one.circumstances != other.circumstances:
         reason += ": they may speak of different patients or ways of giving it"
-    return Conflict(ConflictKind.DOSE, marker, against, reason)
+    return Conflict(ConflictKind.DOSE, marker, against, reason, our.citation, their.citation)
 
 
 def _newer(subject: frozenset[str], ours: Sequence[Cited], theirs: Sequence[Cited]) -> Iterator[Conflict]:
     """The newest of ``theirs``, if it is later than all of ``ours`` and of the subject of one of them."""
-    dated = [each.evidence for each in ours if each.evidence.edition]
-    newest = max((each.edition for each in dated), default="9999")
-    later = [each.evidence for each in theirs if _later(each.evidence.edition, newest)]
-    for other in sorted(later, key=lambda each: each.edition, reverse=True):
+    dated = [each for each in ours if each.evidence.edition]
+    newest = max((each.evidence.edition for each in dated), default="9999")
+    later = [each for each in theirs if _later(each.evidence.edition, newest)]
+    for other in sorted(later, key=lambda each: each.evidence.edition, reverse=True):
         for own in dated:
-            if _one_subject(subject, own.document_title, other.document_title):
-                reason = f"Source {other.marker} is of {other.edition}, source {own.marker} of {own.edition}"
-                yield Conflict(ConflictKind.EDITION, own.marker, other.marker, reason)
+            if _editions_of_one(subject, own.evidence, other.evidence):
+                yield _edition(own, other)
                 return
+
+
+def _edition(own: Cited, other: Cited) -> Conflict:
+    mine, yours = own.evidence, other.evidence
+    reason = f"Source {yours.marker} is of {yours.edition}, source {mine.marker} of {mine.edition}"
+    return Conflict(ConflictKind.EDITION, mine.marker, yours.marker, reason, own.citation, other.citation)
 
 
 def _later(one: str, other: str) -> bool:
@@ -146,7 +209,20 @@ def _later(one: str, other: str) -> bool:
     return one[: len(other)] > other[: len(one)]
 
 
-def _one_subject(subject: frozenset[str], one: str, other: str) -> bool:
-    mine, yours = salient(one), salient(other)
-    shared = mine & yours
-    return bool(shared & subject) and 2 * len(shared) >= TITLE_SHARED * (len(mine) + len(yours))
+def _editions_of_one(subject: frozenset[str], one: Evidence, other: Evidence) -> bool:
+    """Whether two sources may be editions of one: of one sort, with one title, of the same people and illness."""
+    if bool(one.publication_types) != bool(other.publication_types):  # an article of a journal, and something else
+        return False
+    return _one_title(subject, one.document_title, other.document_title)
+
+
+def _one_title(subject: frozenset[str], one: str, other: str) -> bool:
+    if not subject & salient(one) & salient(other):
+        return False
+    mine, yours = circumstances(one, "people"), circumstances(other, "people")
+    if not compatible(mine, yours) or mine - {"adults"} != yours - {"adults"}:
+        return False
+    if circumstances(one, "condition") != circumstances(other, "condition"):
+        return False
+    words, others = title_words(one), title_words(other)
+    return 2 * len(words & others) >= TITLE_SHARED * (len(words) + len(others))

@@ -31,6 +31,17 @@ _GENERAL = frozenset(
     )
 )
 
+# Words that tell one edition of a document from another, not one document from another.
+_OF_EDITION = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        guideline guidelines guidance edition updated update version revised revision new
+        指南 更新 版本 修订 修订版
+        """,
+    )
+)
+
 # Endings of medicines' names: the stems of international nonproprietary names, and their usual Chinese forms.
 _ENDINGS = (
     "olol|alol|ilol|pril|prilat|sartan|statin|cillin|mycin|micin|oxacin|cycline|azole|formin|gliptin|gliflozin|glutide"
@@ -76,7 +87,13 @@ _CIRCUMSTANCES = {
         "pregnancy": r"pregnan|妊娠|孕",
         "kidneys": r"\brenal|kidney|egfr|creatinine|dialysis|肾功能|肾衰|肌酐|透析",
         "liver": r"hepat|\bliver|肝功能|肝衰|肝病",
+        "airways": r"\bcopd\b|chronic obstructive|hypercapni|慢阻肺|慢性阻塞",
         "light": r"(?:under|below|less than|<) ?\d+ ?kg|(?:低于|不足|小于) ?\d+ ?(?:公斤|千克|kg)",
+    },
+    "severity": {
+        "severe": r"\bsevere|\bcris[ei]s\b|life[- ]threatening|重度|重症|严重|危象|急症"
+        r"|emergenc(?:y|ies)\b(?! (?:department|medic|care|room|treatment))",
+        "mild": r"\bmild|\bmoderate|轻度|中度|轻中度",
     },
     "extent": {
         "most": r"maxim|\bmax\b|exceed|(?:no|not) more than|up to|at most|upper limit|最大|最高|不超过|不得超过|上限",
@@ -97,6 +114,19 @@ FAMILIES = tuple(_CIRCUMSTANCES)
 _PATTERNS = {
     family: {name: re.compile(pattern) for name, pattern in names.items()} for family, names in _CIRCUMSTANCES.items()
 }
+
+# On which side of an amount a sentence is; "not more than" is a limit, which the extent tells.
+_BELOW = r"\b(?:below|less than|lower than|under)\b|[<≤]|(?<!不)(?:低于|小于|少于)"
+_ABOVE = (
+    r"\b(?:above|(?<!not )(?<!no )more than|greater than|higher than|over|at least)\b|[>≥]|(?<!不)(?:高于|大于)|不低于"
+)
+_BEFORE = re.compile(rf"(?P<below>{_BELOW})|(?P<above>{_ABOVE})")
+_AFTER = re.compile(r"\s*(?:(?P<below>以下|or (?:less|lower|below))|(?P<above>以上|or (?:more|higher|above)))")
+_NOT = re.compile(r"\b(?:not|never|no longer)\b|不得|不应|不宜|不可|不要|禁|勿")
+_LIMIT = re.compile(
+    r"\b(?:no|not|never)(?: \w+){0,3}? (?:exceed|more than|less than|above|below|over)|be exceeded"
+    r"|(?:不得|不应|不宜|不可|不要|不|勿)(?:超过|高于|大于|低于|少于)"
+)
 
 
 def salient(text: str) -> frozenset[str]:
@@ -125,3 +155,19 @@ def circumstances(text: str, family: str) -> frozenset[str]:
 def compatible(one: Collection[str], other: Collection[str]) -> bool:
     """Whether two sets of names may be of the same thing: they share one, or one of them names nothing."""
     return not one or not other or bool(set(one) & set(other))
+
+
+def title_words(title: str) -> frozenset[str]:
+    """The words of a title that a later edition of the same document would have too."""
+    return frozenset(each for each in content_words(title) if each not in _OF_EDITION and not each[0].isdigit())
+
+
+def side(before: str, after: str) -> str:
+    """On which side of an amount that stands between ``before`` and ``after``: ``below``, ``above`` or nothing."""
+    found = _AFTER.match(after) or next(iter([*_BEFORE.finditer(before)][-1:]), None)
+    return (found.lastgroup or "") if found else ""
+
+
+def denied(clause: str) -> bool:
+    """Whether a clause says what not to do, other than by a limit ("not more than")."""
+    return bool(_NOT.search(clause)) and not _LIMIT.search(clause)

@@ -133,15 +133,14 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None) -> Flow:
         possible = conflicts(answer.question, _cited(statements, ours), _cited(checked, theirs))
     cited = {each.evidence.marker for each in _cited(statements, ours, withheld=True)}
     against = {each.against for each in possible}
+    shown = tuple(each for each in evidence if each.marker in cited | against)
     return replace(
         answer,
         status=AnswerStatus.ANSWERED,
         statements=statements,
-        evidence=tuple(each for each in evidence if each.marker in cited | against),
+        evidence=shown,
         verification=verification,
-        notes=answer.notes
-        + _unnamed(leading.relevance)
-        + _warnings(tuple(each for each in ours if each.marker in cited)),
+        notes=answer.notes + _unnamed(leading.relevance) + _warnings(shown),
         conflicts=possible,
     )
 
@@ -152,7 +151,7 @@ def _cited(
     """The quotations of the statements that stand (or of all), each with its source."""
     known = {each.marker: each for each in evidence}
     return tuple(
-        Cited(citation.quote, known[citation.marker])
+        Cited(citation, known[citation.marker])
         for each in statements
         for citation in each.citations
         if withheld or not each.withheld
@@ -175,7 +174,7 @@ def _unnamed(relevance: Relevance) -> tuple[str, ...]:
 
 
 def _warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
-    """What the reader must know of the sources used."""
+    """What the reader must know of the sources shown, those of possible conflicts included."""
     return tuple(
         f"Source {each.marker} is {each.status.value}: {each.document_title} ({each.edition or 'no date'})"
         for each in evidence

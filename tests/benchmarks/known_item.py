@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.app import App
-from localmed.config import SearchSettings, Settings
+from localmed.config import ModelSettings, SearchSettings, Settings
 from localmed.domain import Collection, SearchFilter
 from localmed.evaluation import medquad as medquad_set
 from localmed.evaluation import pubmedqa as pubmedqa_set
@@ -28,6 +28,7 @@ PUBMEDQA = Manifest(
     "json",
     FieldMapping({"title": "YEAR", "text": "CONTEXTS", "headings": "LABELS", "mesh": "MESHES", "edition": "YEAR"}, {}),
 )
+FUSED = ModelSettings(reranker="none")  # what is reranked is measured in reranking.py
 Search = Callable[[str], Sequence[str]]  # question -> records, best first
 medquad_questions = medquad_set.questions
 
@@ -45,8 +46,8 @@ def score(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, 
 
 
 def searcher(app: App, name: str, records: dict[str, str]) -> Search:
-    """Dense, lexical or fused search of ``app`` that returns records, each once."""
-    base = SearchSettings()
+    """Dense, lexical or fused search of ``app``, made with ``FUSED``, that returns records, each once."""
+    base = SearchSettings(keyword_weight=0.0)
     weights = {"dense": (1.0, 0.0), "lexical": (0.0, 1.0), "fused": (base.dense_weight, base.lexical_weight)}[name]
     chosen = replace(base, dense_weight=weights[0], lexical_weight=weights[1])
     app.settings = replace(app.settings, search=chosen)
@@ -96,7 +97,7 @@ def pubmedqa(place: Place) -> list[Row]:
     """Import PubMedQA's abstracts without their titles and ask the titles."""
     source = place.data / "pubmedqa" / "ori_pqal.json"
     questions = pubmedqa_set.questions(source)
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)), models=FUSED)) as app:
         app.import_paths([source], PUBMEDQA)
         records = {each.id: each.key.rpartition("#")[2] for each in app.library.catalogue.documents("pubmedqa")}
         rows = []

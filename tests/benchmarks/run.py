@@ -75,7 +75,7 @@ class Benchmarks:
 
     def medquad(self) -> list[Row]:
         """Known items over the shared library."""
-        with App(Settings(self.library)) as app:
+        with App(Settings(self.library, models=known_item.FUSED)) as app:
             return known_item.medquad(app, self.place.medquad())
 
     def encoder(self) -> list[Row]:

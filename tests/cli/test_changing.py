@@ -42,6 +42,29 @@ def test_supersede_and_undo(copied: Localmed) -> None:
     assert copied.ok("documents", "show", old, "--json").json["status"] == "current"
 
 
+def test_a_mark_on_a_withdrawn_document_holds_once_it_is_reinstated(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "withdraw", document, "--reason", "recalled")
+    copied.ok("documents", "supersede", document)
+    copied.ok("documents", "reinstate", document, "--reason", "a mistake")
+    assert copied.ok("documents", "show", document, "--json").json["status"] == "superseded"
+    copied.ok("documents", "supersede", document, "--undo")
+    assert copied.ok("documents", "show", document, "--json").json["status"] == "current"
+    assert "Paracetamol" in copied.titles("paracetamol")
+
+
+def test_what_its_source_withdrew_is_not_made_current(copied: Localmed, tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("Lidoflazine\n\nLidoflazine was given three times a day.\n")
+    manifest = tmp_path / "drugs.toml"
+    manifest.write_text('name = "drugs"\ntitle = "Drugs"\n[documents."old.txt"]\nstatus = "withdrawn"\n')
+    copied.ok("import", str(tmp_path / "old.txt"), "-c", "drugs", "--manifest", str(manifest))
+    (document,) = (each["id"] for each in copied.ok("documents", "list", "-c", "drugs", "--json").json)
+    told = copied("documents", "supersede", document, "--undo").failed(2)
+    assert "was withdrawn by its source" in told
+    assert "localmed collections update drugs" in told
+    assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
+
+
 def test_remove(copied: Localmed) -> None:
     document = copied.id_of("Paracetamol")
     assert "Removed 1 document" in copied.ok("documents", "remove", document, "--yes").out

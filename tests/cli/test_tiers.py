@@ -84,6 +84,13 @@ def test_ebm_looks_one_tier_further(tiered: Localmed) -> None:
     assert "4 g" in dose["reason"]
     assert "3 g" in dose["reason"]
     assert "2024-05" in edition["reason"]
+    assert "4 g a day" in dose["ours"]["quote"]
+    theirs = dose["theirs"]
+    assert "should be 3 g a day" in theirs["quote"]
+    assert theirs["marker"] == dose["against"]
+    (text,) = [each["passage"]["text"] for each in answer["evidence"] if each["marker"] == dose["against"]]
+    assert text[theirs["start"] : theirs["end"]] == theirs["quote"]
+    assert {"page", "boxes"} <= theirs.keys()
 
 
 def test_a_conflict_is_printed_with_both_sources(tiered: Localmed) -> None:
@@ -91,6 +98,9 @@ def test_a_conflict_is_printed_with_both_sources(tiered: Localmed) -> None:
     flat = " ".join(printed.split())
     assert re.search(r"! Possible conflict, another amount: Source \d says 4 g, source \d says 3 g\.", flat)
     assert re.search(r"! Possible conflict, a newer edition: Source \d is of 2024-05, source \d of 2021-03\.", flat)
+    said = re.search(r"says 3 g\. The maximum dose of paracetamol in adults should be 3 g a day\. \[(\d)\]", flat)
+    assert said, "what the other source says"
+    assert re.search(rf"\[{said[1]}\] Paracetamol, edition 2024-05 \w{{12}} --span \d+-\d+ ", flat)
     assert flat.index("is 4 g a day") < flat.index("Possible conflict") < flat.index("Sources")
     assert "edition 2021-03" in flat
     assert "edition 2024-05" in flat
@@ -102,6 +112,7 @@ def test_the_same_in_chinese(tiered: Localmed) -> None:
     flat = re.sub(r"\s", "", printed)
     assert re.search(r"!可能存在冲突（数值不同）：来源\d为4克，来源\d为3克。", flat), printed
     assert "可能存在冲突（有更新的版本）" in flat
+    assert re.search(r"来源\d为3克。成人对乙酰氨基酚的最大剂量应为每日3克。\[\d\]", flat), printed
     assert all(width_of(line) <= 80 for line in printed.splitlines())
 
 
@@ -114,6 +125,8 @@ def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localm
     ran = own.ok("ask", QUESTION, "--preset", "mine")
     assert ran.out.startswith("No answer")
     assert "Searched: nothing" in ran.out
+    patient = own.ok("ask", "What causes gout?", "--preset", "patient").out
+    assert "holds nothing of it: leaflets, encyclopaedias" in " ".join(patient.split())
     assert "holds nothing of it: leaflets, nowhere" in " ".join(ran.out.split())
     chinese = own.ok("ask", CHINESE, "--preset", "mine").out
     assert "已检索：无" in chinese

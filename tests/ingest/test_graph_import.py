@@ -175,6 +175,23 @@ def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings
         assert len(app.newest().graph.documents()) == 2
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology: Path, by_name: bool) -> None:
+    run(settings, ontology)
+    with App(settings, HashedWords()) as app:
+        app.mark(next(each for each in app.documents("doid") if each.source.endswith(".obo")), Status.SUPERSEDED)
+    renamed = (ontology / "DO_small_slim.obo").rename(ontology / "DO_other.obo")
+    report = run(settings, renamed if by_name else ontology)
+    assert ids(settings, "CKD") == []
+    assert documents(settings)["DO_other.obo"].status is Status.SUPERSEDED
+    assert "DO_small_slim.obo" not in documents(settings)
+    assert {line.outcome for line in report.lines if line.path == str(renamed)} == {"read", "note"}
+    assert run(settings, ontology).generation == 0 or by_name
+    with App(settings, HashedWords()) as app:
+        app.mark(app.document(documents(settings)["DO_other.obo"].id), Status.CURRENT)
+    assert ids(settings, "CKD") == ["DOID:3"]
+
+
 def test_an_interrupted_import_leaves_the_old_generation(settings: Settings, ontology: Path) -> None:
     run(settings, ontology)
     before = generations.current(settings.data)

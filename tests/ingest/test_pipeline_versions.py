@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status
+from localmed.errors import UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Report
@@ -18,6 +20,7 @@ from tests.fakes import HashedWords, answers, documents, import_into, titles, ve
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
 BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
+LINK = '<CommentsCorrectionsList><CommentsCorrections RefType="RetractionIn"/></CommentsCorrectionsList>'
 
 
 def articles(texts: dict[str, str], deleted: tuple[str, ...] = ()) -> str:
@@ -29,6 +32,10 @@ def articles(texts: dict[str, str], deleted: tuple[str, ...] = ()) -> str:
     gone = "".join(f"<PMID>{pmid}</PMID>" for pmid in deleted)
     more = f"<DeleteCitation>{gone}</DeleteCitation>" if deleted else ""
     return f"<PubmedArticleSet>{''.join(parts)}{more}</PubmedArticleSet>"
+
+
+def retracted(text: str, pmid: str) -> str:
+    return text.replace(f"<PMID>{pmid}</PMID><Article>", f"<PMID>{pmid}</PMID>{LINK}<Article>")
 
 
 def brought(settings: Settings, folder: Path, **files: str) -> Report:
@@ -141,6 +148,68 @@ def test_what_was_decided_about_a_record_holds_for_its_next_version(settings: Se
     assert documents(settings)["1"].status is Status.SUPERSEDED
     with Library.open(settings.data) as library:
         assert titles(library, "aspirin heparin revised", SearchFilter()) == set()
+
+
+@pytest.fixture
+def corrected(settings: Settings, corpus: Path) -> dict[str, tuple[str, str]]:
+    """What is held once a second file has revised, retracted and deleted records of the first."""
+    brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin.", "3": "Insulin.", "4": "Morphine."}))
+    later = articles({"1": "Aspirin revised.", "2": "Heparin."}, deleted=("3",))
+    brought(settings, corpus, n2=retracted(later, "2"))
+    found = held(settings)
+    assert {key: name for key, (name, _) in found.items()} == dict.fromkeys("123", "n2.xml") | {"4": "n1.xml"}
+    assert documents(settings)["2"].status is documents(settings)["3"].status is Status.WITHDRAWN
+    return found
+
+
+def test_a_file_that_is_only_away_keeps_its_versions(
+    settings: Settings, corpus: Path, tmp_path: Path, corrected: dict[str, tuple[str, str]]
+) -> None:
+    away = (corpus / "n2.xml").rename(tmp_path / "away.xml")
+    with (corpus / "n1.xml").open("a") as first:
+        first.write("\n")
+    import_into(settings, corpus / "n1.xml", manifest=LATEST)
+    assert held(settings) == corrected
+    assert documents(settings)["2"].status is documents(settings)["3"].status is Status.WITHDRAWN
+    assert answers(settings, "heparin insulin") == set()
+    away.rename(corpus / "n2.xml")
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == corrected
+    (corpus / "n2.xml").unlink()  # gone for good: told by the folder
+    import_into(settings, corpus, manifest=LATEST)
+    assert {name for name, _ in held(settings).values()} == {"n1.xml"}
+    assert {each.status for each in documents(settings).values()} == {Status.CURRENT}
+
+
+def test_a_file_in_another_folder_takes_its_versions_along_and_back(
+    settings: Settings, corpus: Path, tmp_path: Path, corrected: dict[str, tuple[str, str]]
+) -> None:
+    moved = tmp_path / "z" / "n2.xml"
+    moved.parent.mkdir()
+    (corpus / "n2.xml").rename(moved)
+    import_into(settings, moved, manifest=LATEST)
+    assert held(settings) == corrected
+    assert {documents(settings)[key].source for key in "123"} == {str(moved)}
+    moved.rename(corpus / "n2.xml")
+    import_into(settings, corpus, manifest=LATEST)
+    assert held(settings) == corrected
+    assert {documents(settings)[key].source for key in "123"} == {str(corpus / "n2.xml")}
+    assert import_into(settings, corpus, manifest=LATEST).generation == 0
+
+
+def test_no_mark_lifts_a_later_retraction(settings: Settings, corpus: Path) -> None:
+    text = articles({"1": "Aspirin."})
+    brought(settings, corpus, n1=text)
+    with App(settings, HashedWords()) as app:
+        app.mark(documents(settings)["1"], Status.SUPERSEDED)
+        app.mark(documents(settings)["1"], Status.CURRENT)
+    brought(settings, corpus, n2=retracted(text, "1"))
+    assert documents(settings)["1"].status is Status.WITHDRAWN
+    with App(settings, HashedWords()) as app, pytest.raises(UsageError, match="withdrawn by its source"):
+        app.mark(documents(settings)["1"], Status.CURRENT)
+    assert answers(settings, "aspirin") == set()
+    brought(settings, corpus, n3=text)
+    assert documents(settings)["1"].status is Status.CURRENT
 
 
 def test_without_the_option_each_file_keeps_its_own(settings: Settings, corpus: Path) -> None:

@@ -64,5 +64,10 @@ def test_long_text_is_cut(encoder: MiniLM) -> None:
     assert len(encoder.pieces(["word " * 5000])[0]) == MAX_TOKENS
 
 
+def test_what_stands_far_down_a_passage_is_not_read(reranker: MaxSim) -> None:
+    filler = "word " * 300
+    assert reranker.score("sepsis", [filler + "sepsis"]) == reranker.score("sepsis", [filler + "asthma"])
+
+
 def test_name_tells_the_encoder(reranker: MaxSim) -> None:
-    assert reranker.name == "MaxSim over all-MiniLM-L6-v2 0.1.0"
+    assert reranker.name == "MaxSim over all-MiniLM-L6-v2 0.1.0, 160 pieces"

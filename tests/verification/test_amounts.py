@@ -47,6 +47,15 @@ def test_one_amount_however_it_is_written(text: str) -> None:
         ("0.9 L", (900, 900, "mL")),
         ("1,000 mL", (1000, 1000, "mL")),
         ("1 mg/mL", (1, 1, "mg/mL")),
+        ("53 mmol/mol", (53, 53, "mmol/mol")),
+        ("5 000 units", (5000, 5000, "units")),
+        ("5\u2009000 units", (5000, 5000, "units")),
+        ("5\u00a0000 units", (5000, 5000, "units")),
+        ("1 500 000 IU", (1_500_000, 1_500_000, "units")),
+        ("5 000-10 000 units", (5000, 10_000, "units")),
+        ("1·5 mg", (1.5, 1.5, "mg")),
+        ("0,25 mg", (0.25, 0.25, "mg")),
+        ("0,125 mg", (0.125, 0.125, "mg")),
     ],
 )
 def test_units_ranges_and_pairs(text: str, expected: tuple[float, float, str]) -> None:
@@ -61,6 +70,21 @@ def test_units_ranges_and_pairs(text: str, expected: tuple[float, float, str]) -
 )  # fmt: skip
 def test_what_is_no_amount(text: str) -> None:
     assert read(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1,5 mg", "5,10 mg", "1,5000 mg", "1.234,5 mg", "12 34 mg", "5 0000 units", "1·2·5 mg", "·5 mg",
+     "1-2 500 mg tablets",
+     "2 500 mg tablets", "5 to 1,5 mg", "5-1,50 mg"],
+)  # fmt: skip
+def test_a_number_that_cannot_be_read_has_no_tail(text: str) -> None:
+    assert read(text) == []
+
+
+def test_a_ratio_is_shown_whole() -> None:
+    assert [each.written for each in amounts("HbA1c 53 mmol/mol")] == ["53 mmol/mol"]
+    assert [each.written for each in amounts("Give 5 mg,10 mg or 2 g")] == ["5 mg", "10 mg", "2 g"]
 
 
 def test_several_in_order_with_their_clauses() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from localmed.cli.texts import translated
-from localmed.domain import Conflict, ConflictKind
+from localmed.domain import Citation, Conflict, ConflictKind
 from localmed.verification.conflicts import MOST, Cited, conflicts
 from localmed.verification.subjects import circumstances, medicines, salient
 from tests.values import evidence
@@ -18,7 +18,9 @@ CHINESE = "对乙酰氨基酚的最大剂量是多少？"
 
 
 def cited(marker: str, quote: str, title: str = "Analgesia", edition: str = "2024") -> Cited:
-    return Cited(quote, replace(evidence(marker, quote, title), edition=edition))
+    source = replace(evidence(marker, quote, title), edition=edition)
+    found = source.passage
+    return Cited(Citation(marker, found.id, found.document_id, 0, len(quote), quote, 1, found.boxes()), source)
 
 
 def compared(
@@ -45,7 +47,9 @@ def compared(
     ],
 )  # fmt: skip
 def test_a_differing_dose(ours: str, theirs: str, reason: str) -> None:
-    assert compared(ours, theirs) == (Conflict(ConflictKind.DOSE, "1", "9", reason),)
+    own, other = cited("1", ours), cited("9", theirs)
+    expected = Conflict(ConflictKind.DOSE, "1", "9", reason, own.citation, other.citation)
+    assert conflicts(QUESTION, [own], [other]) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +118,71 @@ def test_targets() -> None:
     assert compared("The HbA1c target is below 7.0 %.", "An HbA1c target of 7.5 % is reasonable.", "HbA1c target?")
 
 
+PRESSURE = "What is the blood pressure target in hypertension?"
+
+
+@pytest.mark.parametrize(
+    ("question", "ours", "theirs"),
+    [
+        # opposite sides
+        (PRESSURE, "Keep the blood pressure below 140/90 mmHg.", "Treat a blood pressure above 160/100 mmHg."),
+        (PRESSURE, "Blood pressure under 140 mmHg.", "Blood pressure of more than 180 mmHg."),
+        (PRESSURE, "Blood pressure less than 140 mmHg.", "Blood pressure over 180 mmHg."),
+        ("高血压的血压目标？", "高血压患者血压应低于140/90 mmHg。", "高血压患者血压高于160/100 mmHg时用药。"),
+        ("高血压的血压目标？", "高血压患者血压应小于140/90 mmHg。", "高血压患者血压160/100 mmHg以上时用药。"),
+        # severity
+        (PRESSURE, "In severe hypertension lower the blood pressure to 160 mmHg.",
+         "Lower the blood pressure to 130 mmHg."),
+        (PRESSURE, "In hypertensive crisis the blood pressure is 180 mmHg.", "The blood pressure is 140 mmHg."),
+        (PRESSURE, "In a hypertensive emergency the blood pressure is 180 mmHg.", "The blood pressure is 140 mmHg."),
+        ("高血压的血压目标？", "高血压危象时血压降至160 mmHg。", "高血压患者血压降至130 mmHg。"),
+        ("高血压的血压目标？", "重度高血压时血压降至160 mmHg。", "高血压患者血压降至130 mmHg。"),
+        # what must not be done
+        (QUESTION, "Do not give paracetamol 1 g.", "Give paracetamol 500 mg."),
+        (QUESTION, "Paracetamol 1 g is no longer recommended.", "Give paracetamol 500 mg."),
+        (QUESTION, "Paracetamol 250 mg is not enough.", "Give paracetamol 500 mg."),
+        (QUESTION, "Never give paracetamol 5 g.", "Give paracetamol 500 mg."),
+        (CHINESE, "不应给予对乙酰氨基酚5克。", "给予对乙酰氨基酚1克。"),
+        (CHINESE, "禁用对乙酰氨基酚5克。", "给予对乙酰氨基酚1克。"),
+        (CHINESE, "请勿服用对乙酰氨基酚5克。", "给予对乙酰氨基酚1克。"),
+        # what it is diluted in
+        ("How is amiodarone given?", "Give amiodarone in 250 mL of glucose.", "Give amiodarone in 500 mL of glucose."),
+        ("How is amiodarone given?", "Give amiodarone diluted to 20 mL.", "Give amiodarone in 500 mL of glucose."),
+        # strengths, and other groups
+        ("Treatment of hyponatraemia?", "Hyponatraemia: 0.9 % saline solution.", "Hyponatraemia: 3 % saline solution."),
+        ("Treatment of hyponatraemia?", "Hyponatraemia below target: 0.9 % saline.",
+         "Hyponatraemia below target: 3 % saline."),
+        ("Oxygen saturation target?", "Oxygen saturation target: 94-98 %.",
+         "In COPD the oxygen saturation target is 88-92 %."),
+        ("Oxygen saturation target?", "The oxygen saturation target is 94-98 % unless hypercapnic.",
+         "The oxygen saturation target is 88-92 %."),
+        ("HbA1c target?", "The HbA1c target is 7.0 %.", "The HbA1c target is 8.0 % in older people."),
+    ],
+)  # fmt: skip
+def test_rather_missed_than_claimed(question: str, ours: str, theirs: str) -> None:
+    assert compared(ours, theirs, question, "Care", "Care") == ()
+    assert compared(theirs, ours, question, "Care", "Care") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "ours", "theirs"),
+    [
+        (QUESTION, "Not more than 4 g of paracetamol.", "Paracetamol should not exceed 3 g."),
+        (QUESTION, "Never give more than 4 g of paracetamol.", "Paracetamol: at most 3 g."),
+        (CHINESE, "对乙酰氨基酚不得超过4克。", "对乙酰氨基酚不超过3克。"),
+        (PRESSURE, "Severe hypertension: blood pressure 160 mmHg.", "Severe hypertension: blood pressure 150 mmHg."),
+        (PRESSURE, "Blood pressure below 140 mmHg.", "Blood pressure less than 130 mmHg."),
+        (QUESTION, "Give 10 mL of paracetamol.", "Give 20 mL of paracetamol."),
+        ("Heparin dose?", "Heparin 5 000 units.", "Heparin 10,000 units."),
+        ("Oxygen saturation target?", "The oxygen saturation target is 94-98 %.", "Oxygen saturation target: 90-92 %."),
+        ("HbA1c target?", "The HbA1c target is 53 mmol/mol.", "The HbA1c target is 48 mmol/mol."),
+    ],
+)  # fmt: skip
+def test_still_told(question: str, ours: str, theirs: str) -> None:
+    assert [each.kind for each in compared(ours, theirs, question, "Care", "Care")] == [ConflictKind.DOSE]
+    assert compared(theirs, ours, question, "Care", "Care")
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "told"),
     [
@@ -166,9 +235,10 @@ def editions(
 
 
 def test_a_newer_edition() -> None:
-    assert editions("2021-03", "2024") == (
-        Conflict(ConflictKind.EDITION, "1", "9", "Source 9 is of 2024, source 1 of 2021-03"),
-    )
+    (found,) = editions("2021-03", "2024")
+    assert (found.kind, found.marker, found.against) == (ConflictKind.EDITION, "1", "9")
+    assert found.reason == "Source 9 is of 2024, source 1 of 2021-03"
+    assert (found.ours.quote, found.theirs.quote) == ("Safe.", "Good.")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +268,36 @@ def test_a_dose_comes_before_an_edition() -> None:
     ours = [cited("1", "Paracetamol 1 g.", "Paracetamol", "2020")]
     theirs = [cited("9", "Paracetamol 2 g.", "Paracetamol", "2024")]
     assert [each.kind for each in conflicts(QUESTION, ours, theirs)] == [ConflictKind.DOSE, ConflictKind.EDITION]
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "other"),
+    [
+        ("How is hypertension treated?", "Hypertension in adults: diagnosis and treatment", each)
+        for each in ("Hypertension in children: a trial", "Hypertension in pregnancy",
+                     "Hypertension in pregnancy: diagnosis and treatment",
+                     "Hypertension in children: diagnosis and treatment",
+                     "Hypertension in older people: diagnosis and treatment")
+    ] + [("How is sepsis treated?", "Sepsis: first hour", "Sepsis epidemiology"),
+         ("How is sepsis treated?", "Sepsis: management", "Sepsis: prevention"),
+         ("高血压如何治疗？", "成人高血压的治疗", "儿童高血压的治疗")],
+)  # fmt: skip
+def test_no_edition_of_another_document(question: str, title: str, other: str) -> None:
+    assert conflicts(question, [cited("1", "Safe.", title, "2020")], [cited("9", "Good.", other, "2025")]) == ()
+    assert conflicts(question, [cited("1", "Safe.", other, "2020")], [cited("9", "Good.", title, "2025")]) == ()
+    same = conflicts(
+        question, [cited("1", "Safe.", title, "2020")], [cited("9", "Good.", f"{title} (2025 update)", "2025")]
+    )
+    assert [each.kind for each in same] == [ConflictKind.EDITION]
+
+
+def test_an_article_is_no_edition_of_a_guideline() -> None:
+    def article(each: Cited) -> Cited:
+        return replace(each, evidence=replace(each.evidence, publication_types=("Journal Article",)))
+
+    ours, theirs = cited("1", "Safe.", "Paracetamol", "2020"), cited("9", "Good.", "Paracetamol", "2024")
+    assert conflicts(QUESTION, [ours], [article(theirs)]) == conflicts(QUESTION, [article(ours)], [theirs]) == ()
+    assert conflicts(QUESTION, [article(ours)], [article(theirs)])
 
 
 # --- what a sentence is about -----------------------------------------------------------------------------------------

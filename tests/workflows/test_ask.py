@@ -16,6 +16,7 @@ from localmed.domain import (
     AnswerStatus,
     Evidence,
     Hit,
+    Kind,
     SearchFilter,
     Statement,
     Status,
@@ -167,7 +168,7 @@ def test_every_note_can_be_shown_in_chinese() -> None:
         NOT_ENOUGH,
         ALL_WITHHELD,
         NO_TIER,
-        SKIPPED.format(names="book, wiki"),
+        SKIPPED.format(names="nice, pubmed"),
         *LEXICAL_ONLY.values(),
         *flow_module._warnings(tuple(old)),
     ]
@@ -263,3 +264,13 @@ def test_words_that_the_sources_lack_are_told() -> None:
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
     answer, _ = replay([found(), judged, (SOURCE,), (quotation(SOURCE, 0, 19),)])
     assert "Not named in the sources: glucometer, share" in answer.notes
+
+
+def test_kinds_are_called_by_their_labels_and_collections_as_they_are() -> None:
+    note = SKIPPED.format(names=", ".join([*(each.value for each in Kind if each), "nice"]))
+    english, chinese = translated(note, "en"), translated(note, "zh")
+    assert english.endswith(
+        "of it: guidelines, literature, books, encyclopaedias, patient leaflets, the hospital's own pages, "
+        "terms and relations, nice"
+    )
+    assert chinese.endswith("：指南, 文献, 教科书, 百科, 患者手册, 本院资料, 术语与关系, nice")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from localmed.agents.roles import RELEVANCE, AnswerInput, Relevance
 from localmed.cli.texts import translated
-from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter
+from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter, Status
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, Plan, ask
@@ -129,6 +129,20 @@ def test_a_newer_edition_is_told() -> None:
     (conflict,) = answer.conflicts
     assert conflict.kind is ConflictKind.EDITION
     assert conflict.reason == "Source 2 is of 2025-02, source 1 of 2024"
+
+
+def test_a_conflict_holds_both_quotations() -> None:
+    (conflict,) = replay(further(SECOND), QUESTION, FURTHER)[0].conflicts
+    (ours,), (theirs,) = (quotation(each, 0, len(each.passage.text)).citations for each in (FIRST, SECOND))
+    assert (conflict.ours, conflict.theirs) == (ours, theirs)
+    assert theirs.boxes
+    assert theirs.page == 1
+
+
+def test_a_superseded_source_of_a_conflict_is_told() -> None:
+    old = replace(SECOND, status=Status.SUPERSEDED)
+    answer, _ = replay(further(old), QUESTION, FURTHER)
+    assert answer.notes == ("Source 2 is superseded: Paracetamol in practice (2024)",)
 
 
 def test_an_irrelevant_next_tier_is_not_compared() -> None:
