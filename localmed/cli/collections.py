@@ -51,10 +51,14 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         )
         return
     table = [
-        (c.name, c.title, c.kind.value or "-", c.priority, documents, terms.get(c.name, passages))
+        (c.name, c.title, c.kind.value or "-", c.priority, documents, _held(passages, terms.get(c.name, 0)))
         for c, documents, passages in rows
     ]
-    print_table("Collections", ("name", "title", "kind", "priority", "documents", "passages or terms"), table)
+    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds"), table)
+
+
+def _held(passages: int, terms: int) -> str:
+    return f"{terms} terms" if terms else f"{passages} passages"
 
 
 @command.command("create")

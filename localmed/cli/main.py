@@ -34,7 +34,7 @@ COMMANDS = {
     "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, remove, supersede or withdraw documents."),
-    "collections": ("collections", "List and create collections, set their priority."),
+    "collections": ("collections", "List, create and update collections, set their priority."),
     "reindex": ("reindex", "Bring the library to the encoder that the settings choose."),
     "generations": ("generations", "List, verify and roll back library generations."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from localmed.models.minilm import MiniLM
 
-
 PASSAGE_PIECES = 160  # read of a passage: half the time of all 256, and no worse (tuning questions of MedQuAD)
 
 

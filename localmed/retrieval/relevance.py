@@ -25,6 +25,7 @@ from localmed.library.lexical import LexicalIndex
 # Weights of similarity, coverage and MaxSim's score, and the intercept (tests/benchmarks/calibrate_relevance.py).
 RERANKED = (7.0, 2.8, 7.0, -10.3)
 FOUND = (19.02, 1.88, 0.0, -14.10)  # where MaxSim has not read the passage
+MANNER = frozenset(("daily", "weekly", "long", "often", "much", "many", "given", "treated", "used"))  # named by none
 MAXSIM = "MaxSim"  # what the name of the reranker begins with whose scores the weights know
 
 
@@ -74,7 +75,8 @@ def _probability(question: Question, hit: Hit, index: LexicalIndex, dense: bool,
 def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) -> tuple[str, ...]:
     """The words of ``question`` that none of ``hits`` holds, rarest first, at most ``most`` of them."""
     held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
-    terms = {word: index.analyse(word, for_query=True) for word in dict.fromkeys(content_words(question))}
+    asked = (word for word in dict.fromkeys(content_words(question)) if word not in MANNER)
+    terms = {word: index.analyse(word, for_query=True) for word in asked}
     missing = [word for word, parts in terms.items() if parts and held.isdisjoint(parts)]
     return tuple(sorted(missing, key=lambda word: -max(index.rarity(terms[word])))[:most])
 

@@ -3,7 +3,8 @@
 Four sets: MedQuAD without half of its subjects, PubMedQA without half of its abstracts, questions about public
 guidelines (guideline_questions.toml) and the starter corpus's own. The judge's weights were first fitted by logistic
 regression, which followed MedQuAD and refused two thirds of the guideline questions; then the three weights and the
-threshold were set by hand on 160 questions of each of the first two sets and on all of the others, as a compromise. The first two sets are reported on other questions.
+threshold were set by hand on 160 questions of each of the first two sets and on all of the others, as a compromise.
+The first two sets are reported on other questions.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Over the starter corpus and three public guidelines: CDC's for outpatient settings, the NHC's diet for hypertension, and
 the NHC's COVID-19 protocol in Chinese and English. A hit is a passage of the right document that holds the evidence
 words. Reranked, as served. The weight and the thresholds of the map were chosen on the questions for tuning and looked
-at on the starter corpus's own; the half for reporting played no part. Every question is checked against the library first.
+at on the starter corpus's own; the half for reporting played no part. Every question is checked against the library.
 """
 
 from __future__ import annotations

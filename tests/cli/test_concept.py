@@ -75,7 +75,7 @@ def test_graphs_are_listed_with_their_terms(graph: Localmed) -> None:
 
 
 def test_a_library_without_a_graph(localmed: Localmed) -> None:
-    assert "Nothing in the graph" in localmed("concept", "anything").failed(2)
+    assert "no concept graph has been imported" in localmed("concept", "anything").failed(2)
 
 
 def test_a_card_loads_no_model(graph: Localmed) -> None:
