@@ -1,7 +1,4 @@
-"""The seams: what localmed needs of a model, each a Protocol of one method. Adapters live in ``models/``.
-
-More ports (entailment) come with the adapters that need them.
-"""
+"""The seams: what localmed needs of a model, each a Protocol of one method. Adapters live in ``models/``."""
 
 from __future__ import annotations
 
@@ -59,6 +56,40 @@ class Reranker(Protocol):
 
     def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         """One score a passage, in their order; higher is better; comparable within one call only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """How a premise stands to a hypothesis: three probabilities that add up to one."""
+
+    entailment: float
+    neutral: float
+    contradiction: float
+
+    @property
+    def label(self) -> Literal["entailment", "neutral", "contradiction"]:
+        """The most probable; of equals the more careful: neutral, then contradiction."""
+        if self.neutral >= max(self.entailment, self.contradiction):
+            return "neutral"
+        return "contradiction" if self.contradiction >= self.entailment else "entailment"
+
+
+class Entailment(Protocol):
+    """Judges whether a text (the premise) supports a statement (the hypothesis), speaks against it, or neither."""
+
+    @property
+    def name(self) -> str:
+        """Name and version, for an answer's provenance."""
+        ...
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that it was shown to judge; in another one nothing is claimed."""
+        ...
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
+        """The stance of each ``(premise, hypothesis)``, in their order."""
         ...
 
 
