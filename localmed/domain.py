@@ -271,11 +271,12 @@ class Verification:
 
 
 class AnswerStatus(StrEnum):
-    """How the question ended."""
+    """How the question ended. ``SAFETY``: the site's safety message was given in place of an answer."""
 
     ANSWERED = "answered"
     ABSTAINED = "abstained"
     UNVERIFIED = "unverified"
+    SAFETY = "safety"
 
 
 class ConflictKind(StrEnum):
@@ -322,10 +323,28 @@ class TraceStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a workflow's answer under its own title: a term explained, a department, what a recommendation rests on.
+
+    ``kind`` names what it is ("term", "department", "applicability", ...), ``title`` is shown above it. ``statements``
+    are cited like an answer's; ``facts`` are named values that are no claims about medicine (a floor, a PICO element in
+    the user's own words, a source's date). ``start:end`` is where the title stands in the user's text, if it does.
+    """
+
+    kind: str
+    title: str
+    statements: tuple[Statement, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a question came to. ``searched`` names the collections looked through, in that order.
 
-    ``evidence`` is what is cited, then what ``conflicts`` point at besides.
+    ``evidence`` is what is cited, then what ``conflicts`` point at besides. ``workflow`` says which flow answered, and
+    ``parts`` are what it adds to the statements. ``released_by`` is who releases it to a patient ("": not released).
     """
 
     status: AnswerStatus
@@ -339,6 +358,9 @@ class Answer:
     notes: tuple[str, ...] = ()
     trace: tuple[TraceStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    workflow: str = "ask"
+    parts: tuple[Part, ...] = ()
+    released_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

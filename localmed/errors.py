@@ -14,6 +14,7 @@
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
     `-- ModelError                    6   a model could not be loaded or did not answer
+        |-- Rejected                      what a model replied cannot be used
         `-- Cancelled                     whoever asked has given up
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
@@ -88,6 +89,10 @@ class ModelError(LocalmedError):
     """A model could not be loaded or did not answer."""
 
     exit_code = 6
+
+
+class Rejected(ModelError):
+    """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 
 
 class Cancelled(ModelError):

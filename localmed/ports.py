@@ -223,3 +223,7 @@ class TokenCounter(Protocol):
     def count(self, texts: Sequence[str]) -> list[int]:
         """How many tokens each text has, in their order."""
         ...
+
+
+class CountingChat(ChatModel, TokenCounter, Protocol):
+    """A chat model that counts its tokens, as all of ours do."""

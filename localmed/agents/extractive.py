@@ -11,23 +11,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed import language
-from localmed.agents.roles import (
+from localmed.agents.asking import (
     CITED_ANSWER,
+    COHERENCE,
     KEYWORDS,
     RELEVANCE,
+    SELF_CONTAINED,
     AnswerInput,
+    Asked,
+    Coherence,
+    CoherenceInput,
+    Draft,
+    FollowUp,
     Keywords,
     KeywordsInput,
     Relevance,
     RelevanceInput,
-    Role,
 )
+from localmed.agents.cast import Rules
+from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.config import AskSettings, KeywordSettings
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement
-from localmed.errors import UsageError
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
@@ -47,6 +53,7 @@ _ASKS_QUANTITY = re.compile(
     "|多少|多久|多长|多大|几|剂量|用量|上限|下限|范围|标准|什么时候",
     re.IGNORECASE,
 )
+_ASKED = re.compile(r"[^?？]*[?？]+")
 _ROW = re.compile(r"[^\n]+")
 _NUMBER = re.compile(r"\d|[一二三四五六七八九十百]+[层楼天周月年岁次片粒]")
 
@@ -69,7 +76,7 @@ class Candidate:
 
 
 class Extractive:
-    """``Performer`` for the starter profile."""
+    """The roles of a question by rule."""
 
     def __init__(
         self,
@@ -81,17 +88,20 @@ class Extractive:
         """``index`` weighs words; ``encoder`` compares sentences in the languages it knows."""
         self._index, self._encoder, self._settings, self._compare = index, encoder, settings, keywords.compared
 
-    def perform(self, role: Role, given: Any) -> Any:
-        """See ``Performer.perform``."""
-        if role == KEYWORDS and isinstance(given, KeywordsInput):
-            return self._keywords(given)
-        if role == RELEVANCE and isinstance(given, RelevanceInput):
-            return self._relevance(given)
-        if role == CITED_ANSWER and isinstance(given, AnswerInput):
-            return self._answer(given)
-        raise UsageError(f"the starter profile does not serve the role {role.name}", "Choose another profile")
+    def rules(self) -> Rules:
+        """The roles it serves."""
+        return {
+            KEYWORDS.name: self.extract_keywords,
+            RELEVANCE.name: self.judge,
+            CITED_ANSWER.name: self.answer,
+            DECOMPOSITION.name: sub_questions,
+            SYNTHESIS.name: self.synthesise,
+            COHERENCE.name: coherence,
+            SELF_CONTAINED.name: self_contained,
+        }
 
-    def _keywords(self, given: KeywordsInput) -> Keywords:
+    def extract_keywords(self, given: KeywordsInput) -> Keywords:
+        """N-grams that the library holds, by rarity and likeness to the question."""
         asked = given.question[:READ]
         known = [each for each in candidates(asked) if self._index.holds(each)]
         terms = [self._weighed(each) for each in known if " " not in each or self._index.binding(each) >= BOUND]
@@ -107,14 +117,28 @@ class Extractive:
         terms = tuple(self._index.analyse(text, for_query=True))
         return NGram(text, terms, sum(self._index.rarity(terms)) / len(terms))
 
-    def _relevance(self, given: RelevanceInput) -> Relevance:
+    def judge(self, given: RelevanceInput) -> Relevance:
+        """How likely each hit holds an answer, by the rules of ``retrieval.relevance``."""
         question = weigh(given.question, self._index)
         threshold = self._settings.abstain_below if given.dense else self._settings.abstain_below_lexical
         probabilities = relevance(question, given.hits, self._index, given.dense, given.reranker)
         judged = Relevance(probabilities, threshold)
         return replace(judged, unnamed=unnamed(given.question, judged.helpful(given.hits), self._index, UNNAMED))
 
-    def _answer(self, given: AnswerInput) -> tuple[Statement, ...]:
+    def answer(self, given: AnswerInput) -> Draft:
+        """The best sentences, verbatim; with a reference those that were put into it."""
+        if given.reference:
+            candidates = self._candidates(given.question, given.evidence)
+            return Draft(tuple(quotation(each) for each in candidates if each.text in given.reference))
+        return Draft(tuple(quotation(each) for each in self._best(given)))
+
+    def synthesise(self, given: SynthesisInput) -> str:
+        """The best sentences for each sub-question, verbatim."""
+        dense = given.language in self._encoder.identity.languages
+        best = [each for part, evidence in given.parts for each in self._best(AnswerInput(part, evidence, dense))]
+        return "\n".join(dict.fromkeys(each.text for each in best))
+
+    def _best(self, given: AnswerInput) -> list[Candidate]:
         candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)
         if given.dense:
             candidates = sorted(self._compared(given.question, candidates[:ENCODED]), key=_rank)
@@ -124,7 +148,7 @@ class Extractive:
                 break
             if not any(_overlap(candidate, other) > NEAR_COPY for other in chosen):
                 chosen.append(candidate)
-        return tuple(quotation(each) for each in sorted(chosen, key=lambda each: (each.place, each.start)))
+        return sorted(chosen, key=lambda each: (each.place, each.start))
 
     def _candidates(self, asked: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
@@ -156,6 +180,27 @@ class Extractive:
         vectors = self._encoder.encode([asked, *texts], "passage")
         for each, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
             yield Candidate(each.evidence, each.place, each.start, each.end, each.score + float(similarity), each.words)
+
+
+def sub_questions(given: Asked) -> tuple[str, ...]:
+    """Each question that is asked, where several are asked at once; else none (LINS, QDA, without a model).
+
+    A single question is not cut at its "and": what is joined there is as often one thing.
+    """
+    text = given.question.strip()
+    asked = [each.strip() for each in _ASKED.findall(text) if language.question_words(each)]
+    return tuple(dict.fromkeys(asked))[:SUB_QUESTIONS] if len(asked) > 1 else ()
+
+
+def coherence(given: CoherenceInput) -> Coherence:
+    """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
+    contradicted = any(each.verdict and each.verdict.support is Support.CONTRADICTED for each in given.statements)
+    return Coherence(not contradicted, "rule", "a sentence contradicts its source" if contradicted else "")
+
+
+def self_contained(given: FollowUp) -> str:
+    """The question with the one before it, which names what it is about."""
+    return f"{given.earlier[-1]} {given.question}" if given.earlier else given.question
 
 
 def _units(passage: Passage) -> list[tuple[int, int]]:

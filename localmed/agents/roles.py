@@ -1,107 +1,76 @@
-"""The roles: who is asked for what, as values. One call, ``perform(role, given)``, whatever serves the role.
+"""What a role is: who is asked for what, as a value. One call, ``perform(role, given)``, whatever serves the role.
 
-More roles (passage relevance by a model, coherence, ...) join this file with the issue that needs them; a profile says
-which implementation serves each.
+A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
+(``consultation`` lists them). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
+``planning``, ``practice``, ``orders``, ``guidance``. A profile says which implementation serves each.
+
+Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from localmed.domain import Evidence, Hit
+from localmed.agents.budget import Fitted
+from localmed.ports import Choice
+
+Texts = Mapping[str, str]  # language -> our own words
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A chat model writes one JSON object, or text where there is no schema.
+
+    The user's message is ``task`` and then, each between marks, the ``passages``, most important first; where they do
+    not all fit into the context, ``shortened`` gives the input with those that did. ``read`` makes the output of the
+    reply's value (or text) and raises ``Rejected`` for one that cannot be used.
+    """
+
+    instructions: Texts
+    schema: Callable[[Any], Mapping[str, Any] | None]
+    task: Callable[[Any], str]
+    read: Callable[[Any, Any], Any]
+    passages: Callable[[Any], Sequence[str]] = lambda _: ()
+    shortened: Callable[[Any, Fitted], Any] = lambda given, _: given
+    max_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """A chat model chooses a label for each of several ``branches``, which share the ``task`` before them.
+
+    ``labels`` are in the language's own words; ``read`` makes the output of the choices, in the branches' order.
+    """
+
+    instructions: Texts
+    labels: Mapping[str, tuple[str, ...]]
+    task: Callable[[Any], str]
+    branches: Callable[[Any], Sequence[str]]
+    read: Callable[[Any, Sequence[Choice]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What is asked for, and where the method comes from. ``version`` of the prompt or rules goes into provenance."""
+    """What is asked for, and where the method comes from. ``version`` of the prompt and rules goes into provenance.
+
+    Without a ``form`` the role is served by rules only.
+    """
 
     name: str
     purpose: str
     version: str
     paper: str = ""
-
-
-RELEVANCE = Role(
-    "relevance", "Whether what was found can answer the question", "rules-1", "LINS, passage relevance agent (PRA)"
-)
-KEYWORDS = Role(
-    "keywords", "The question's keywords, most important first", "ngrams-1", "LINS, keyword extraction agent (KEA)"
-)
-CITED_ANSWER = Role("cited_answer", "Statements that answer, each with its citation", "extractive-1", "LINS, MAIRAG")
-
-
-@dataclass(frozen=True, slots=True)
-class KeywordsInput:
-    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
-
-    question: str
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Keywords:
-    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
-
-    words: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RelevanceInput:
-    """``dense`` says whether the similarities of ``hits`` count, ``reranker`` whose scores they carry ("": nobody's).
-
-    The result is a ``Relevance``.
-    """
-
-    question: str
-    hits: tuple[Hit, ...]
-    dense: bool
-    reranker: str = ""
-
-
-KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may add to it
-
-
-@dataclass(frozen=True, slots=True)
-class Relevance:
-    """How likely each hit holds an answer, in the hits' order, and the threshold in force.
-
-    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's.
-    """
-
-    probabilities: tuple[float, ...]
-    threshold: float
-    unnamed: tuple[str, ...] = ()
-
-    @property
-    def probability(self) -> float:
-        """The highest."""
-        return max(self.probabilities, default=0.0)
-
-    @property
-    def enough(self) -> bool:
-        """Whether to answer."""
-        return self.probability >= self.threshold
-
-    def helpful(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Those of ``hits`` that help (LINS, PRA: the passages that are kept): at least half as sure as to answer."""
-        pairs = zip(hits, self.probabilities, strict=True)
-        return tuple(hit for hit, probability in pairs if probability >= self.threshold * KEPT)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerInput:
-    """The result is a tuple of ``Statement``: markers only from ``evidence``."""
-
-    question: str
-    evidence: tuple[Evidence, ...]
-    dense: bool
+    form: Writing | Choosing | None = None
 
 
 class Performer(Protocol):
     """Serves roles."""
 
     def perform(self, role: Role, given: Any) -> Any:
-        """Do what ``role`` asks with ``given`` (the role's input type) and return its output type."""
+        """Do what ``role`` asks with ``given`` (the role's input type) and return its output type.
+
+        Raise ``Rejected`` where a model's reply cannot be used.
+        """
         ...

@@ -9,7 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,12 +45,13 @@ question_argument = click.argument("question", nargs=-1, required=True, callback
 
 
 @contextmanager
-def opened(ctx: click.Context) -> Iterator[App]:
-    """The app on the data folder given to ``localmed``."""
+def opened(ctx: click.Context, profile: str | None = None) -> Iterator[App]:
+    """The app on the data folder given to ``localmed``, with ``profile`` in place of the settings' if it is given."""
     from localmed import config
     from localmed.app import App
 
-    with App(config.load(ctx.obj["data"])) as app:
+    settings = config.load(ctx.obj["data"])
+    with App(replace(settings, profile=profile) if profile else settings) as app:
         yield app
 
 

@@ -30,14 +30,17 @@ COMMANDS = {
     # name: (module, one line of help); the module has a click command called ``command``
     "import": ("import_files", "Import files and folders into a collection, or bring it up to date."),
     "ask": ("ask", "Ask a question; every sentence of the answer is cited."),
+    "plan": ("plan", "Plan which source is asked what, and answer from all of them."),
+    "replay": ("replay", "Run a recorded workflow again, without library or models."),
     "search": ("search", "Find passages, without an answer."),
     "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, remove, supersede or withdraw documents."),
     "collections": ("collections", "List, create and update collections, set their priority."),
-    "reindex": ("reindex", "Bring the library to the encoder that the settings choose."),
+    "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),
+    "host": ("host", "Keep the models loaded for other commands; see what it does."),
     "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
     "eval": ("evaluate", "Measure how good retrieval is, and what each part of it is worth."),
 }

@@ -11,6 +11,8 @@ import re
 TEXTS = {
     "en": {
         "extractive": "Quoted from the sources, word for word (no language model):",
+        "generated": "Written by a language model from the sources; each sentence was checked against what it cites:",
+        "unverified": "UNVERIFIED: from a language model's own knowledge, without any source:",
         "abstained": "No answer: the library does not hold enough to answer this.",
         "searched": "Searched: {names}",
         "sources": "Sources",
@@ -29,6 +31,8 @@ TEXTS = {
     },
     "zh": {
         "extractive": "以下均为原文摘录（未使用语言模型）：",
+        "generated": "由语言模型依据来源撰写，每句均与所引来源核对：",
+        "unverified": "未经核实：出自语言模型自身知识，没有任何来源：",
         "abstained": "无法回答：资料库中没有足够的依据。",
         "searched": "已检索：{names}",
         "sources": "来源",
@@ -67,6 +71,22 @@ CHINESE = {
         "来源 {1} 为 {2}，来源 {3} 为 {4}：所指患者或给药方式可能不同",
     r"Source (\S+) says (.*), source (\S+) says (.*)": "来源 {1} 为 {2}，来源 {3} 为 {4}",
     r"Source (\S+) is of (\S+), source (\S+) of (\S+)": "来源 {1} 的版本日期为 {2}，来源 {3} 为 {4}",
+    r"No source was asked: the strategy plans no search": "该策略不检索任何来源",
+    r"Not planned for, as the library holds nothing of it: (.*)": "未列入计划（资料库中没有相应内容）：{1}",
+    r"Answered in parts: no passage answered the question as a whole": "分部分回答：没有单一段落能回答整个问题",
+    r"For (\d+) of the (\d+) parts nothing was found": "{2} 个部分中有 {1} 个未找到依据",
+    r"From the model's own knowledge, with no source: not checked against anything":
+        "出自模型自身知识，没有来源，未与任何资料核对",
+    r"The answer contradicted its sources twice and is not shown": "回答两次与来源矛盾，故不显示",
+    r"The language model's reply could not be used \((\S+)\): the rules took its place":
+        "语言模型的回复无法使用（{1}）：已改由规则处理",
+    r"(\d+) of (\d+) passages were left out: the model's context holds no more.":
+        "共 {2} 段，其中 {1} 段未提供给模型：其上下文容量不足。",
+    r"a number in it is not in what it cites": "句中有数字未见于所引来源",
+    r"what it cites says otherwise": "所引来源的说法不同",
+    r"what it cites supports it": "所引来源支持该句",
+    r"it says more than what it cites": "所述超出所引来源",
+    r"written by a model; its support was not shown": "由模型撰写，尚未证实有来源支持",
     r"no citation that exists": "没有有效的引用",
     r"the quotation is not what source (\S+) says": "引文与来源 {1} 的原文不符",
     r"it is shown as a quotation but is not one": "标为引文，但不是原文",

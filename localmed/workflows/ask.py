@@ -1,40 +1,56 @@
 """Ask: find, judge whether it suffices, answer with citations, check; or abstain and say what was searched.
 
-The shape of MAIRAG (LINS, Fig. 1b): keywords, retrieval, passage relevance, cited answer; over tiers of collections
-(HRD): the first tier that holds something helpful answers. A plan may look one tier ``further`` and compare what both
-would cite: a differing dose or a newer edition becomes a possible conflict, while the first tier still leads.
-Decomposition, self-knowledge and coherence join here with the agents; today's roles are served without a model.
+MAIRAG (LINS, Fig. 1b and "Multi-agent iterative retrieval augmented generation"): retrieval by tiers, passage relevance
+(PRA), cited answer, coherence (PCA) with one regeneration. If nothing helps: the model's own knowledge where the site
+allows it and the model is certain (SKA), labelled unverified; else sub-questions (QDA), each searched once, put
+together in a reference passage; the answer cites the original passages, never that one. Else abstention.
+
+A plan may look one tier ``further`` and compare what both would cite: a differing dose or a newer edition becomes a
+possible conflict, while the first tier still leads. Each role may be off; with all off but the answer this is plain
+retrieval-augmented generation. Bounds: k relevance labels a search, one answer, one regeneration, four sub-questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.roles import (
+from localmed.agents.asking import (
     CITED_ANSWER,
-    KEYWORDS,
-    RELEVANCE,
+    SELF_CONTAINED,
     AnswerInput,
-    Keywords,
-    KeywordsInput,
+    Asked,
+    FollowUp,
     Relevance,
-    RelevanceInput,
 )
-from localmed.domain import Answer, AnswerStatus, Conflict, Evidence, Hit, Provenance, SearchFilter, Statement, Status
+from localmed.agents.decomposing import (
+    DECOMPOSITION,
+    OWN_ANSWER,
+    SELF_KNOWLEDGE,
+    SUB_QUESTIONS,
+    SYNTHESIS,
+    SynthesisInput,
+)
+from localmed.domain import Answer, AnswerStatus, Conflict, Evidence, Provenance, SearchFilter, Statement, Status
+from localmed.errors import Rejected
 from localmed.language import detect, words
-from localmed.retrieval.search import Found
-from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
-from localmed.workflows.flow import Cite, Flow, Perform, Request, Search
+from localmed.workflows import finding
+from localmed.workflows.answering import Written, write
+from localmed.workflows.finding import Notes, Plan, Searched, Tried
+from localmed.workflows.flow import Asked as Yielded
+from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
 
 NO_WORDS = "The question holds no word that can be searched for"
 NOT_ENOUGH = "Nothing found was relevant enough to answer from"
 ALL_WITHHELD = "Every sentence failed its check and was withheld"
 UNNAMED = "Not named in the sources: {words}"
 SKIPPED = "Not searched, as the library holds nothing of it: {names}"
+IN_PARTS = "Answered in parts: no passage answered the question as a whole"
+PART_MISSING = "For {missing} of the {all} parts nothing was found"
+OWN = "From the model's own knowledge, with no source: not checked against anything"
 NO_TIER = "No collection that the question was to be asked of holds a passage"
 LEXICAL_ONLY = {
     "zh": "The encoder of this profile does not know Chinese: only words were searched, and no meaning was compared",
@@ -42,107 +58,157 @@ LEXICAL_ONLY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a question is asked: the tiers in order, the passages read of each, the keywords required (0: none)."""
+class PartFound:
+    """What was found for a sub-question, and the evidence minted for it."""
 
-    tiers: tuple[Tier, ...]
-    passages: int
-    keywords: int = 0
-    further: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A tier that was searched, and how its hits were judged."""
-
-    tier: Tier
-    found: Found
-    relevance: Relevance
-
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """What an answer is read from: the hits that help (LINS, PRA)."""
-        return self.relevance.helpful(self.found.hits)
+    question: str
+    leading: Tried
+    evidence: tuple[Evidence, ...]
 
 
-def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The flow of one question over the tiers of ``plan``."""
-    keywords = Keywords()
-    if plan.keywords:
-        keywords = yield Perform(KEYWORDS, KeywordsInput(question, plan.keywords))
-    request = Search(question, wanted, plan.passages, keywords.words)
+def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()) -> Flow:
+    """The flow of one question over the tiers of ``plan``; after ``earlier`` ones it is made self-contained first."""
+    notes: Notes = ()
+    if earlier and SELF_CONTAINED.name in plan.roles:
+        question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
+    request, more = yield from finding.request(question, wanted, plan)
     waiting = iter(plan.tiers)
-    tried, skipped = yield from _search(request, waiting)
-    leading = tried[-1] if tried and tried[-1].relevance.enough else None
-    further: list[Tried] = []
-    if leading and plan.further:
-        further, more = yield from _search(request, waiting, most=1)
-        skipped += more
-    answer = _begun(question, [*tried, *further], skipped, provenance)
-    if not leading:
-        return _abstained(answer, _why(question, tried))
-    beyond = further[0] if further and further[0].relevance.enough else None
-    return (yield from _answered(answer, leading, beyond))
+    searched: Searched = yield from finding.search(request, waiting, plan)
+    searched += Searched(notes=notes + more)
+    if searched.leading:
+        leading, further = searched.leading, Searched()
+        if plan.further:
+            further = yield from finding.search(request, waiting, plan, most=1)
+        return (yield from _answered(_begun(question, searched + further, provenance), leading, further.leading, plan))
+    return (yield from _otherwise(question, request, searched, plan, provenance))
 
 
-def _search(
-    request: Search, tiers: Iterator[Tier], most: int = 0
-) -> Generator[Request, Any, tuple[list[Tried], tuple[str, ...]]]:
-    """Search tier by tier until one is helpful (or ``most`` are searched); those tried, and the names skipped."""
-    tried: list[Tried] = []
-    skipped: tuple[str, ...] = ()
-    for tier in tiers:
-        skipped += tier.skipped
-        if not tier.collections:
-            continue
-        found: Found = yield replace(request, wanted=tier.limit(request.wanted))
-        given = RelevanceInput(request.question, found.hits, found.dense, found.reranker)
-        relevance: Relevance = yield Perform(RELEVANCE, given)
-        tried.append(Tried(tier, found, relevance))
-        if relevance.enough or len(tried) == most:
-            break
-    return tried, skipped
-
-
-def _begun(question: str, tried: list[Tried], skipped: tuple[str, ...], provenance: Provenance) -> Answer:
+def _begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
     """The answer so far: nothing but what was searched, and what the reader must know of that."""
+    tried = searched.tried
     language = tried[0].found.language if tried else detect(question)
-    searched = tuple(name for each in tried for name in each.tier.collections)
-    notes: tuple[str, ...] = ()
+    names = tuple(dict.fromkeys(name for each in tried for name in each.tier.collections))
+    notes: Notes = ()
     if tried and not tried[0].found.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
-    if skipped:
-        notes += (SKIPPED.format(names=", ".join(dict.fromkeys(skipped))),)
-    return Answer(AnswerStatus.ABSTAINED, question, language, (), (), searched, provenance, notes=notes)
+    if searched.skipped:
+        notes += (SKIPPED.format(names=", ".join(dict.fromkeys(searched.skipped))),)
+    notes += tuple(dict.fromkeys(searched.notes))
+    return Answer(AnswerStatus.ABSTAINED, question, language, (), (), names, provenance, notes=notes)
 
 
-def _answered(answer: Answer, leading: Tried, beyond: Tried | None) -> Flow:
+# --- something helps --------------------------------------------------------------------------------------------------
+
+
+def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) -> Flow:
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    given = AnswerInput(answer.question, ours, leading.found.dense)
-    drafted: tuple[Statement, ...] = yield Perform(CITED_ANSWER, given)
-    statements, verification = citations.check(drafted, ours)
-    if all(each.withheld for each in statements):
-        return _abstained(replace(answer, verification=verification), ALL_WITHHELD if statements else NOT_ENOUGH)
+    written = yield from write(AnswerInput(answer.question, ours, leading.found.dense), plan)
+    if not written.stands:
+        return nothing_stands(answer, written)
     possible: tuple[Conflict, ...] = ()
     if beyond:
-        given = AnswerInput(answer.question, theirs, beyond.found.dense)
-        others: tuple[Statement, ...] = yield Perform(CITED_ANSWER, given)
-        checked, _ = citations.check(others, theirs)
-        possible = conflicts(answer.question, _cited(statements, ours), _cited(checked, theirs))
-    cited = {each.evidence.marker for each in _cited(statements, ours, withheld=True)}
+        draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.found.dense))
+        checked, _ = citations.check(draft.statements, theirs)
+        possible = conflicts(answer.question, _cited(written.statements, ours), _cited(checked, theirs))
+    return finished(answer, written, evidence, unnamed(leading.relevance), possible)
+
+
+def nothing_stands(answer: Answer, written: Written) -> Answer:
+    """``answer`` as an abstention: nothing was drafted, or all of it was withheld."""
+    answer = replace(answer, verification=written.verification, notes=answer.notes + written.notes)
+    return abstained(answer, ALL_WITHHELD if written.statements else NOT_ENOUGH)
+
+
+def finished(
+    answer: Answer,
+    written: Written,
+    evidence: tuple[Evidence, ...],
+    notes: Notes,
+    possible: tuple[Conflict, ...] = (),
+) -> Answer:
+    """The answer with what was ``written`` from ``evidence``, of which the cited pieces are shown."""
+    cited = {each.evidence.marker for each in _cited(written.statements, evidence, withheld=True)}
     against = {each.against for each in possible}
     shown = tuple(each for each in evidence if each.marker in cited | against)
     return replace(
         answer,
         status=AnswerStatus.ANSWERED,
-        statements=statements,
+        statements=written.statements,
         evidence=shown,
-        verification=verification,
-        notes=answer.notes + _unnamed(leading.relevance) + _warnings(shown),
+        verification=written.verification,
+        notes=answer.notes + written.notes + notes + warnings(shown),
         conflicts=possible,
     )
+
+
+# --- nothing helps ----------------------------------------------------------------------------------------------------
+
+
+def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, provenance: Provenance) -> Flow:
+    """Own knowledge if it is allowed and certain, else sub-questions, else abstention."""
+    answer = _begun(question, searched, provenance)
+    if not searched.tried or not words(question):
+        return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
+    if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
+        own: tuple[Statement, ...] = yield from _own(question)
+        if own:
+            return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
+    if DECOMPOSITION.name not in plan.roles:
+        return abstained(answer, NOT_ENOUGH)
+    return (yield from _in_parts(answer, request, searched, plan))
+
+
+def _own(question: str) -> Generator[Yielded, Any, tuple[Statement, ...]]:
+    """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
+    try:
+        certain: bool = yield Perform(SELF_KNOWLEDGE, Asked(question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, Asked(question))) if certain else ()
+    except Rejected:
+        return ()
+    return own
+
+
+def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
+    """The answer put together from sub-questions, each searched once."""
+    questions, notes = yield from attempt(DECOMPOSITION, Asked(answer.question))
+    questions = questions[:SUB_QUESTIONS]
+    parts: list[PartFound] = []
+    known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
+    for each in questions:
+        asked, _ = yield from finding.request(each, request.wanted, plan)
+        found: Searched = yield from finding.search(asked, iter(plan.tiers), plan)
+        searched += found
+        if found.leading:
+            fresh = tuple(hit for hit in found.leading.hits if hit.passage.id not in known)
+            minted: tuple[Evidence, ...] = yield Cite(fresh, len(known) + 1)
+            known |= {piece.passage.id: piece for piece in minted}
+            mine = tuple(known[hit.passage.id] for hit in found.leading.hits)
+            parts.append(PartFound(each, found.leading, mine))
+    answer = replace(_begun(answer.question, searched, answer.provenance), language=answer.language)
+    if not parts:
+        return abstained(replace(answer, notes=answer.notes + notes), NOT_ENOUGH)
+    return (yield from _put_together(answer, parts, len(questions), plan))
+
+
+def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan) -> Flow:
+    """The reference passage of ``parts`` guides the answer; its markers are those of the original passages."""
+    reference, notes = "", Notes()
+    if SYNTHESIS.name in plan.roles:
+        given = SynthesisInput(answer.question, tuple((each.question, each.evidence) for each in parts))
+        reference, notes = yield from attempt(SYNTHESIS, given)
+    evidence = tuple(dict.fromkeys(piece for each in parts for piece in each.evidence))
+    dense = parts[0].leading.found.dense
+    written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
+    if not written.stands:
+        return nothing_stands(answer, written)
+    missing = asked - len(parts)
+    notes = (*notes, IN_PARTS, *((PART_MISSING.format(missing=missing, all=asked),) if missing else ()))
+    return finished(answer, written, evidence, notes)
+
+
+# --- what the reader is told ------------------------------------------------------------------------------------------
 
 
 def _cited(
@@ -158,22 +224,17 @@ def _cited(
     )
 
 
-def _why(question: str, tried: list[Tried]) -> str:
-    if not tried:
-        return NO_TIER
-    return NOT_ENOUGH if words(question) else NO_WORDS
-
-
-def _abstained(answer: Answer, reason: str) -> Answer:
+def abstained(answer: Answer, reason: str) -> Answer:
+    """``answer`` as an abstention, with its reason."""
     return replace(answer, notes=(*answer.notes, reason))
 
 
-def _unnamed(relevance: Relevance) -> tuple[str, ...]:
+def unnamed(relevance: Relevance) -> tuple[str, ...]:
     """Where the sources lack a word of the question, the reader sees that they may be about something else."""
     return (UNNAMED.format(words=", ".join(relevance.unnamed)),) if relevance.unnamed else ()
 
 
-def _warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
+def warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
     """What the reader must know of the sources shown, those of possible conflicts included."""
     return tuple(
         f"Source {each.marker} is {each.status.value}: {each.document_title} ({each.edition or 'no date'})"

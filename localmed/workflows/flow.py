@@ -1,8 +1,10 @@
 """What a flow may ask for, and the one driver that answers.
 
 A flow is a generator: it yields requests, receives their results and returns an ``Answer``; it does no I/O, so the
-command line, the web and the tests (which replay a list of results) run the same one. The driver times every request
-and keeps the trace: names, counts and ids, never a question's or a patient's text.
+command line, the web and the tests (which replay a list of results) run the same one. Several requests that do not wait
+for each other are yielded as a tuple and come back as one. A model's reply that cannot be used is thrown into the flow
+as ``Rejected``, which ``attempt`` answers by asking the rules. The driver times every request and keeps the trace:
+names, counts and ids, never a question's or a patient's text.
 """
 
 from __future__ import annotations
@@ -12,9 +14,16 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from localmed.agents.roles import Keywords, Performer, Role
+from localmed.agents.asking import Draft, Keywords
+from localmed.agents.cast import Cast
+from localmed.agents.roles import Role
 from localmed.domain import Answer, Evidence, Hit, SearchFilter, TraceStep
+from localmed.errors import Rejected
+from localmed.ports import Stance
+from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
+
+REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +39,42 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUp:
+    """Look a term up in the concept graph; the result is a ``Card``, ``None`` where the graph does not know it."""
+
+    term: str
+    question: str = ""
+    context: str = ""
+
+    name = "look_up"
+
+
+@dataclass(frozen=True, slots=True)
 class Cite:
-    """Mint evidence for hits, in their order; the result is a tuple of ``Evidence``."""
+    """Mint evidence for hits, in their order, with markers from ``first`` on; the result is a tuple of ``Evidence``."""
 
     hits: tuple[Hit, ...]
+    first: int = 1
 
     name = "cite"
 
 
 @dataclass(frozen=True, slots=True)
+class Judge:
+    """How each premise stands to its hypothesis; the result is a tuple of ``Stance``."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    name = "judge"
+
+
+@dataclass(frozen=True, slots=True)
 class Perform:
-    """Ask a role; the result is the role's output."""
+    """Ask a role, or its rules alone; the result is the role's output."""
 
     role: Role
     given: Any
+    by_rules: bool = False
 
     @property
     def name(self) -> str:
@@ -51,8 +82,19 @@ class Perform:
         return self.role.name
 
 
-Request = Search | Cite | Perform
-Flow = Generator[Request, Any, Answer]
+Request = Search | LookUp | Cite | Judge | Perform
+Asked = Request | tuple[Request, ...]
+Flow = Generator[Asked, Any, Answer]
+Step = Generator[Asked, Any, Any]  # a part of a flow
+
+
+def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[str, ...]]]:
+    """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
+    try:
+        return (yield Perform(role, given)), ()
+    except Rejected:
+        note = REJECTED.format(role=role.name)
+    return (yield Perform(role, given, by_rules=True)), (note,)
 
 
 class Finder(Protocol):
@@ -65,12 +107,18 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Answers a flow's requests with a real system; ``watch`` is told of each finished step (for progress)."""
+    """Answers a flow's requests with a real system; ``watch`` is told of each finished step (for progress).
+
+    ``record`` is given every request with its result or the ``Rejected`` it ended in: a recording replays the flow.
+    """
 
     finder: Finder
-    performer: Performer
-    mint: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]
-    watch: Callable[[TraceStep], None]
+    cast: Cast
+    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
+    look_up: Callable[[str, str, str], Card | None]
+    judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
+    watch: Callable[[TraceStep], object] = lambda _: None
+    record: Callable[[Request, Any], object] = lambda _, __: None
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
@@ -78,22 +126,47 @@ class Driver:
         result: Any = None
         while True:
             try:
-                request = flow.send(result)
+                asked = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
             except StopIteration as end:
                 answer: Answer = end.value
                 return replace(answer, trace=tuple(steps))
-            began = time.perf_counter()
+            result = self._all(asked, steps)
+
+    def _all(self, asked: Asked, steps: list[TraceStep]) -> Any:
+        if not isinstance(asked, tuple):
+            return self._timed(asked, steps)
+        results = tuple(self._timed(each, steps) for each in asked)
+        return next((each for each in results if isinstance(each, Rejected)), results)
+
+    def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
+        began = time.perf_counter()
+        try:
             result = self._serve(request)
-            step = TraceStep(request.name, summary(result) + _where(request), round(time.perf_counter() - began, 4))
-            steps.append(step)
-            self.watch(step)
+        except Rejected as rejected:
+            result = rejected
+        detail = summary(result) + _where(request) + self._by(request)
+        steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
+        self.watch(steps[-1])
+        self.record(request, result)
+        return result
 
     def _serve(self, request: Request) -> Any:
         if isinstance(request, Search):
             return self.finder.search(request.question, request.wanted, request.limit, request.keywords)
+        if isinstance(request, LookUp):
+            return self.look_up(request.term, request.question, request.context)
         if isinstance(request, Cite):
-            return self.mint(request.hits)
-        return self.performer.perform(request.role, request.given)
+            return self.mint(request.hits, request.first)
+        if isinstance(request, Judge):
+            return tuple(self.judge(request.pairs)) if request.pairs else ()
+        cast = self.cast.without_chat() if request.by_rules else self.cast
+        return cast.perform(request.role, request.given)
+
+    def _by(self, request: Request) -> tuple[tuple[str, str], ...]:
+        """Who served a role."""
+        if not isinstance(request, Perform):
+            return ()
+        return (("by", "rules" if request.by_rules else self.cast.by(request.role)),)
 
 
 def _where(request: Request) -> tuple[tuple[str, str], ...]:
@@ -104,6 +177,12 @@ def _where(request: Request) -> tuple[tuple[str, str], ...]:
 
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
     """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
+    if isinstance(result, Rejected):
+        return (("rejected", result.what),)
+    if isinstance(result, Draft):
+        return (("statements", str(len(result.statements))),)
+    if isinstance(result, Card):
+        return (("concept", result.concept.id), ("relations", str(len(result.relations))))
     if isinstance(result, Found):
         ids = " ".join(hit.passage.id[:8] for hit in result.hits)
         steps = " ".join(f"{step.keywords}:{step.hits}" for step in result.keywords)

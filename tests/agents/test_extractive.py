@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from localmed.agents.asking import AnswerInput, Draft, Relevance, RelevanceInput
 from localmed.agents.extractive import Extractive
-from localmed.agents.roles import CITED_ANSWER, RELEVANCE, AnswerInput, Relevance, RelevanceInput, Role
 from localmed.config import AskSettings
 from localmed.domain import Evidence, Origin, Passage, Statement
-from localmed.errors import UsageError
 from localmed.library.lexical import LexicalIndex
 from localmed.verification.citations import check
 from tests.fakes import HashedWords
@@ -48,8 +47,7 @@ def extractive(tmp_path: Path) -> Extractive:
 def answer(
     agent: Extractive, question: str, given: tuple[Evidence, ...] | None = None, dense: bool = True
 ) -> tuple[Statement, ...]:
-    found: tuple[Statement, ...] = agent.perform(CITED_ANSWER, AnswerInput(question, given or sources(), dense))
-    return found
+    return agent.answer(AnswerInput(question, given or sources(), dense)).statements
 
 
 QUESTIONS = [
@@ -143,16 +141,14 @@ def test_a_bounded_number_of_sentences_is_compared(tmp_path: Path) -> None:
 
 
 def test_no_evidence_no_answer(extractive: Extractive) -> None:
-    found = extractive.perform(CITED_ANSWER, AnswerInput("dose", (), True))
-    assert found == ()
+    assert extractive.answer(AnswerInput("dose", (), True)) == Draft()
 
 
 def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> None:
     settings = AskSettings()
 
     def judge(question: str, dense: bool, hits: Any) -> Relevance:
-        result: Relevance = extractive.perform(RELEVANCE, RelevanceInput(question, hits, dense))
-        return result
+        return extractive.judge(RelevanceInput(question, hits, dense))
 
     good = (hit(TEXTS[0][1], TEXTS[0][0], similarity=0.9),)
     poor = (hit("The cafeteria opens at noon.", "Cafeteria", similarity=0.05),)
@@ -165,9 +161,3 @@ def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> 
     assert not judge("火箭发动机在哪", False, chinese).enough
     assert judge(QUESTIONS[0], True, good).threshold == settings.abstain_below
     assert judge(QUESTIONS[0], False, good).threshold == settings.abstain_below_lexical
-
-
-def test_other_roles_and_wrong_input_are_refused(extractive: Extractive) -> None:
-    for role, given in ((Role("poet", "", ""), "x"), (RELEVANCE, AnswerInput("x", (), True)), (CITED_ANSWER, "x")):
-        with pytest.raises(UsageError):
-            extractive.perform(role, given)

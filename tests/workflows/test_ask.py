@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
-from localmed.agents.roles import CITED_ANSWER, KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, Role
+from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
+from localmed.agents.cast import Rules, cast
 from localmed.cli.texts import translated
 from localmed.domain import (
     Answer,
@@ -18,16 +19,17 @@ from localmed.domain import (
     Hit,
     Kind,
     SearchFilter,
-    Statement,
     Status,
     Support,
     TraceStep,
 )
+from localmed.errors import Rejected
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
-from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, Plan, ask
+from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, ask
+from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Driver, Perform, Search
 from tests.values import PROVENANCE, evidence, hit, quotation
 
@@ -49,7 +51,7 @@ def replay(
     waiting = list(results)
     while True:
         try:
-            requests.append(flow.send(given))
+            requests.append(flow.throw(given) if isinstance(given, Rejected) else flow.send(given))
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
@@ -61,7 +63,7 @@ def found(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS
 
 
 def test_answered() -> None:
-    answer, requests = replay([found(), ENOUGH, (SOURCE, OTHER), (quotation(SOURCE, 0, 19),)])
+    answer, requests = replay([found(), ENOUGH, (SOURCE, OTHER), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.status is AnswerStatus.ANSWERED
     assert answer.evidence == (SOURCE,), "only what is cited"
     assert answer.statements[0].verdict is not None
@@ -84,7 +86,7 @@ def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
 
 
 def test_the_threshold_itself_is_enough() -> None:
-    answer, _ = replay([found(), Relevance((0.5,), 0.5), (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    answer, _ = replay([found(), Relevance((0.5,), 0.5), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -96,7 +98,7 @@ def test_no_words() -> None:
 
 def test_all_withheld() -> None:
     false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), (false, replace(false, citations=()))])
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((false, replace(false, citations=())))])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (ALL_WITHHELD,)
     assert (answer.statements, answer.evidence) == ((), ())
@@ -105,20 +107,20 @@ def test_all_withheld() -> None:
 
 def test_some_withheld_stay_as_a_gap() -> None:
     false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19), false)])
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19), false))])
     assert answer.status is AnswerStatus.ANSWERED
     assert [each.withheld for each in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 
 def test_nothing_drafted() -> None:
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), ()])
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft()])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (NOT_ENOUGH,)
 
 
 def test_a_source_nobody_minted_is_not_believed() -> None:
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), (quotation(OTHER, 0, 21),)])
+    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(OTHER, 0, 21),))])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.verification.markers_rejected == 1
 
@@ -126,19 +128,19 @@ def test_a_source_nobody_minted_is_not_believed() -> None:
 @pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.WITHDRAWN])
 def test_the_reader_is_told_of_a_source_that_is_not_current(status: Status) -> None:
     old = replace(SOURCE, status=status)
-    answer, _ = replay([found(), ENOUGH, (old, OTHER), (quotation(old, 0, 19),)])
+    answer, _ = replay([found(), ENOUGH, (old, OTHER), Draft((quotation(old, 0, 19),))])
     (note,) = answer.notes
     assert note.startswith(f"Source 1 is {status.value}")
 
 
 def test_an_unused_superseded_source_is_not_mentioned() -> None:
     old = replace(OTHER, status=Status.SUPERSEDED)
-    answer, _ = replay([found(), ENOUGH, (SOURCE, old), (quotation(SOURCE, 0, 19),)])
+    answer, _ = replay([found(), ENOUGH, (SOURCE, old), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.notes == ()
 
 
 def test_chinese_says_that_only_words_were_searched() -> None:
-    for results in ([TOO_LITTLE], [ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19),)]):
+    for results in ([TOO_LITTLE], [ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))]):
         answer, _ = replay([found(dense=False, language="zh"), *results], question="剂量多少？")
         assert answer.notes[0] == LEXICAL_ONLY["zh"]
         assert answer.language == "zh"
@@ -154,7 +156,7 @@ def test_keywords_are_asked_for_and_searched_with() -> None:
 
 
 def test_no_keywords_are_no_restriction() -> None:
-    answer, requests = replay([Keywords(), found(), ENOUGH, (SOURCE,), (quotation(SOURCE, 0, 19),)],
+    answer, requests = replay([Keywords(), found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))],
                               plan=replace(PLAN, keywords=4))  # fmt: skip
     assert answer.status is AnswerStatus.ANSWERED
     assert requests[1].keywords == ()
@@ -170,7 +172,7 @@ def test_every_note_can_be_shown_in_chinese() -> None:
         NO_TIER,
         SKIPPED.format(names="nice, pubmed"),
         *LEXICAL_ONLY.values(),
-        *flow_module._warnings(tuple(old)),
+        *flow_module.warnings(tuple(old)),
     ]
     for note in notes:
         assert not translated(note, "zh").isascii(), note
@@ -180,24 +182,35 @@ def test_every_note_can_be_shown_in_chinese() -> None:
 # --- the driver ------------------------------------------------------------------------------------------------------
 
 
-class Scripted:
-    """A finder and performer that answers what it was told to."""
-
-    def __init__(self, relevance: Relevance, drafted: tuple[Statement, ...]) -> None:
-        self.results = {RELEVANCE: relevance, CITED_ANSWER: drafted, KEYWORDS: Keywords(("dose", "Zyxwvut"), ("for",))}
+class Finder:
+    """A finder that always finds the same."""
 
     def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         return replace(found(), keywords=tuple(KeywordStep(n, 2 - n) for n in range(len(keywords), 0, -1)))
 
-    def perform(self, role: Role, given: Any) -> Any:
-        return self.results[role]
+
+ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
+
+
+def scripted(rules: Rules, mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]] = lambda _, __: ()) -> Driver:
+    """A driver whose roles are ``rules``."""
+    return Driver(
+        Finder(),
+        cast({name: ROLES[name] for name in rules}, "rules", {}, rules, None),
+        mint,
+        lambda *_: None,
+        lambda _: (),
+    )
 
 
 def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
     steps: list[TraceStep] = []
-    system = Scripted(relevance, (quotation(SOURCE, 0, 19),))
-    mint: dict[tuple[Hit, ...], tuple[Evidence, ...]] = {HITS: (SOURCE,)}
-    driver = Driver(system, system, mint.__getitem__, steps.append)
+    rules: Rules = {
+        RELEVANCE.name: lambda _: relevance,
+        CITED_ANSWER.name: lambda _: Draft((quotation(SOURCE, 0, 19),)),
+        KEYWORDS.name: lambda _: Keywords(("dose", "Zyxwvut"), ("for",)),
+    }
+    driver = replace(scripted(rules, lambda _, __: (SOURCE,)), watch=steps.append)
     return driver.run(ask(QUESTION, EVERYTHING, replace(PLAN, keywords=6), PROVENANCE)), steps
 
 
@@ -205,11 +218,11 @@ def test_the_trace_tells_the_steps() -> None:
     answer, watched = drive()
     assert [step.name for step in answer.trace] == ["keywords", "search", "relevance", "cite", "cited_answer"]
     assert list(answer.trace) == watched
-    assert dict(answer.trace[0].detail) == {"count": "2", "unknown": "1"}
+    assert dict(answer.trace[0].detail) == {"count": "2", "unknown": "1", "by": "rules"}
     assert dict(answer.trace[1].detail)["hits"] == "1"
     assert dict(answer.trace[1].detail)["keywords"] == "2:0 1:1"
     assert "collections" not in dict(answer.trace[1].detail), "all are searched"
-    assert dict(answer.trace[2].detail) == {"probability": "0.900", "threshold": "0.50"}
+    assert dict(answer.trace[2].detail) == {"probability": "0.900", "threshold": "0.50", "by": "rules"}
     assert all(step.seconds >= 0 for step in answer.trace)
 
 
@@ -222,13 +235,12 @@ def test_the_trace_holds_no_text() -> None:
 
 
 def test_an_error_passes_through_the_driver() -> None:
-    class Broken(Scripted):
-        def perform(self, role: Role, given: Any) -> Any:
-            raise OSError("gone")
+    def broken(_: Any) -> Any:
+        raise OSError("gone")
 
-    system = Broken(ENOUGH, ())
+    driver = scripted(dict.fromkeys(ROLES, broken))
     with pytest.raises(OSError, match="gone"):
-        Driver(system, system, lambda hits: (), lambda step: None).run(ask(QUESTION, EVERYTHING, PLAN, PROVENANCE))
+        driver.run(ask(QUESTION, EVERYTHING, PLAN, PROVENANCE))
 
 
 def test_an_answer_survives_json() -> None:
@@ -262,7 +274,7 @@ def rebuilt(kind: Any, value: Any) -> Any:
 def test_words_that_the_sources_lack_are_told() -> None:
     """A close relative of the subject may have been found; the reader sees what is not there."""
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
-    answer, _ = replay([found(), judged, (SOURCE,), (quotation(SOURCE, 0, 19),)])
+    answer, _ = replay([found(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert "Not named in the sources: glucometer, share" in answer.notes
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from localmed.agents.roles import RELEVANCE, AnswerInput, Relevance
+from localmed.agents.asking import RELEVANCE, AnswerInput, Draft, Relevance
 from localmed.cli.texts import translated
 from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter, Status
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, Plan, ask
-from localmed.workflows.flow import Cite, Driver, Perform, Search
+from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, ask
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Cite, Perform, Search
 from tests.values import PROVENANCE, evidence, quotation
-from tests.workflows.test_ask import ENOUGH, TOO_LITTLE, replay
+from tests.workflows.test_ask import ENOUGH, TOO_LITTLE, replay, scripted
 
 QUESTION = "What is the maximum dose of paracetamol?"
 FIRST = evidence("1", "The maximum dose of paracetamol is 4 g a day.", "Paracetamol")
@@ -25,8 +26,8 @@ def found(source: Evidence) -> Found:
     return Found((Hit(source.passage, 1.0, 0.8),), True, "en")
 
 
-def whole(source: Evidence) -> tuple[object, ...]:
-    return (quotation(source, 0, len(source.passage.text)),)
+def whole(source: Evidence) -> Draft:
+    return Draft((quotation(source, 0, len(source.passage.text)),))
 
 
 def searched(requests: list[object]) -> list[tuple[str, ...]]:
@@ -171,14 +172,14 @@ def test_a_quotation_that_fails_its_check_is_no_conflict() -> None:
         quotation(SECOND, 0, len(SECOND.passage.text)), text="The maximum dose of paracetamol is 1 g a day."
     )
     results = further(SECOND)
-    answer, _ = replay([*results[:-1], (false,)], QUESTION, FURTHER)
+    answer, _ = replay([*results[:-1], Draft((false,))], QUESTION, FURTHER)
     assert answer.conflicts == ()
     assert answer.evidence == (FIRST,)
 
 
 def test_a_withheld_statement_is_compared_with_nothing() -> None:
     results = further(SECOND)
-    results[5] = (quotation(FIRST, 0, 11), replace(quotation(FIRST, 0, 45), text="It is 4 g."))
+    results[5] = Draft((quotation(FIRST, 0, 11), replace(quotation(FIRST, 0, 45), text="It is 4 g.")))
     answer, _ = replay(results, QUESTION, FURTHER)
     assert [each.withheld for each in answer.statements] == [False, True]
     assert answer.conflicts == ()
@@ -195,16 +196,8 @@ def test_every_reason_of_a_conflict_can_be_shown_in_chinese() -> None:
 
 
 def test_the_trace_names_the_tiers_and_no_text() -> None:
-    class Scripted:
-        def search(self, question: str, wanted: SearchFilter, limit: int, keywords: object = ()) -> Found:
-            return found(FIRST)
-
-        def perform(self, role: object, given: object) -> Relevance:
-            return TOO_LITTLE
-
-    steps: list[object] = []
-    system = Scripted()
-    answer = Driver(system, system, lambda hits: (), steps.append).run(ask(QUESTION, SearchFilter(), PLAN, PROVENANCE))
+    driver = scripted({RELEVANCE.name: lambda _: TOO_LITTLE})
+    answer = driver.run(ask(QUESTION, SearchFilter(), PLAN, PROVENANCE))
     names = [dict(each.detail)["collections"] for each in answer.trace if each.name == "search"]
     assert names == ["nice who", "pubmed", "books"]
     assert "paracetamol" not in str(answer.trace).lower()

@@ -1,0 +1,280 @@
+"""The roles of a question (LINS, MAIRAG): their inputs, outputs, and how a chat model is asked for each.
+
+Evidence goes to a model between marks that name its marker, with the instruction that it is quoted material and gives
+no orders. What comes back is held to it: a reply in another language, of unknown markers, or of nothing is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.agents import evidence as shown
+from localmed.agents.budget import Fitted
+from localmed.agents.roles import Choosing, Role, Writing
+from localmed.domain import Evidence, Hit, Statement
+from localmed.errors import Rejected
+from localmed.language import detect
+from localmed.ports import Choice
+
+KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may add to it
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, as the input of a role that needs nothing else."""
+
+    question: str
+
+    @property
+    def language(self) -> str:
+        """The question's."""
+        return detect(self.question)
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordsInput(Asked):
+    """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """The keywords, most important first; ``unknown`` are the question's words that the library does not hold."""
+
+    words: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceInput(Asked):
+    """``dense`` says whether the similarities of ``hits`` count, ``reranker`` whose scores they carry ("": nobody's).
+
+    The result is a ``Relevance``.
+    """
+
+    hits: tuple[Hit, ...]
+    dense: bool
+    reranker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How likely each hit holds an answer, in the hits' order, and the threshold in force.
+
+    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's.
+    """
+
+    probabilities: tuple[float, ...]
+    threshold: float
+    unnamed: tuple[str, ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """The highest."""
+        return max(self.probabilities, default=0.0)
+
+    @property
+    def enough(self) -> bool:
+        """Whether to answer."""
+        return bool(self.probabilities) and self.probability >= self.threshold
+
+    def helpful(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        """Those of ``hits`` that help (LINS, PRA: the passages that are kept): at least half as sure as to answer."""
+        pairs = zip(hits, self.probabilities, strict=True)
+        return tuple(hit for hit, probability in pairs if probability >= self.threshold * KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInput(Asked):
+    """The result is a ``Draft``: markers only from ``evidence``.
+
+    ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
+    with the answer before this one (LINS, PCA). ``left_out`` tells of passages that did not fit the model's context.
+    """
+
+    evidence: tuple[Evidence, ...]
+    dense: bool
+    reference: str = ""
+    conflict: str = ""
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Statements that nobody has checked yet. No statements: the evidence does not answer."""
+
+    statements: tuple[Statement, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceInput(Asked):
+    """Whether ``statements`` agree with the ``evidence`` they cite. The result is a ``Coherence``."""
+
+    statements: tuple[Statement, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coherence:
+    """Whether an answer agrees with its evidence; ``judge`` says who looked."""
+
+    agrees: bool
+    judge: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp(Asked):
+    """A question after ``earlier`` ones, oldest first. The result is a question that stands alone."""
+
+    earlier: tuple[str, ...]
+
+
+def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> Relevance:
+    return Relevance(tuple(each.probabilities[0] for each in choices), MODEL_THRESHOLD)
+
+
+def _passage(hit: Hit) -> str:
+    return shown.between_marks("passage", hit.passage.in_context)
+
+
+def _keywords(given: KeywordsInput, value: Any) -> Keywords:
+    words = tuple(dict.fromkeys(word for each in value["keywords"] if (word := " ".join(each.split()))))
+    if not words:
+        raise Rejected("the model named no keyword", "The rules name them instead")
+    return Keywords(words[: given.most])
+
+
+def _self_contained(given: FollowUp, value: Any) -> str:
+    return shown.in_language(" ".join(str(value["question"]).split()), given.language)
+
+
+def _answer_task(given: AnswerInput) -> str:
+    extra = [f"{name}: {text}" for name, text in (("REFERENCE", given.reference), ("CORRECT", given.conflict)) if text]
+    return "\n".join((given.question, *extra))
+
+
+def _draft(given: AnswerInput, value: Any) -> Draft:
+    statements = shown.cited(value["statements"], given.evidence, given.language)
+    return Draft(statements, (given.left_out,) if given.left_out else ())
+
+
+def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
+    return replace(given, evidence=tuple(given.evidence[place] for place in fitted.kept), left_out=fitted.note)
+
+
+def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
+    agrees = all(each.best == 0 for each in choices)
+    return Coherence(agrees, "chat model", "" if agrees else "the answer contradicts its sources")
+
+
+def _statement_and_sources(given: CoherenceInput) -> tuple[str, ...]:
+    known = {each.marker: each for each in given.evidence}
+    stating = [each for each in given.statements if not each.withheld and each.citations]
+    sources = [[known[marker] for marker in dict.fromkeys(c.marker for c in each.citations)] for each in stating]
+    return tuple(
+        f"{shown.evidence_text(tuple(cited))}\n{shown.between_marks('statement', each.text)}"
+        for each, cited in zip(stating, sources, strict=True)
+    )
+
+
+MODEL_THRESHOLD = 0.5  # of the label "relevant": more likely than not; not calibrated on a real model
+
+RELEVANCE = Role(
+    "relevance",
+    "Whether what was found can answer the question",
+    "2",
+    "LINS, passage relevance agent (PRA)",
+    Choosing(
+        {
+            "en": "You decide whether a passage helps to answer a medical question. It helps if a reader could take at "
+            "least part of the answer from it. A passage about the same subject that leaves the question open does not "
+            f"help. {shown.QUOTED['en']} Reply with one word: relevant or irrelevant.",
+            "zh": "请判断一段文字是否有助于回答一个医学问题。读者能从中得到至少一部分答案的，为有关；"
+            f"主题相同但没有回答问题的，为无关。{shown.QUOTED['zh']}只回答两个字：有关或无关。",
+        },
+        {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
+        lambda given: f"{given.question}\n",
+        lambda given: tuple(_passage(hit) for hit in given.hits),
+        _relevance,
+    ),
+)
+KEYWORDS = Role(
+    "keywords",
+    "The question's keywords, most important first",
+    "2",
+    "LINS, keyword extraction agent (KEA)",
+    Writing(
+        {
+            "en": "Name the words or short phrases by which the sources that answer a medical question can be found, "
+            "the most important first. Use the question's own words.",
+            "zh": "请列出检索该医学问题答案所需的关键词或短语，最重要的在前，使用问题中原有的词。",
+        },
+        lambda given: shown.texts_schema("keywords", given.most, 60),
+        lambda given: given.question,
+        _keywords,
+        max_tokens=200,
+    ),
+)
+CITED_ANSWER = Role(
+    "cited_answer",
+    "Statements that answer, each with its citation",
+    "2",
+    "LINS, MAIRAG: generator",
+    Writing(
+        {
+            "en": "Answer the medical question from the sources only, in short sentences. Give each sentence the "
+            "markers of the sources that say it. Keep numbers, units, negations and exceptions exactly as the source "
+            f"has them. If the sources do not answer, give an empty list. {shown.QUOTED['en']}",
+            "zh": "请仅依据所给来源，用短句回答该医学问题，并为每句标明出处编号。数字、单位、否定和例外必须与来源一致。"
+            f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
+        },
+        lambda given: shown.statements_schema(given.evidence),
+        _answer_task,
+        _draft,
+        lambda given: tuple(shown.evidence_text((each,)) for each in given.evidence),
+        _shortened,
+        max_tokens=900,
+    ),
+)
+COHERENCE = Role(
+    "coherence",
+    "Whether the answer agrees with its evidence",
+    "1",
+    "LINS, passage coherence agent (PCA)",
+    Choosing(
+        {
+            "en": "Compare a statement with the sources it cites. It agrees if they say it, in whatever words; it "
+            "conflicts if they say otherwise: another number, another drug, the opposite. "
+            f"{shown.QUOTED['en']} Reply with one word: agrees or conflicts.",
+            "zh": "请把一句话与它引用的来源比较。来源以任何措辞说到该内容的，为一致；"
+            f"来源说法不同（数字、药名不同或相反）的，为矛盾。{shown.QUOTED['zh']}只回答两个字：一致或矛盾。",
+        },
+        {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
+        lambda given: f"{given.question}\n",
+        _statement_and_sources,
+        _coherence,
+    ),
+)
+SELF_CONTAINED = Role(
+    "self_contained",
+    "A follow-up question made to stand alone",
+    "1",
+    "LINS, question enhancement for follow-ups (QEA)",
+    Writing(
+        {
+            "en": "Rewrite the last question so that it can be understood without the earlier ones. Change nothing "
+            "else, and answer nothing.",
+            "zh": "请改写最后一个问题，使它脱离前面的问题也能看懂；不改变其他内容，也不要回答。",
+        },
+        lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
+        lambda given: "\n".join((*given.earlier, given.question)),
+        _self_contained,
+        max_tokens=200,
+    ),
+)
+ROLES = (KEYWORDS, RELEVANCE, CITED_ANSWER, COHERENCE, SELF_CONTAINED)

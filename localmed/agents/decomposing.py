@@ -1,0 +1,109 @@
+"""The roles of a question that nothing found answers as a whole (LINS, MAIRAG): own knowledge, or its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import Asked
+from localmed.agents.roles import Choosing, Role, Writing
+from localmed.domain import Evidence
+
+SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bounds what a question costs
+QUESTION_CHARACTERS = 300  # of a sub-question
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisInput(Asked):
+    """What was found for the ``parts`` of a question: (sub-question, its evidence). The result is a ``str``."""
+
+    parts: tuple[tuple[str, tuple[Evidence, ...]], ...]
+
+
+def _sub_questions(given: Asked, value: Any) -> tuple[str, ...]:
+    asked = dict.fromkeys(" ".join(each.split()) for each in value["questions"])
+    return tuple(each for each in asked if each and each != given.question)[:SUB_QUESTIONS]
+
+
+def _synthesis(given: SynthesisInput, value: Any) -> str:
+    return shown.in_language(str(value["passage"]).strip(), given.language)
+
+
+def _synthesis_task(given: SynthesisInput) -> str:
+    parts = [f"{question}\n{shown.evidence_text(evidence)}" for question, evidence in given.parts]
+    return "\n\n".join((given.question, *parts))
+
+
+SELF_KNOWLEDGE = Role(
+    "self_knowledge",
+    "Whether the model knows the answer by itself",
+    "1",
+    "LINS, self-knowledge agent (SKA)",
+    Choosing(
+        {
+            "en": "No source answers the following medical question. Could you answer it from your own knowledge, "
+            "fully and without a guess? Reply with one word: certain or uncertain.",
+            "zh": "没有资料可以回答下面的医学问题。仅凭你自己的知识，能否完整且毫无猜测地回答？"
+            "只回答两个字：确定或不定。",
+        },
+        {"en": ("certain", "uncertain"), "zh": ("确定", "不定")},
+        lambda given: f"{given.question}\n",
+        lambda _: ("",),
+        lambda _, choices: choices[0].best == 0,
+    ),
+)
+OWN_ANSWER = Role(
+    "own_answer",
+    "An answer from the model's own knowledge, unverified",
+    "1",
+    "LINS, MAIRAG: internal knowledge",
+    Writing(
+        {
+            "en": "Answer the medical question from your own knowledge in at most four short sentences. Name no "
+            "source.",
+            "zh": "请凭自己的知识用最多四句短句回答该医学问题，不要提及任何来源。",
+        },
+        lambda _: shown.texts_schema("sentences", 4, 600),
+        lambda given: given.question,
+        lambda given, value: shown.unverified(value["sentences"], given.language),
+    ),
+)
+DECOMPOSITION = Role(
+    "decomposition",
+    "The sub-questions of a question that nothing found answers as a whole",
+    "1",
+    "LINS, question decomposition agent (QDA)",
+    Writing(
+        {
+            "en": "Nothing was found that answers the medical question as a whole. Divide it into at most four simpler "
+            "questions, each understandable by itself, whose answers together answer it. If it cannot be divided, give "
+            "an empty list.",
+            "zh": "没有资料能整体回答该医学问题。请把它分成最多四个更简单、各自独立可懂的问题，合起来即可回答原问题；"
+            "无法拆分时给出空列表。",
+        },
+        lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
+        lambda given: given.question,
+        _sub_questions,
+        max_tokens=400,
+    ),
+)
+SYNTHESIS = Role(
+    "synthesis",
+    "A passage that puts together what was found for the sub-questions",
+    "1",
+    "LINS, MAIRAG: reference passage",
+    Writing(
+        {
+            "en": "Put together, in at most 200 words, what the sources say on each sub-question, as far as it bears "
+            f"on the first question. Add nothing that they do not say. {shown.QUOTED['en']}",
+            "zh": "请用最多三百字归纳各来源对每个子问题所说的、与首个问题有关的内容，不得添加来源中没有的内容。"
+            f"{shown.QUOTED['zh']}",
+        },
+        lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": 3000}}),
+        _synthesis_task,
+        _synthesis,
+        max_tokens=700,
+    ),
+)
+ROLES = (SELF_KNOWLEDGE, OWN_ANSWER, DECOMPOSITION, SYNTHESIS)

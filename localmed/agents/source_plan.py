@@ -1,0 +1,96 @@
+"""Source plans (Omni-RAG, "source planning"): which queries go to which source, and the tag format they are written in.
+
+::
+
+    <book> query ; query </book>
+    <guideline> query </guideline>
+    <research> </research>
+    <wiki> </wiki>
+    <graph> term , query ; term , query </graph>
+
+Every source has its tag, once, in any order; up to three queries between `` ; ``; a tag may be empty. In the graph's
+tag a `` , `` with blanks around it parts term and query, so that a term may hold a comma ("Anemia, Sickle Cell"). Read
+strictly: what a planner writes is taken whole or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from localmed.domain import Kind
+from localmed.errors import Rejected
+
+QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
+QUERY_CHARACTERS = 300
+SOURCES = {"book": Kind.BOOK, "guideline": Kind.GUIDELINE, "research": Kind.LITERATURE, "wiki": Kind.WIKI}
+GRAPH = "graph"
+
+_NAMES = "|".join((*SOURCES, GRAPH))
+_TAG = re.compile(rf"\s*<({_NAMES})>(.*?)</\1>\s*", re.DOTALL)
+_MARK = re.compile(rf"</?({_NAMES})>")
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """The queries of each source that is read as text, and (term, query) of the concept graph."""
+
+    book: tuple[str, ...] = ()
+    guideline: tuple[str, ...] = ()
+    research: tuple[str, ...] = ()
+    wiki: tuple[str, ...] = ()
+    graph: tuple[tuple[str, str], ...] = ()
+
+    def queries(self, source: str) -> tuple[str, ...]:
+        """Those of a source of ``SOURCES``."""
+        found: tuple[str, ...] = getattr(self, source)
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be searched."""
+        return not (self.graph or any(self.queries(source) for source in SOURCES))
+
+
+def parse(text: str) -> SourcePlan:
+    """The plan written in ``text``; raise ``Rejected`` for anything but the five tags and their queries."""
+    found: dict[str, str] = {}
+    at = 0
+    while match := _TAG.match(text, at):
+        if match[1] in found or _MARK.search(match[2]):
+            raise _bad(f"the tag {match[1]} comes twice or holds another")
+        found[match[1]] = match[2]
+        at = match.end()
+    if at < len(text) or set(found) != {*SOURCES, GRAPH}:
+        raise _bad("it is not one tag for each source and nothing else")
+    named = {source: _queries(found[source], source) for source in SOURCES}
+    return SourcePlan(**named, graph=tuple(_pair(each) for each in _queries(found[GRAPH], GRAPH)))
+
+
+def written(plan: SourcePlan) -> str:
+    """``plan`` in the tag format; ``parse`` reads it back."""
+    lines = [f"<{source}> {' ; '.join(plan.queries(source))} </{source}>" for source in SOURCES]
+    pairs = " ; ".join(f"{term} , {query}" for term, query in plan.graph)
+    return "\n".join((*lines, f"<{GRAPH}> {pairs} </{GRAPH}>"))
+
+
+def _queries(text: str, source: str) -> tuple[str, ...]:
+    if not text.strip():
+        return ()
+    queries = tuple(" ".join(each.split()) for each in re.split(r"\s;\s", text))
+    if len(queries) > QUERIES:
+        raise _bad(f"{source} has more than {QUERIES} queries")
+    if any(not each or ";" in (each[0], each[-1]) or len(each) > QUERY_CHARACTERS for each in queries):
+        raise _bad(f"{source} has an empty or overlong query")
+    return tuple(dict.fromkeys(queries))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    parts = text.split(" , ")
+    if len(parts) != 2 or not all(parts):
+        raise _bad("a query of the graph is not a term, a comma between blanks, and what is asked of it")
+    return parts[0], parts[1]
+
+
+def _bad(why: str) -> Rejected:
+    return Rejected(f"the source plan cannot be read: {why}", "Ask again, or choose another planner")

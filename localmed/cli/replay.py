@@ -1,0 +1,41 @@
+"""``localmed replay FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from localmed.cli.common import json_option, print_json
+from localmed.cli.running import show_trace
+from localmed.errors import InputError
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--trace", is_flag=True, help="Show the recorded steps (on standard error).")
+@json_option
+def command(file: Path, trace: bool, as_json: bool) -> None:
+    """Run the workflow recorded in FILE again on its recorded results, without library or models.
+
+    Says whether the answer is the recorded one; ends with 3 if it is not.
+    """
+    from localmed.cli.showing import show
+    from localmed.workflows.recording import LARGEST, replay
+
+    if file.stat().st_size > LARGEST:
+        raise InputError(f"{file} has more than {LARGEST} bytes", "Give a file that --record wrote")
+    try:
+        text = file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is no text", "Give a file that --record wrote") from None
+    answer, same = replay(text)
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)
+    if trace:
+        show_trace(answer)
+    if not same:
+        raise InputError("the replay came to another answer than the recorded one", "The workflow has changed since")
+    click.echo("The replay came to the recorded answer.", err=True)

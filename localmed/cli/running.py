@@ -1,0 +1,72 @@
+"""How the commands of the workflows run one: in which profile, with the steps shown, with a recording kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import Decorated, opened
+from localmed.domain import Answer
+from localmed.errors import UsageError
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.consultation import Followed
+
+OWNER_ONLY = 0o600
+
+
+def workflow_options(command: Decorated) -> Decorated:
+    """The options of every workflow; ``run`` takes them as they come."""
+    for option in (
+        click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error)."),
+        click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                     help="Write a recording for `localmed replay`: it holds all that was asked and found."),
+        click.option("--profile", type=click.Choice(["starter", "workstation"]), help="In place of the settings'."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run(
+    ctx: click.Context,
+    workflow: Callable[[App, Followed], Answer],
+    trace: bool,
+    record: Path | None,
+    profile: str | None,
+) -> Answer:
+    """The answer of ``workflow``; its recording is written before anything is shown."""
+    from localmed.consultation import Followed
+    from localmed.workflows.recording import Recording
+
+    if record and record.exists():
+        raise UsageError(f"{record} exists already", "Give --record another name")
+    recording = Recording() if record else None
+    with opened(ctx, profile) as app:
+        answer = workflow(app, Followed(recording=recording))
+    if record and recording:
+        write_private(record, recording.finish(answer))
+    if trace:
+        show_trace(answer)
+    return answer
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write ``text`` to the new ``file``, for its owner only; raise ``UsageError`` where that cannot be done."""
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        with os.fdopen(handle, "w", encoding="utf-8") as opened_file:
+            opened_file.write(text)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written ({error.strerror})", "Give another file") from None
+
+
+def show_trace(answer: Answer) -> None:
+    """The steps on standard error: names, counts and ids."""
+    for step in answer.trace:
+        detail: Any = ", ".join(f"{name} {value}" for name, value in step.detail)
+        click.echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)

@@ -1,0 +1,92 @@
+"""Answers as they are printed, of whatever workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from localmed.cli.common import echo_wrapped
+from localmed.cli.texts import texts, translated
+from localmed.domain import Answer, AnswerStatus, Citation, Conflict, Evidence, Origin, Part, Statement, Status
+from localmed.workflows.purposes import purpose
+
+
+def show(answer: Answer) -> None:
+    """Print an answer: label, sentences with their markers, parts, possible conflicts, notes, sources, purpose."""
+    labels = texts(answer.language)
+    if answer.status is AnswerStatus.ABSTAINED:
+        echo_wrapped(labels["abstained"], bold=True)
+        echo_wrapped(labels["searched"].format(names=", ".join(answer.searched) or labels["nothing_searched"]))
+    elif answer.statements:
+        echo_wrapped(labels[origin_of(answer.statements)], bold=True)
+        _show_statements(answer.statements, answer.language)
+    for part in answer.parts:
+        _show_part(part, answer.language)
+    for conflict in answer.conflicts:
+        _show_conflict(conflict, answer.language)
+    for note in answer.notes:
+        echo_wrapped(translated(note, answer.language), "* ", "  ")
+    if answer.evidence:
+        click.secho(f"\n{labels['sources']}", bold=True)
+        for each in answer.evidence:
+            _show_source(each, _cited(answer, each), labels)
+        click.echo(labels["show"])
+    echo_wrapped(purpose(answer.workflow, answer.language), "\n", "")
+
+
+def _show_part(part: Part, language: str) -> None:
+    """A part under its title: its facts, then its sentences."""
+    click.echo()
+    echo_wrapped(part.title, bold=True)
+    for name, value in part.facts:
+        echo_wrapped(f"{name}: {value}" if name else value, "  ", "  ")
+    if part.statements:
+        _show_statements(part.statements, language)
+
+
+def _show_statements(statements: Sequence[Statement], language: str) -> None:
+    for statement in statements:
+        echo_wrapped(_line(statement, language), "  - ", "    ")
+
+
+def origin_of(statements: Sequence[Statement]) -> str:
+    """The label of statements by who wrote them; of several the least sure: unverified, by a model, quoted."""
+    origins = {each.origin for each in statements}
+    return next(each for each in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if each in origins).value
+
+
+def _show_conflict(conflict: Conflict, language: str) -> None:
+    """The possible conflict, and under it what the other source says."""
+    reason = translated(conflict.reason, language)
+    echo_wrapped(texts(language)[f"conflict_{conflict.kind.value}"].format(reason=reason), "! ", "  ", bold=True)
+    echo_wrapped(f"{conflict.theirs.quote} [{conflict.against}]", "    ", "    ")
+
+
+def _line(statement: Statement, language: str) -> str:
+    if statement.withheld:
+        reason = statement.verdict.reason if statement.verdict else ""
+        return texts(language)["withheld"].format(reason=translated(reason, language))
+    return f"{statement.text} {''.join(f'[{citation.marker}]' for citation in statement.citations)}"
+
+
+def _cited(answer: Answer, evidence: Evidence) -> list[Citation]:
+    """The answer's citations of one source, in its order; then those of its parts and of possible conflicts."""
+    statements = (*answer.statements, *(each for part in answer.parts for each in part.statements))
+    found = [each for statement in statements for each in statement.citations]
+    found += [conflict.theirs for conflict in answer.conflicts]
+    return [each for each in found if each.marker == evidence.marker]
+
+
+def _show_source(evidence: Evidence, citations: list[Citation], labels: dict[str, str]) -> None:
+    passage = evidence.passage
+    parts = [evidence.document_title]
+    parts.append(labels["edition"].format(edition=evidence.edition) if evidence.edition else labels["no_date"])
+    parts += [labels["page"].format(page=page) for page in sorted({each.page for each in citations if each.page})]
+    parts.append(" > ".join(heading for heading in passage.headings if heading != evidence.document_title))
+    if evidence.status is not Status.CURRENT:
+        parts.append(labels[evidence.status.value])
+    echo_wrapped(", ".join(part for part in parts if part), f"  [{evidence.marker}] ", "      ")
+    spans = " ".join(dict.fromkeys(f"--span {each.start}-{each.end}" for each in citations[:1]))
+    echo_wrapped(f"{passage.id[:12]} {spans}  {Path(evidence.source).name}", "      ", "      ")

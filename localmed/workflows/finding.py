@@ -1,0 +1,95 @@
+"""Finding, as every workflow does it: keywords, then tier by tier (LINS, HRD), until passages help (LINS, PRA).
+
+With the relevance role off, what the first tier finds is taken as it is: plain retrieval, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
+from localmed.domain import Hit, SearchFilter
+from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
+from localmed.workflows.flow import Asked, Search, attempt
+
+Notes = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a question is asked: the tiers in order, the passages read of each, the keywords required (0: none).
+
+    ``further`` looks one tier beyond the one that answers, for conflicts. ``roles`` are the names of those that are on;
+    ``own_knowledge`` says whether the site allows an answer without a source, labelled so.
+    """
+
+    tiers: tuple[Tier, ...]
+    passages: int
+    keywords: int = 0
+    further: bool = False
+    roles: frozenset[str] = frozenset({"keywords", "relevance", "cited_answer"})
+    own_knowledge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A tier that was searched, and how its hits were judged."""
+
+    tier: Tier
+    found: Found
+    relevance: Relevance
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """What an answer is read from: the hits that help (LINS, PRA)."""
+        return self.relevance.helpful(self.found.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The tiers ``tried``, the names that were ``skipped`` since the library holds nothing of them."""
+
+    tried: tuple[Tried, ...] = ()
+    skipped: tuple[str, ...] = ()
+    notes: Notes = ()
+
+    @property
+    def leading(self) -> Tried | None:
+        """The tier that answers."""
+        return self.tried[-1] if self.tried and self.tried[-1].relevance.enough else None
+
+    def __add__(self, other: Searched) -> Searched:
+        """Both searches."""
+        return Searched(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
+
+
+def request(question: str, wanted: SearchFilter, plan: Plan) -> Generator[Asked, Any, tuple[Search, Notes]]:
+    """The search for ``question``, by its keywords as well if the plan wants any."""
+    keywords, notes = Keywords(), Notes()
+    if plan.keywords and KEYWORDS.name in plan.roles:
+        keywords, notes = yield from attempt(KEYWORDS, KeywordsInput(question, plan.keywords))
+    return Search(question, wanted, plan.passages, keywords.words), notes
+
+
+def search(asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0) -> Generator[Asked, Any, Searched]:
+    """Search tier by tier until one is helpful, or ``most`` (0: all) are searched."""
+    done = Searched()
+    for tier in tiers:
+        done += Searched(skipped=tier.skipped)
+        if not tier.collections:
+            continue
+        found: Found = yield replace(asked, wanted=tier.limit(asked.wanted))
+        relevance, notes = yield from _judged(asked.question, found, plan)
+        done += Searched((Tried(tier, found, relevance),), notes=notes)
+        if relevance.enough or len(done.tried) == most:
+            break
+    return done
+
+
+def _judged(question: str, found: Found, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:
+    if RELEVANCE.name not in plan.roles:
+        return Relevance((1.0,) * len(found.hits), 1.0), ()
+    return (yield from attempt(RELEVANCE, RelevanceInput(question, found.hits, found.dense, found.reranker)))

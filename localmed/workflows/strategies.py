@@ -1,0 +1,164 @@
+"""How a source plan comes about: the planner asked once, and the baselines of Omni-RAG (5.1, D.3), on one flow.
+
+``reflexion`` plans, searches, has what came back scored and criticised, and plans again with all that was said.
+``serts`` does so over a tree (Hu et al. 2024): the node with the best upper confidence bound is expanded by one more
+plan, made of the feedback on its line, and its score is carried up. Both stop at the best score, when the planner
+repeats itself, or after eight plans, and take the best plan of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from math import log, sqrt
+from typing import Any
+
+from localmed.agents.asking import Asked as AskedInput
+from localmed.agents.planning import (
+    BEST,
+    FEEDBACK,
+    GRAPH_TERMS,
+    PLAN,
+    PSEUDO_DOCUMENT,
+    Feedback,
+    PlanInput,
+    PseudoInput,
+)
+from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
+from localmed.domain import SearchFilter
+from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.flow import Asked, attempt
+from localmed.workflows.gathering import Sources, gather, judged
+
+PLANS = 8  # made for one question at most (Omni-RAG, D.3)
+SIBLINGS = 2  # children of a node of the tree
+EXPLORE = sqrt(2)  # the weight of what was seldom tried (UCT, Kocsis & Szepesvári 2006)
+
+Planned = Generator[Asked, Any, tuple[SourcePlan, Notes]]
+Strategy = Callable[[str, SearchFilter, Plan, Sources], Planned]
+
+
+def none(_question: str, _wanted: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
+    """No retrieval."""
+    return SourcePlan(), ()
+    yield ()
+
+
+def original(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+    """The question itself for every source, its terms for the graph."""
+    pairs, notes = yield from _graph(question, sources)
+    named = {source: (question,) for source in SOURCES if source in sources.names}
+    return SourcePlan(**named, graph=pairs), notes
+
+
+def query2doc(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+    """A passage as each source might hold it in the question's place."""
+    pairs, notes = yield from _graph(question, sources)
+    named: dict[str, tuple[str, ...]] = {}
+    for source in (each for each in SOURCES if each in sources.names):
+        text, more = yield from attempt(PSEUDO_DOCUMENT, PseudoInput(question, source))
+        named[source], notes = (f"{question} {text}" if text != question else question,), notes + more
+    return SourcePlan(**named, graph=pairs), notes
+
+
+def prompting(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+    """The planner's plan."""
+    return (yield from attempt(PLAN, PlanInput(question, sources.names)))
+
+
+def reflexion(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+    """One line of plans, each made with the feedback on all before it."""
+    tried: list[Node] = []
+    notes: Notes = ()
+    while len(tried) < PLANS:
+        node, more = yield from _tried(question, tried[-1] if tried else None, wanted, plan, sources)
+        notes += more
+        if any(node.plan == each.plan for each in tried):
+            break
+        tried.append(node)
+        if node.score == BEST:
+            break
+    return max(tried, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+
+
+def serts(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+    """A tree of plans, searched by upper confidence bounds."""
+    root, notes = yield from _tried(question, None, wanted, plan, sources)
+    nodes = [root]
+    while len(nodes) < PLANS and max(each.score for each in nodes) < BEST:
+        parent = _selected(root)
+        node, more = yield from _tried(question, parent, wanted, plan, sources)
+        notes += more
+        if any(node.plan == each.plan for each in nodes):
+            break
+        parent.children.append(node)
+        nodes.append(node)
+        for each in node.line():
+            each.visits, each.total = each.visits + 1, each.total + node.score / BEST
+    return max(nodes, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "none": none,
+    "original": original,
+    "query2doc": query2doc,
+    "prompting": prompting,
+    "reflexion": reflexion,
+    "serts": serts,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A plan that was tried, with its feedback and place in the tree; ``total`` adds scores up, each 0 to 1."""
+
+    plan: SourcePlan
+    score: int
+    suggestion: str
+    parent: Node | None
+    visits: int = 1
+    total: float = 0.0
+    children: list[Node] = field(default_factory=list)
+
+    def line(self) -> Iterator[Node]:
+        """This node's parents up to the root."""
+        node = self.parent
+        while node:
+            yield node
+            node = node.parent
+
+    def bound(self) -> float:
+        """The upper confidence bound of its mean score."""
+        above = self.parent.visits if self.parent else self.visits
+        return self.total / self.visits + EXPLORE * sqrt(log(above) / self.visits)
+
+
+def _selected(node: Node) -> Node:
+    """Where the tree grows: down the best bounds to a node that has room for a child."""
+    while len(node.children) == SIBLINGS:
+        node = max(node.children, key=Node.bound)
+    return node
+
+
+def _tried(
+    question: str, parent: Node | None, wanted: SearchFilter, plan: Plan, sources: Sources
+) -> Generator[Asked, Any, tuple[Node, Notes]]:
+    """A plan made with the feedback on its line, searched and scored."""
+    line = [parent, *parent.line()] if parent else []
+    said = tuple((each.plan, each.suggestion) for each in reversed(line))
+    siblings = tuple((each.plan, each.suggestion) for each in parent.children) if parent else ()
+    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, said + siblings))
+    found = yield from gather(question, planned, sources, wanted)
+    relevance, more = yield from judged(question, found, plan)
+    given = found.given(question, relevance, plan.passages)
+    answered, last = yield from attempt(FEEDBACK, given)
+    feedback: Feedback = answered
+    node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / BEST)
+    return node, notes + more + last
+
+
+def _graph(question: str, sources: Sources) -> Generator[Asked, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
+    if GRAPH not in sources.names:
+        return (), ()
+    terms, notes = yield from attempt(GRAPH_TERMS, AskedInput(question))
+    return tuple((term, question) for term in terms), notes

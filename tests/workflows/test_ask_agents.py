@@ -1,0 +1,218 @@
+"""The agents' part of asking (MAIRAG), replayed: what is asked for when nothing helps, and what a conflict does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from localmed.agents.asking import COHERENCE, SELF_CONTAINED, AnswerInput, Coherence, Draft, Relevance
+from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS, SYNTHESIS
+from localmed.agents.evidence import citation
+from localmed.cli.texts import translated
+from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, Support
+from localmed.errors import Rejected
+from localmed.ports import Stance
+from localmed.retrieval.tiers import Tier
+from localmed.workflows.answering import CONFLICT
+from localmed.workflows.ask import IN_PARTS, NOT_ENOUGH, OWN, PART_MISSING, ask
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import REJECTED, Cite, Judge, Perform, Search
+from tests.values import PROVENANCE, evidence, quotation
+from tests.workflows.test_ask import ENOUGH, HITS, PLAN, QUESTION, SOURCE, TOO_LITTLE, found, replay
+
+AGENTS = frozenset({
+    "keywords", "relevance", "cited_answer", "coherence", "self_knowledge", "own_answer", "decomposition", "synthesis",
+    "self_contained",
+})  # fmt: skip
+ALL = replace(PLAN, roles=AGENTS)
+UNSURE = Stance(0.2, 0.6, 0.2)
+AGAINST = Stance(0.1, 0.1, 0.8)
+FOR = Stance(0.8, 0.1, 0.1)
+REFUSED = Rejected("the model replied with nothing", "Ask again")
+
+
+def generated(text: str = "Give 5 mg by mouth.") -> Statement:
+    return Statement(text, (citation(SOURCE, text),), Origin.GENERATED)
+
+
+def own() -> tuple[Statement, ...]:
+    return (Statement("It is usually mild.", (), Origin.UNVERIFIED),)
+
+
+def asked(requests: list[Any]) -> list[str]:
+    return [each.role.name for each in requests if isinstance(each, Perform)]
+
+
+# --- plain retrieval -------------------------------------------------------------------------------------------------
+
+
+def test_with_every_role_off_but_the_answer_it_is_plain_retrieval() -> None:
+    plain = replace(PLAN, roles=frozenset({"cited_answer"}), keywords=4)
+    answer, requests = replay([found(), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))], plan=plain)
+    assert [each.name for each in requests] == ["search", "cite", "cited_answer"]
+    assert answer.status is AnswerStatus.ANSWERED
+
+
+def test_plain_retrieval_that_finds_nothing_abstains() -> None:
+    plain = replace(PLAN, roles=frozenset({"cited_answer"}))
+    answer, _ = replay([found(hits=())], plan=plain)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.notes == (NOT_ENOUGH,)
+
+
+# --- a model's words are judged --------------------------------------------------------------------------------------
+
+
+def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
+    answer, requests = replay(
+        [found(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,), Coherence(True, "x")], plan=ALL
+    )
+    judged = [each for each in requests if isinstance(each, Judge)]
+    assert judged[0].pairs == ((SOURCE.passage.in_context, "Give 5 mg by mouth."),)
+    (statement,) = answer.statements
+    assert statement.verdict is not None
+    assert statement.verdict.support is Support.SUPPORTED
+    assert statement.citations[0].quote == "Give 5 mg by mouth."
+
+
+def test_quotations_cost_no_judge_and_no_coherence() -> None:
+    _, requests = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))], plan=ALL)
+    assert asked(requests) == ["relevance", "cited_answer"]
+    assert not any(isinstance(each, Judge) for each in requests)
+
+
+def test_a_contradicted_sentence_leaves_a_gap() -> None:
+    good, wrong = generated(), generated("Do not give 5 mg by mouth.")
+    answer, _ = replay(
+        [found(), ENOUGH, (SOURCE,), Draft((good, wrong)), (FOR, AGAINST), Coherence(True, "x")], plan=ALL
+    )
+    assert [each.withheld for each in answer.statements] == [False, True]
+    assert answer.verification.statements_withheld == 1
+
+
+# --- coherence -------------------------------------------------------------------------------------------------------
+
+
+def test_a_conflict_is_written_once_more_with_what_was_wrong() -> None:
+    draft = Draft((generated(),))
+    results = [found(), ENOUGH, (SOURCE,), draft, (UNSURE,), Coherence(False, "x", "another number"), draft, (FOR,),
+               Coherence(True, "x")]  # fmt: skip
+    answer, requests = replay(results, plan=ALL)
+    assert asked(requests) == ["relevance", "cited_answer", "coherence", "cited_answer", "coherence"]
+    inputs = [each.given for each in requests if isinstance(each, Perform) and isinstance(each.given, AnswerInput)]
+    assert [each.conflict for each in inputs] == ["", "another number"]
+    assert answer.status is AnswerStatus.ANSWERED
+
+
+def test_a_second_conflict_ends_in_no_answer() -> None:
+    draft, no = Draft((generated(),)), Coherence(False, "x", "another number")
+    results = [found(), ENOUGH, (SOURCE,), draft, (UNSURE,), no, draft, (UNSURE,), no]
+    answer, _ = replay(results, plan=ALL)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert answer.statements == ()
+    assert CONFLICT in answer.notes
+
+
+# --- nothing helps ---------------------------------------------------------------------------------------------------
+
+
+def test_own_knowledge_only_where_the_site_allows_it() -> None:
+    allowed = replace(ALL, own_knowledge=True)
+    answer, _ = replay([found(), TOO_LITTLE, True, own()], plan=allowed)
+    assert answer.status is AnswerStatus.UNVERIFIED
+    assert [each.origin for each in answer.statements] == [Origin.UNVERIFIED]
+    assert answer.evidence == ()
+    assert OWN in answer.notes
+    _, requests = replay([found(), TOO_LITTLE, ()], plan=ALL)
+    assert asked(requests) == ["relevance", "decomposition"]
+
+
+def test_an_uncertain_model_is_not_asked_for_its_knowledge() -> None:
+    _, requests = replay([found(), TOO_LITTLE, False, ()], plan=replace(ALL, own_knowledge=True))
+    assert asked(requests) == ["relevance", SELF_KNOWLEDGE.name, DECOMPOSITION.name]
+
+
+def test_a_reply_that_cannot_be_used_is_no_own_knowledge() -> None:
+    answer, requests = replay([found(), TOO_LITTLE, True, REFUSED, ()], plan=replace(ALL, own_knowledge=True))
+    assert asked(requests)[-2:] == [OWN_ANSWER.name, DECOMPOSITION.name]
+    assert answer.status is AnswerStatus.ABSTAINED
+
+
+PARTS = ("What is the dose?", "How is it stored?")
+
+
+def test_sub_questions_are_searched_once_each_and_the_original_passages_cited() -> None:
+    dose, storage = evidence("1", "Give 5 mg by mouth."), evidence("2", "Store it in the dark.", "Storage")
+    draft = Draft((quotation(dose, 0, 19), quotation(storage, 0, 21)))
+    first, second = (found(hits=(Hit(each.passage, 1.0, 0.8),)) for each in (dose, storage))
+    results = [found(), TOO_LITTLE, PARTS, first, ENOUGH, (dose,), second, ENOUGH, (storage,), "put together", draft]
+    answer, requests = replay(results, plan=ALL)
+    searches = [each for each in requests if isinstance(each, Search)]
+    assert [each.question for each in searches] == [QUESTION, *PARTS]
+    assert [each.first for each in requests if isinstance(each, Cite)] == [1, 2]
+    (given,) = [each.given for each in requests if isinstance(each, Perform) and isinstance(each.given, AnswerInput)]
+    assert (given.reference, given.evidence) == ("put together", (dose, storage))
+    assert answer.status is AnswerStatus.ANSWERED
+    assert {c.marker for each in answer.statements for c in each.citations} == {"1", "2"}
+    assert "put together" not in str(answer.evidence)
+    assert IN_PARTS in answer.notes
+
+
+def test_a_passage_that_serves_two_parts_has_one_marker() -> None:
+    source = replace(SOURCE, passage=HITS[0].passage)
+    results = [found(), TOO_LITTLE, PARTS, found(), ENOUGH, (source,), found(), ENOUGH, (), "x",
+               Draft((quotation(source, 0, 19),))]  # fmt: skip
+    answer, requests = replay(results, plan=ALL)
+    assert [(each.hits, each.first) for each in requests if isinstance(each, Cite)] == [(HITS, 1), ((), 2)]
+    assert [each.marker for each in answer.evidence] == ["1"]
+
+
+def test_a_part_without_an_answer_is_told() -> None:
+    results = [found(), TOO_LITTLE, PARTS, found(), ENOUGH, (replace(SOURCE, passage=HITS[0].passage),), found(),
+               TOO_LITTLE, "x", Draft((quotation(SOURCE, 0, 19),))]  # fmt: skip
+    answer, _ = replay(results, plan=ALL)
+    assert PART_MISSING.format(missing=1, all=2) in answer.notes
+
+
+def test_no_part_helps() -> None:
+    answer, requests = replay([found(), TOO_LITTLE, PARTS, *[found(), TOO_LITTLE] * 2], plan=ALL)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert SYNTHESIS.name not in asked(requests)
+
+
+def test_no_more_than_four_sub_questions_at_depth_one() -> None:
+    many = tuple(f"What is part {number}?" for number in range(9))
+    _, requests = replay([found(), TOO_LITTLE, many, *[found(), TOO_LITTLE] * SUB_QUESTIONS], plan=ALL)
+    assert sum(isinstance(each, Search) for each in requests) == 1 + SUB_QUESTIONS
+    assert asked(requests).count(DECOMPOSITION.name) == 1
+
+
+# --- bad replies -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rejected_role_is_served_by_its_rules_and_that_is_told() -> None:
+    results = [found(), REFUSED, Relevance((0.9,), 0.5), (SOURCE,), REFUSED, Draft((quotation(SOURCE, 0, 19),))]
+    answer, requests = replay(results, plan=ALL)
+    assert [each.by_rules for each in requests if isinstance(each, Perform)] == [False, True, False, True]
+    assert [each.origin for each in answer.statements] == [Origin.EXTRACTIVE]
+    assert {REJECTED.format(role="relevance"), REJECTED.format(role="cited_answer")} <= set(answer.notes)
+
+
+# --- follow-ups ------------------------------------------------------------------------------------------------------
+
+
+def test_a_follow_up_becomes_a_question_that_stands_alone() -> None:
+    plan = Plan((Tier(("guidelines",), whole=True),), 8, roles=AGENTS)
+    flow = ask("And in children?", SearchFilter(), plan, PROVENANCE, ("What dose of adrenaline?",))
+    first = flow.send(None)
+    assert isinstance(first, Perform)
+    assert first.role == SELF_CONTAINED
+    second = flow.send("What dose of adrenaline in children?")
+    assert isinstance(second, Search)
+    assert second.question == "What dose of adrenaline in children?"
+
+
+def test_every_note_of_the_agents_can_be_shown_in_chinese() -> None:
+    notes = [IN_PARTS, PART_MISSING.format(missing=1, all=2), OWN, CONFLICT, REJECTED.format(role=COHERENCE.name)]
+    for note in notes:
+        assert not translated(note, "zh").isascii(), note

@@ -1,0 +1,209 @@
+"""Source planning: what each strategy asks for, on scripted results; and that an answer comes of all sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localmed.agents import asking, planning
+from localmed.agents.asking import Draft, Keywords, Relevance
+from localmed.agents.cast import cast
+from localmed.agents.chat import ChatRoles
+from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, GoldInput, PlanInput
+from localmed.agents.planning_rules import rules
+from localmed.agents.source_plan import SourcePlan, written
+from localmed.cli.texts import translated
+from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter
+from localmed.errors import Rejected
+from localmed.models.scripted import ScriptedChat
+from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
+from localmed.workflows.ask import NOT_ENOUGH
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Driver, Request, Search
+from localmed.workflows.gathering import Gathered, Sources
+from localmed.workflows.plan import NO_SOURCES, NOT_THERE, plan_sources
+from localmed.workflows.recording import Recording, replay
+from localmed.workflows.strategies import PLANS, STRATEGIES
+from tests.values import PROVENANCE, evidence, hit, quotation
+
+QUESTION = "How is asthma treated?"
+SOURCES = Sources(book=("books",), guideline=("nice", "who"), research=("pubmed",))
+PLANNED = Plan((Tier(("nice",)),), 4, roles=frozenset({role.name for role in (*asking.ROLES, *planning.ROLES)}))
+SOURCE = evidence("1", "Asthma is treated with inhaled steroids.", "Asthma")
+RULES = {
+    "relevance": lambda given: Relevance((0.8,) * len(given.hits), 0.5),
+    "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
+    **rules(lambda given: Keywords(("asthma", "treated")[: given.most])),
+}
+EVERY = {role.name: role for role in (*asking.ROLES, *planning.ROLES) if role.name in RULES}
+
+
+class Finder:
+    """Finds one passage of its own for each collection, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, tuple[str, ...], int]] = []
+
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Any = ()) -> Found:
+        self.asked.append((question, wanted.collections, limit))
+        return Found(tuple(hit(f"Asthma in {name}.", name) for name in wanted.collections), True, "en", "reader")
+
+
+def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, list[Request]]:
+    finder, requests = Finder(), []
+    served = cast(EVERY, "rules", {}, {**RULES, **by}, None)
+
+    def mint(hits: tuple[Hit, ...], first: int) -> Any:
+        return tuple(replace(SOURCE, marker=str(first + n)) for n in range(len(hits)))
+
+    recording = Recording()
+
+    def step(request: Request, result: Any) -> None:
+        requests.append(request)
+        recording.step(request, result)
+
+    given = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
+    recording.begin("plan", given)
+    driver = Driver(finder, served, mint, lambda *_: None, lambda _: (), record=step)
+    answer = driver.run(plan_sources(*given))
+    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
+    return answer, finder, requests
+
+
+def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
+    answer, finder, requests = drive("prompting")
+    assert [request.name for request in requests].count("plan") == 1
+    assert finder.asked == [
+        (query, names, 10)
+        for names in (("books",), ("nice", "who"), ("pubmed",))
+        for query in (QUESTION, "asthma treated")
+    ]
+    assert answer.status is AnswerStatus.ANSWERED
+    assert answer.workflow == "plan"
+    assert answer.searched == ("books", "nice", "who", "pubmed")
+    assert {part.title for part in answer.parts} == {"book", "guideline", "research"}
+    assert NOT_THERE.format(names="wiki, graph") in answer.notes
+
+
+def test_no_retrieval_is_no_answer() -> None:
+    answer, finder, _ = drive("none")
+    assert (answer.status, finder.asked) == (AnswerStatus.ABSTAINED, [])
+    assert NO_SOURCES in answer.notes
+
+
+def test_the_original_question_goes_everywhere() -> None:
+    _, finder, requests = drive("original")
+    assert {question for question, _, _ in finder.asked} == {QUESTION}
+    assert "plan" not in [request.name for request in requests]
+
+
+def test_a_pseudo_document_is_searched_beside_the_question() -> None:
+    _, finder, _ = drive("query2doc", pseudo_document=lambda given: f"text of a {given.source}")
+    assert [question for question, _, _ in finder.asked] == [
+        f"{QUESTION} text of a {source}" for source in ("book", "guideline", "research")
+    ]
+
+
+def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
+    """Another plan each time, with these scores."""
+    made = iter(range(100))
+    waiting = iter(scores)
+    return {
+        "plan": lambda given: SourcePlan(book=(f"query {next(made)} after {len(given.feedback)}",)),
+        "plan_feedback": lambda given: Feedback(next(waiting), "ask something else"),
+    }
+
+
+@pytest.mark.parametrize("strategy", ["reflexion", "serts"])
+def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
+    answer, _, requests = drive(strategy, **plans(1, 4, 2, 5, 0))
+    assert [request.name for request in requests].count("plan") == 4, "it stops at the best score"
+    (part,) = [part for part in answer.parts if part.title == "book"]
+    assert dict(part.facts)["query"].startswith("query 3 after")
+    _, _, requests = drive(strategy, **plans(*[2] * 20))
+    assert [request.name for request in requests].count("plan") == PLANS
+
+
+def test_each_plan_is_made_with_what_was_said_of_those_before() -> None:
+    _, _, requests = drive("reflexion", **plans(1, 2, 5))
+    given = [each.given for each in requests if each.name == "plan"]  # type: ignore[union-attr]
+    assert [len(each.feedback) for each in given] == [0, 1, 2]
+    assert given[2].feedback[1][1] == "ask something else"
+
+
+def test_the_tree_gives_a_node_two_children_before_it_grows_deeper() -> None:
+    _, _, requests = drive("serts", **plans(1, 1, 1, 3, 1, 5))
+    given = [each.given for each in requests if each.name == "plan"]  # type: ignore[union-attr]
+    assert [len(each.feedback) for each in given[:3]] == [0, 1, 2], "the root, its first child, the sibling knows both"
+    assert len(given[3].feedback) == 2, "a child of a child: the root and its parent"
+
+
+def test_a_planner_that_repeats_itself_is_not_asked_again() -> None:
+    for strategy in ("reflexion", "serts"):
+        _, _, requests = drive(strategy, plan_feedback=lambda _: Feedback(1))
+        assert [request.name for request in requests].count("plan") == 2
+
+
+def test_nothing_relevant() -> None:
+    answer, _, _ = drive("prompting", relevance=lambda given: Relevance((0.1,) * len(given.hits), 0.5))
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert NOT_ENOUGH in answer.notes
+
+
+def test_sources_take_turns() -> None:
+    a, b, c = (hit(f"{name}.", name) for name in "abc")
+    gathered = Gathered(SourcePlan(), (("book", (a, b)), ("guideline", (c, a))))
+    assert gathered.best(3) == (a, c, b)
+
+
+# --- on a chat model
+# ---------------------------------------------------------------------------------------------------
+
+
+def on_model(role: Any, given: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, given)
+
+
+GIVEN = PlanInput(QUESTION, ("book", "graph"))
+GOOD = SourcePlan(book=("asthma treatment",), graph=(("asthma", "treatment"),))
+
+
+def test_a_model_writes_the_tag_format() -> None:
+    assert on_model(PLAN, GIVEN, written(GOOD)) == GOOD
+    assert on_model(PLAN, GIVEN, "Sure! Here is a plan.", written(GOOD)) == GOOD
+    with pytest.raises(Rejected):
+        on_model(PLAN, GIVEN, "Sure!", "Sure!")
+
+
+def test_a_source_that_is_not_there_is_not_planned_for() -> None:
+    with pytest.raises(Rejected):
+        on_model(PLAN, GIVEN, *[written(replace(GOOD, wiki=("asthma",)))] * 2)
+
+
+def test_the_other_roles_on_a_model() -> None:
+    found = FoundInput(QUESTION, GOOD, ("Asthma is treated.",))
+    assert on_model(FEEDBACK, found, {"score": 4, "suggestion": "Ask guidelines."}) == Feedback(4, "Ask guidelines.")
+    with pytest.raises(Rejected):
+        on_model(FEEDBACK, found, *[{"score": 9, "suggestion": ""}] * 2)
+    assert on_model(planning.GRAPH_TERMS, asking.Asked(QUESTION), {"terms": ["asthma", "asthma"]}) == ("asthma",)
+    gold = GoldInput(QUESTION, "steroids", ("Inhaled steroids.",))
+    assert on_model(planning.PLANNING_JUDGE, gold, "yes") is True
+    assert on_model(planning.PLANNING_JUDGE, gold, "no") is False
+
+
+def test_every_strategy_of_the_paper_is_there() -> None:
+    assert list(STRATEGIES) == ["none", "original", "query2doc", "prompting", "reflexion", "serts"]
+
+
+def test_the_notes_can_be_shown_in_chinese() -> None:
+    for note in (NO_SOURCES, NOT_THERE.format(names="wiki")):
+        assert not translated(note, "zh").isascii(), note
+
+
+def test_only_text_sources_are_searched() -> None:
+    _, _, requests = drive("prompting")
+    assert all(each.wanted.collections for each in requests if isinstance(each, Search))
