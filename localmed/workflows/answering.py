@@ -15,9 +15,11 @@ from localmed.agents.asking import CITED_ANSWER, COHERENCE, AnswerInput, Coheren
 from localmed.agents.roles import Role
 from localmed.domain import Origin, Statement, Verification
 from localmed.verification import citations, support
+from localmed.verification.planted import planted
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Asked, Judge, attempt
 
+PLANTED = "Not used, since they hold text addressed to a language model: {number} passages"
 CONFLICT = "The answer contradicted its sources twice and is not shown"
 
 
@@ -36,7 +38,17 @@ class Written:
 
 
 def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator[Asked, Any, Written]:
-    """A checked answer to ``given`` by ``role`` (whose input and output are those of ``CITED_ANSWER``)."""
+    """A checked answer to ``given`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
+
+    Evidence that speaks to a language model is left out, whoever answers, and that is told.
+    """
+    left = tuple(each.marker for each in given.evidence if planted(each.passage.in_context))
+    given = replace(given, evidence=tuple(each for each in given.evidence if each.marker not in left))
+    written = yield from _written(given, plan, role)
+    return replace(written, notes=(*written.notes, *((PLANTED.format(number=len(left)),) if left else ())))
+
+
+def _written(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
     written = yield from _drafted(given, role)
     coherence = yield from _coherent(given, written, plan)
     if coherence.agrees:

@@ -1,0 +1,41 @@
+"""Text in a document that is addressed to a language model ("ignore the instructions above"), found by rule.
+
+Such a passage is not answered from, by a model or by quotation: whoever planted it wanted something said. Rules know
+the usual wordings in English and Chinese only; a document that lies in plain prose is a matter for the librarian.
+"""
+
+from __future__ import annotations
+
+import re
+
+from localmed.language import fold
+
+_ENGLISH = (
+    # As an order: at the beginning of a clause. Patients who "ignore the instructions on the label" are none.
+    r"(?:^|[.!?:;,\n\"'“>)]\s*|\b(?:please|must|should|now|and|then)\s+)"
+    r"(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your|"
+    r"system|these|the)\b[^.!?\n]{0,30}\b(?:instructions?|prompts?|rules?|guidelines? above|directions?|messages?|"
+    r"context|sources?|text|above)\b",
+    r"\b(?:ignore|disregard)\s+(?:everything\s+)?(?:the\s+)?(?:above|previous)\b",
+    r"\byou are (?:now|no longer)\s+(?:an?|the)\b[^.!?\n]{0,40}\b(?:assistant|model|ai|bot|doctor|system|expert)\b",
+    r"\b(?:system prompt|developer message|jailbreak)\b",
+    r"\b(?:as an ai|dear (?:ai|assistant|model|chatbot)|attention,? (?:ai|assistant|language model))\b",
+    r"\b(?:(?:ai|language|chat) (?:assistant|model|bot)|chatbot)s?\b[^.!?\n]{0,20}"
+    r"\b(?:must|should|shall|has to|have to)\s+"
+    r"(?:answer|reply|respond|say|tell|output|write|recommend)\b",
+    r"\b(?:reply|respond|answer)\s+(?:only\s+)?with\s+(?:the\s+(?:words?|text|sentence|phrase)\b|[\"'“])",
+    r"<\|?(?:im_start|im_end|system|assistant|eot_id|begin_of_text)\|?>|\[/?inst\]|<<sys>>",
+)
+_CHINESE = (
+    r"(?:忽略|无视|忘记|不要理会|不要遵守)[^。！？\n]{0,12}(?:指令|指示|提示词|提示|规则|要求|上文|以上内容|前面的内容|来源)",
+    r"(?:系统提示词|开发者消息|越狱模式)",
+    r"(?:你现在是|从现在起你是)[^。！？\n]{0,12}(?:助手|模型|机器人|医生|专家)",
+    r"(?:语言模型|人工智能|AI|助手)(?:必须|应当|应该|请)(?:回答|回复|输出|告诉|推荐)",
+)
+_PLANTED = re.compile("|".join((*_ENGLISH, *(each.lower() for each in _CHINESE))))
+_BLANKS = re.compile(r"[^\S\n]+")
+
+
+def planted(text: str) -> bool:
+    """Whether ``text`` speaks to a language model."""
+    return bool(_PLANTED.search(_BLANKS.sub(" ", fold(text))))
