@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.config import built_in
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
@@ -37,20 +38,22 @@ def command(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
-    """All models that are known or registered, what they are for, their licence and hash."""
+    """All models that are known or registered, what they are for, their licence and hash; and what serves each role."""
     with opened(ctx) as app:
         rows = [_described(app, each.name) for each in app.registry.candidates()]
+        serving = app.serving
     if as_json:
         print_json(rows)
         return
     table = [_row(each) for each in rows]
-    print_table("Models", ("name", "for", "serves", "size", "licence", "sha256"), table)
+    print_table("Models", ("name", "for", "size", "licence", "sha256"), table)
+    click.echo(f"sha256: how it begins; -: {UNKNOWN_HASH}")
+    click.echo("Serving: " + ", ".join(f"{role}: {name}" for role, name in serving.items()))
 
 
 def _row(each: dict[str, Any]) -> tuple[str, ...]:
-    sha256 = each["sha256"][:12] if each["registered"] else each["sha256"]
-    serves = ", ".join(each["serves"]) or "-"
-    return each["name"], each["role"], serves, _size(each["bytes"]), each["licence"] or "unlisted", sha256
+    sha256 = "-" if each["sha256"] == UNKNOWN_HASH else each["sha256"][:12]
+    return each["name"], each["role"], _size(each["bytes"]), each["licence"] or "unlisted", sha256
 
 
 def _described(app: App, name: str) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def _described(app: App, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "role": model.role if model else manifest.role if manifest else "",
-        "serves": [role for role, each in record.roles.items() if each == name],
+        "serves": [role for role, each in app.serving.items() if each == name and (model or built_in(role, name))],
         "registered": model is not None,
         "listed": manifest is not None,
         "title": manifest.title if manifest else "",
@@ -75,6 +78,7 @@ def _described(app: App, name: str) -> dict[str, Any]:
         "added": model.added if model else "",
         "by": model.by if model else "",
         "template": model.template if model else manifest.template if manifest else "",
+        "fingerprint": model.fingerprint if model else "",
     }
 
 
@@ -155,13 +159,25 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 @click.argument("name")
 @click.pass_context
 def use(ctx: click.Context, role: str, name: str) -> None:
-    """Let the registered model NAME serve ROLE; refused if a file of it has changed."""
-    from localmed.operations import model_changes
+    """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
 
-    with opened(ctx) as app, progress(True) as (started, advance):
-        started(app.registry.model(name).bytes)
-        model_changes.use(app.registry, app.data, role, name, advance)
-    click.echo(f"{name} serves {role}")
+    That is minilm (encoder), maxsim (reranker), starter-entailment and chat (entailment: the chat model judges).
+    Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
+    localmed reindex.
+    """
+    with opened(ctx) as app:
+        with progress(True) as (started, advance):
+            known = app.registry.record.models.get(name)
+            started(known.bytes if known else 0)
+            app.use(role, name, advance)
+        serving = app.serving
+        built_with = app.built_with() if role == "encoder" else ""
+        now = app.encoder.identity.slug if built_with else ""
+    click.echo(f"{serving[role]} serves {role}")
+    if serving["reranker"] == "none" and role == "encoder":
+        click.echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
+    if built_with != now:
+        click.echo(f"The library was encoded by {built_with}. Bring it to this encoder now: localmed reindex")
 
 
 @command.command("plan")

@@ -12,7 +12,7 @@ from localmed.cli.common import json_option, opened, print_json, progress
 @json_option
 @click.pass_context
 def command(ctx: click.Context, again: bool, as_json: bool) -> None:
-    """Bring the library to the encoder that the settings choose, without reading the files again.
+    """Bring the library to the encoder that was chosen, without reading the files again.
 
     The old state answers until the new one is whole. Ctrl-C changes nothing, and the next run goes on.
     """

@@ -1,41 +1,109 @@
-"""The models that the settings choose. Each is imported when it is chosen, and loads its weights at its first text."""
+"""The models that the profile and ``localmed models use`` choose (``config.chosen_models``), from the registry.
+
+Each adapter is imported when it is chosen and loads its weights at its first text, after the registry's look at every
+file: what is not registered, or has changed, is never loaded.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from localmed.config import ModelSettings
-from localmed.ports import Embedder, Reranker
+from localmed.config import NONE, built_in
+from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.models.checkpoint import ENGLISH, Checkpoint
+
+if TYPE_CHECKING:
+    from localmed.models.record import Model
+    from localmed.models.registry import Registry
+    from localmed.ports import Embedder, Entailment, Reranker
+
+FLAG_EMBEDDING = "FlagEmbedding"
 
 
-def encoder(models: ModelSettings) -> Embedder:
-    """The encoder; ``models`` are those of ``config.chosen_models``."""
-    if models.encoder == "bge-m3":
+def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
+    """The encoder that ``chosen`` names; raise ``ModelError`` if it is not registered."""
+    name = chosen["encoder"]
+    if name == "minilm":
+        from localmed.models.minilm import MiniLM
+
+        return MiniLM()
+    model = _registered(registry, "encoder", name)
+    if model.library == FLAG_EMBEDDING:
         from localmed.models.flag_embedding import BgeM3
 
-        return BgeM3(_folder(models, "bge-m3"))
-    from localmed.models.minilm import MiniLM
+        return BgeM3(_checkpoint(registry, model))
+    from localmed.models.sentence_encoder import SentenceEncoder
 
-    return MiniLM()
+    return SentenceEncoder(_checkpoint(registry, model))
 
 
-def reranker(models: ModelSettings, shared: Embedder) -> Reranker | None:
+def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) -> Reranker | None:
     """The reranker, if there is to be one; it uses the encoder ``shared`` where that is the model it needs."""
-    if models.reranker == "maxsim":
+    name = chosen["reranker"]
+    if name == NONE:
+        return None
+    if name == "maxsim":
         from localmed.models.maxsim import MaxSim
         from localmed.models.minilm import MiniLM
 
         return MaxSim(shared if isinstance(shared, MiniLM) else MiniLM())
-    if models.reranker == "bge-m3":
-        from localmed.models.flag_embedding import BgeM3, MultiVector
+    model = _registered(registry, "reranker", name)
+    if model.role == "encoder":
+        return _multi_vector(registry, model, shared)
+    from localmed.models.cross_encoder import CrossEncoder
 
-        return MultiVector(shared if isinstance(shared, BgeM3) else BgeM3(_folder(models, "bge-m3")))
-    if models.reranker == "bge-reranker-v2-m3":
-        from localmed.models.flag_embedding import CrossEncoder
-
-        return CrossEncoder(_folder(models, models.reranker))
-    return None
+    return CrossEncoder(_checkpoint(registry, model))
 
 
-def _folder(models: ModelSettings, name: str) -> Path:
-    return Path(models.folder) / name
+def _multi_vector(registry: Registry, model: Model, shared: Embedder) -> Reranker:
+    if model.library != FLAG_EMBEDDING:
+        raise UsageError(f"{model.name} has no token vectors to rerank with", "See: localmed models list")
+    from localmed.models.flag_embedding import BgeM3, MultiVector
+
+    if isinstance(shared, BgeM3) and shared.identity.name == model.name:
+        return MultiVector(shared)
+    return MultiVector(BgeM3(_checkpoint(registry, model)))
+
+
+def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | None:
+    """The NLI cross-encoder that judges entailment; none where the starter or the chat model does."""
+    name = chosen["entailment"]
+    if built_in("entailment", name):
+        return None
+    model = _registered(registry, "entailment", name)
+    from localmed.models.nli import NliCrossEncoder
+
+    return NliCrossEncoder(_checkpoint(registry, model))
+
+
+def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
+    """Raise ``ModelError`` if what is to serve ``role`` shows, before it is loaded, that it cannot."""
+    from localmed.models.minilm import MiniLM
+
+    if role == "encoder":
+        _ = encoder(chosen, registry).identity
+    elif role == "reranker" and (found := reranker(chosen, registry, MiniLM())):
+        _ = found.name
+    elif role == "entailment" and (judge := entailment(chosen, registry)):
+        _ = judge.name
+
+
+def _registered(registry: Registry, role: str, name: str) -> Model:
+    try:
+        return registry.model(name)
+    except UnknownName:
+        folder = registry.folder / name if (registry.folder / name).is_dir() else "FOLDER"
+        told = f"{name}, which is to serve {role}, is not registered"
+        raise ModelError(told, f"Register it: localmed models add {folder} --as {name}") from None
+
+
+def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
+    return Checkpoint(
+        model.name,
+        model.fingerprint,
+        lambda: registry.opened(model.name).folder,
+        model.languages or ENGLISH,
+        model.query_prefix,
+        model.passage_prefix,
+    )

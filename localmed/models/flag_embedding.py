@@ -1,30 +1,30 @@
-"""BGE-M3 (Chen et al. 2024) and cross-encoders such as bge-reranker-v2-m3, loaded by FlagEmbedding from local folders.
+"""BGE-M3 (Chen et al. 2024), loaded by FlagEmbedding from a registered folder: dense, sparse and multi-vector.
 
-FlagEmbedding loads the checkpoints and owns their networks; the batches are made here, because its own ``encode`` and
-``compute_score`` run the first batch twice and draw progress bars. Tests hold the results against those two.
-
-On a GPU the arithmetic is half precision; on a CPU bfloat16 where the processor has it, else float32. A checkpoint that
-is not complete is refused: FlagEmbedding would fill a missing head with random numbers, or look for a hub. Not
-thread-safe by contract: one owner at a time.
+FlagEmbedding loads the checkpoint and owns its network; the batches are made by ``Network``, because its own ``encode``
+runs the first batch twice and draws progress bars. Tests hold the results against it. A checkpoint that is not
+complete is refused: FlagEmbedding would fill a missing head with random numbers, or look for a hub. Not thread-safe by
+contract: one owner at a time.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from localmed.config import OFFLINE
-from localmed.errors import ModelError
-from localmed.models.minilm import fast_bfloat16
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.network import (
+    PASSAGE_TOKENS,
+    RESERVED_POSITIONS,
+    Batch,
+    Cost,
+    Network,
+    Rows,
+    arithmetic,
+    device_of,
+)
 from localmed.ports import EncoderIdentity, Weights
 
 if TYPE_CHECKING:
@@ -32,112 +32,17 @@ if TYPE_CHECKING:
 
     from localmed.ports import Vectors
 
-LANGUAGES = ("en", "zh")  # those that ``language.detect`` tells apart; the model knows about a hundred
-PASSAGE_TOKENS = 1024  # 1,000 Chinese characters with title and headings are about 700 pieces; the rest is cut
-QUESTION_TOKENS = 256  # that a cross-encoder reads, so that a long question leaves room for the passage
-BATCH = 32  # texts of at most 1,024 pieces: 3 GiB of activations in half precision, at the most
-RESERVED_POSITIONS = 2  # XLM-RoBERTa counts positions from the padding's number + 1
-
-WHOLE_BYTES = 8 * 2**20  # files up to this size are fingerprinted whole (BGE-M3's two heads take 4 MiB)
-SAMPLES = 1024  # blocks read of a larger one: every 2 MiB of BGE-M3, so that no layer is passed over
-SAMPLE_BYTES = 4096
-
-Batch = tuple[list[int], list[list[int]], Any]  # the texts' places, their pieces, what the network returned
+NEEDED = ("tokenizer.json", "sparse_linear.pt", "colbert_linear.pt")
+OLDER_WEIGHTS = "pytorch_model*.bin"  # as BGE-M3 was published; torch reads tensors from it, and runs nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """A loaded checkpoint: its tokenizer and its network, on the device that it runs on."""
-
-    torch: Any
-    tokenizer: Any
-    model: Any
-    device: str
-    tokens: int  # the longest text
-
-    def batches(self, pieces: Sequence[list[int]], forward: Callable[[dict[str, Tensor]], Any]) -> Iterator[Batch]:
-        """Run ``forward`` over ``pieces``, texts of like length together; raise ``ModelError`` if it fails."""
-        order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
-        for start in range(0, len(order), BATCH):
-            chosen = order[start : start + BATCH]
-            batch = [pieces[index] for index in chosen]
-            try:
-                with self.torch.inference_mode():
-                    output = forward(self._padded(batch))
-            except RuntimeError as error:  # out of memory, mostly
-                raise ModelError(
-                    f"a model failed on {len(batch)} texts ({type(error).__name__})",
-                    "End other programs that use the GPU, or set other [models] in the settings",
-                ) from error
-            yield chosen, batch, output
-
-    def _padded(self, batch: Sequence[list[int]]) -> dict[str, Tensor]:
-        """Input ids and attention mask, (B, T) both."""
-        length = max(map(len, batch))
-        padding = self.tokenizer.pad_token_id
-        ids = [row + [padding] * (length - len(row)) for row in batch]
-        mask = [[1] * len(row) + [0] * (length - len(row)) for row in batch]
-        return {
-            "input_ids": self.torch.tensor(ids, device=self.device),
-            "attention_mask": self.torch.tensor(mask, device=self.device),
-        }
-
-
-class Checkpoint:
-    """A folder with a model. Nothing is loaded before ``network``."""
-
-    def __init__(self, folder: Path, kind: Literal["BGEM3FlagModel", "FlagReranker"], exact: bool) -> None:
-        """``kind`` is FlagEmbedding's class for it; ``exact`` forces float32."""
-        self._folder, self._kind, self._exact = folder.absolute(), kind, exact
-
-    @property
-    def name(self) -> str:
-        """The folder's name."""
-        return self._folder.name
-
-    @property
-    def width(self) -> int:
-        """The vectors' dimensions."""
-        return self._size("hidden_size")
-
-    def _size(self, name: str) -> int:
-        """A number of ``config.json``."""
-        try:
-            return int(json.loads(self._files()[0].read_text("utf-8"))[name])
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise self._unusable(error) from error
-
-    @cached_property
-    def version(self) -> str:
-        """12 hex characters that tell checkpoints apart: a sha256 over samples of their files.
-
-        Enough to keep two trainings of one model from mixing; that no byte has changed is for their manifest's hashes.
-        """
-        sha256 = hashlib.sha256()
-        for path in self._files():
-            sha256.update(f"{path.name} {path.stat().st_size}\n".encode())
-            for block in _samples(path):
-                sha256.update(block)
-        return sha256.hexdigest()[:12]
-
-    @cached_property
-    def network(self) -> Network:
-        """The model, loaded (FlagEmbedding takes ten seconds to import)."""
-        self._files()
-        os.environ.update(OFFLINE)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # theirs
-                loaded, torch = self._load()
-        except Exception as error:  # whatever a damaged checkpoint raises in four libraries
-            raise self._unusable(error) from error
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        half = torch.float16 if device == "cuda" else torch.bfloat16 if fast_bfloat16(torch) else torch.float32
-        model = loaded.model.to(device=device, dtype=torch.float32 if self._exact else half).eval()
-        tokens = min(PASSAGE_TOKENS, self._size("max_position_embeddings") - RESERVED_POSITIONS)
-        return Network(torch, loaded.tokenizer, model, device, tokens)
-
-    def _load(self) -> tuple[Any, Any]:
+def load(checkpoint: Checkpoint, exact: bool) -> Network:
+    """The network of ``checkpoint`` (FlagEmbedding takes ten seconds to import); ``exact`` forces float32."""
+    folder = checkpoint.complete(*NEEDED)
+    weights = OLDER_WEIGHTS if any(folder.glob(OLDER_WEIGHTS)) and not any(folder.glob(WEIGHTS)) else WEIGHTS
+    checkpoint.complete(weights)
+    tokens = min(PASSAGE_TOKENS, checkpoint.number("max_position_embeddings") - RESERVED_POSITIONS)
+    with checkpoint.loading():
         import FlagEmbedding
         import torch
         from transformers.utils import logging
@@ -145,42 +50,28 @@ class Checkpoint:
         logging.disable_progress_bar()
         logging.set_verbosity_error()
         # One device: given none, it takes all GPUs and starts a process for each.
-        return getattr(FlagEmbedding, self._kind)(str(self._folder), use_fp16=False, devices="cpu"), torch
-
-    def _files(self) -> list[Path]:
-        """The files that make the model, ``config.json`` first; raise ``ModelError`` if one is missing."""
-        heads = ("sparse_linear.pt", "colbert_linear.pt") if self._kind == "BGEM3FlagModel" else ()
-        named = [self._folder / name for name in ("config.json", "tokenizer.json", *heads)]
-        weights = sorted(self._folder.glob("*.safetensors")) or sorted(self._folder.glob("pytorch_model*.bin"))
-        missing = [path.name for path in named if not path.is_file()] + ([] if weights else ["model.safetensors"])
-        if missing:
-            raise ModelError(
-                f"the model {self.name} is not complete: {self._folder} has no {missing[0]}",
-                f"Copy the whole checkpoint {self.name} there, or set other [models] or another profile",
-            )
-        return named + weights
-
-    def _unusable(self, error: Exception) -> ModelError:
-        if isinstance(error, ImportError):
-            what = f"the model {self.name} needs FlagEmbedding, which cannot be imported ({type(error).__name__})"
-            return ModelError(what, 'Install localmed with its extra: pip install "localmed[workstation]"')
-        what = f"the model {self.name} in {self._folder} cannot be loaded ({type(error).__name__})"
-        return ModelError(what, "Copy the checkpoint there again: a file of it is damaged or of another model")
+        loaded = FlagEmbedding.BGEM3FlagModel(str(folder), use_fp16=False, devices="cpu")
+        body = loaded.model.model
+        missing = not_held(folder, body.state_dict(), weights)
+    checkpoint.refuse_unfilled(missing)
+    device, dtype = device_of(torch), arithmetic(torch, exact)
+    model = loaded.model.to(device=device, dtype=dtype).eval()
+    return Network(torch, loaded.tokenizer, model, device, tokens, Cost.of(body.config, dtype))
 
 
 class BgeM3:
     """``SparseEncoder``: unit vectors and token weights from one pass; token vectors for late interaction."""
 
-    def __init__(self, folder: Path, exact: bool = False) -> None:
+    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
         """Nothing is loaded before the first text. ``exact`` forces float32."""
-        self._checkpoint = Checkpoint(folder, "BGEM3FlagModel", exact)
+        self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def identity(self) -> EncoderIdentity:
         """The checkpoint's name and fingerprint; loads nothing."""
-        return EncoderIdentity(
-            self._checkpoint.name, self._checkpoint.version, self._checkpoint.width, LANGUAGES, sparse=True
-        )
+        each = self._checkpoint
+        each.complete(*NEEDED)
+        return EncoderIdentity(each.name, each.version, each.number("hidden_size"), each.languages, sparse=True)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; questions and passages are encoded alike."""
@@ -189,31 +80,41 @@ class BgeM3:
     def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
         """See ``SparseEncoder.encode_both``; a piece that occurs several times counts with its largest weight."""
         del kind
-        network = self._checkpoint.network
+        network, rows = self.network, self._rows(texts)
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
         weights: list[Weights] = [{}] * len(texts)
-        for chosen, batch, output in self._run(texts, return_dense=True, return_sparse=True):
-            unit = network.torch.nn.functional.normalize(output["dense_vecs"].float(), dim=-1)
-            vectors[chosen] = unit.cpu().numpy()
-            impacts = output["sparse_vecs"].squeeze(-1).float().cpu().tolist()  # (B, T)
-            for place, row, values in zip(chosen, batch, impacts, strict=True):
-                weights[place] = self._weights(row, values)
+        for chosen, output in self._run(rows, return_dense=True, return_sparse=True):
+            dense = network.finite(output["dense_vecs"])  # (B, D)
+            vectors[chosen] = network.torch.nn.functional.normalize(dense, dim=-1).numpy()
+            impacts = network.finite(output["sparse_vecs"].squeeze(-1)).tolist()  # (B, T)
+            for place, values in zip(chosen, impacts, strict=True):
+                weights[place] = self._weights(rows["input_ids"][place], values)
         return vectors, weights
 
     def token_vectors(self, texts: Sequence[str]) -> list[Tensor]:
         """A unit vector for each piece of each text but its first mark: tensors (T - 1, D), in their order."""
         found: dict[int, Tensor] = {}
-        for chosen, batch, output in self._run(texts, return_dense=False, return_colbert_vecs=True):
-            for place, row, vectors in zip(chosen, batch, output["colbert_vecs"], strict=True):
-                found[place] = vectors[: len(row) - 1]
+        rows = self._rows(texts)
+        for chosen, output in self._run(rows, return_dense=False, return_colbert_vecs=True):
+            for place, vectors in zip(chosen, output["colbert_vecs"], strict=True):
+                found[place] = vectors[: len(rows["input_ids"][place]) - 1]
         return [found[place] for place in range(len(texts))]
 
-    def _run(self, texts: Sequence[str], **wanted: bool) -> Iterator[Batch]:
+    @cached_property
+    def network(self) -> Network:
+        """The model, loaded."""
+        return load(self._checkpoint, self._exact)
+
+    def _rows(self, texts: Sequence[str]) -> Rows:
+        """The pieces of ``texts``, cut to what the model reads; nothing is loaded for no text."""
         if not texts:
-            return iter(())
-        network = self._checkpoint.network
+            return {"input_ids": []}
+        network = self.network
         pieces = network.tokenizer(list(texts), truncation=True, max_length=network.tokens)["input_ids"]
-        return network.batches(pieces, lambda inputs: network.model(inputs, **wanted))
+        return {"input_ids": pieces}
+
+    def _run(self, rows: Rows, **wanted: bool) -> Iterator[Batch]:
+        return self.network.batches(rows, lambda inputs: self.network.model(inputs, **wanted))
 
     def _weights(self, pieces: Sequence[int], values: Sequence[float]) -> Weights:
         """The weights above 0 of a text's own pieces; ``values`` go on over the padding."""
@@ -227,7 +128,7 @@ class BgeM3:
 
     @cached_property
     def _marks(self) -> tuple[int, ...]:
-        return tuple(self._checkpoint.network.tokenizer.all_special_ids)
+        return tuple(self.network.tokenizer.all_special_ids)
 
 
 class MultiVector:
@@ -249,49 +150,3 @@ class MultiVector:
             return []
         asked, *read = self._encoder.token_vectors([question, *passages])
         return [float((asked @ each.T).max(dim=1).values.float().mean()) for each in read]
-
-
-class CrossEncoder:
-    """``Reranker``: a question and a passage read as one text (Nogueira & Cho 2019); a sigmoid of its one label."""
-
-    def __init__(self, folder: Path, exact: bool = False) -> None:
-        """Nothing is loaded before the first question. ``exact`` forces float32."""
-        self._checkpoint = Checkpoint(folder, "FlagReranker", exact)
-
-    @cached_property
-    def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing."""
-        return f"{self._checkpoint.name} {self._checkpoint.version}"
-
-    def score(self, question: str, passages: Sequence[str]) -> list[float]:
-        """See ``Reranker.score``: from 0 to 1."""
-        if not passages:
-            return []
-        network = self._checkpoint.network
-        asked = [self._cut(network, question)] * len(passages)
-        pieces = network.tokenizer(asked, list(passages), truncation="only_second", max_length=network.tokens)
-        scores = [0.0] * len(passages)
-        for chosen, _, output in network.batches(pieces["input_ids"], lambda inputs: network.model(**inputs)):
-            judged = output.logits.view(-1).float().sigmoid().tolist()
-            for place, score in zip(chosen, judged, strict=True):
-                scores[place] = score
-        return scores
-
-    def _cut(self, network: Network, question: str) -> str:
-        """``question``, or its beginning if it is longer than ``QUESTION_TOKENS`` or half of what the model reads."""
-        most = min(QUESTION_TOKENS, network.tokens // 2)
-        encoded = network.tokenizer(question, add_special_tokens=False, truncation=True, max_length=most + 1)
-        pieces = encoded["input_ids"]
-        return question if len(pieces) <= most else str(network.tokenizer.decode(pieces[:most]))
-
-
-def _samples(path: Path) -> Iterator[bytes]:
-    """The whole of a small file, evenly spaced blocks of a large one."""
-    size = path.stat().st_size
-    with path.open("rb") as stream:
-        if size <= WHOLE_BYTES:
-            yield stream.read()
-            return
-        for number in range(SAMPLES):
-            stream.seek(number * (size - SAMPLE_BYTES) // (SAMPLES - 1))
-            yield stream.read(SAMPLE_BYTES)

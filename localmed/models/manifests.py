@@ -4,6 +4,8 @@
 
     name = "qwen3-8b"                      # and: role, family, title, languages, licence, terms, source
     context = 32768                        # tokens that it was trained to read
+    library = "sentence-transformers"      # of an encoder: which one loads it
+    query_prefix = "query: "               # and passage_prefix, of an encoder that was trained with them
     template = "chatml"                    # of a chat model: one of models/templates.py
     [[files]]                              # name may be a pattern (Qwen3-8B-Q*.gguf) or a choice (a | b)
     name = "Qwen3-8B-Q4_K_M.gguf"
@@ -15,7 +17,7 @@
     parameters = 8_200_000_000             # and: bits_per_weight, layers, kv_heads, head_width
 
 They lie in ``models/`` at the top of the project; ``shipped`` beside this file is a symbolic link to it, so that an
-installed package holds them too.
+installed package holds them too. A site describes models of its own in the folder where its models lie.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from localmed.errors import BadSettings
 
 FOLDER = Path(__file__).parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+LIBRARIES = {"encoder": ("sentence-transformers", "FlagEmbedding")}  # by role, where there are several; usual first
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
 KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
 
@@ -88,6 +91,9 @@ class ModelManifest:
     terms: str = ""
     context: int = 0
     template: str = ""
+    library: str = ""
+    query_prefix: str = ""
+    passage_prefix: str = ""
     files: tuple[FileSpec, ...] = ()
     shape: Shape = field(default_factory=Shape)
 
@@ -105,10 +111,15 @@ class ModelManifest:
         return Footprint(weights, numbers * KV_BYTES, self.context, exact=False)
 
 
-def load_all(folder: Path = FOLDER) -> dict[str, ModelManifest]:
-    """The manifests in ``folder`` by name; raise ``BadSettings`` naming the file and key that is wrong."""
-    found = [load(path) for path in sorted(folder.glob("*.toml"))]
-    return {each.name: each for each in found}
+def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
+    """The manifests in the folders by name; raise ``BadSettings`` naming the file and key that is wrong."""
+    found: dict[str, ModelManifest] = {}
+    for path in (path for each in (folder, *further) for path in sorted(each.glob("*.toml"))):
+        manifest = load(path)
+        if manifest.name in found:  # of a model that is known, a site must not drop the hashes
+            raise BadSettings(f"model manifest {path}: {manifest.name} is described already", "Give it another name")
+        found[manifest.name] = manifest
+    return found
 
 
 def load(path: Path) -> ModelManifest:
@@ -123,6 +134,11 @@ def load(path: Path) -> ModelManifest:
     manifest: ModelManifest = _filled(ModelManifest, path, values)
     if manifest.role not in ROLES or not NAME.fullmatch(manifest.name):
         raise BadSettings(f"model manifest {path}: name or role cannot be", f"Roles: {', '.join(ROLES)}")
+    libraries = LIBRARIES.get(manifest.role, ("",))
+    if manifest.library not in libraries:
+        raise BadSettings(
+            f"model manifest {path}: library cannot be", f"Its role has: {', '.join(libraries) or 'none'}"
+        )
     files = tuple(_filled(FileSpec, path, each) for each in specs)
     return replace(manifest, files=files, shape=_filled(Shape, path, shape))
 

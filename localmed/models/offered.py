@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localmed.config import BUILT_IN, DEFAULT
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.models.header import Header
 from localmed.models.inspecting import INSPECTED, inspect
 from localmed.models.manifests import NAME, ROLES, ModelManifest
 from localmed.models.record import StoredFile
 
+RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # mean something in models use
 MOST_FILES = 1_000  # of one model; a spaCy pipeline has about 30
 MOST_NAME = 200  # characters of a file's path within its model
 
@@ -41,14 +43,17 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
     """
     files = _found(source)
     manifest = manifests.get(name) if name else _recognised(source, manifests)
+    if manifest and manifest.name in RESERVED:
+        raise UsageError(f"{manifest.name} is built in: there is nothing to add", "See: localmed models list")
     if manifest:
         if role not in ("", manifest.role):
             raise UsageError(f"{manifest.name} serves {manifest.role}", "Leave --role out, or give --as another name")
         named = _named(files, manifest, source)
         return Choice(manifest.name, manifest.role, files if stays else named, manifest)
     chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
-    if not NAME.fullmatch(chosen):
-        raise UsageError("that is no name for a model", "Use up to 60 small letters, digits, . - and _")
+    if not NAME.fullmatch(chosen) or chosen in RESERVED:
+        told = "that is what localmed has built in" if chosen in RESERVED else "that is no name for a model"
+        raise UsageError(told, "Use another (--as), of up to 60 small letters, digits, . - and _")
     if role not in ROLES:
         raise UsageError(f"no manifest is known for {chosen}", f"Give --role, one of: {', '.join(ROLES)}")
     return Choice(chosen, role, files, None)

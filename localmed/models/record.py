@@ -19,7 +19,7 @@ from localmed.models.header import Header
 from localmed.models.manifests import KV_BYTES, Footprint
 
 FILE = "registry.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,11 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A registered model. ``listed``: there was a manifest of its name; ``header`` as its largest file gives it."""
+    """A registered model. ``listed``: there was a manifest of its name; ``header`` as its largest file gives it.
+
+    ``fingerprint`` (12 hex characters) tells trainings of one name apart. What follows ``header`` is as the manifest
+    said when the model was added: a manifest that changes later must not change what a vector means.
+    """
 
     name: str
     role: str
@@ -57,9 +61,14 @@ class Model:
     files: tuple[StoredFile, ...]
     added: str
     by: str
+    fingerprint: str
     header: Header | None = None
     template: str = ""
     context: int = 0
+    library: str = ""
+    languages: tuple[str, ...] = ()
+    query_prefix: str = ""
+    passage_prefix: str = ""
 
     @property
     def bytes(self) -> int:
@@ -137,4 +146,5 @@ def _digest(content: Any) -> str:
 def _model(values: dict[str, Any]) -> Model:
     files = tuple(StoredFile(**{**each, "stamp": Stamp(**each["stamp"])}) for each in values["files"])
     header = Header(**values["header"]) if values["header"] else None
-    return Model(**{**values, "files": files, "header": header})
+    languages = tuple(values.get("languages", ()))
+    return Model(**{**values, "files": files, "header": header, "languages": languages})

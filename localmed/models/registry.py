@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -30,14 +31,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from localmed.config import DEFAULT, NONE
+from localmed.domain import digest
 from localmed.errors import Busy, ModelError, UnknownName, UsageError
 from localmed.models import offered, record
 from localmed.models.copying import Progress, copied, hashed, silent
-from localmed.models.manifests import FOLDER, ROLES, Footprint, ModelManifest, load_all
+from localmed.models.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
 from localmed.models.record import Model, Record, Stamp, StoredFile
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
-SERVED_BY = {"entailment": ("entailment", "chat")}  # a chat model can judge entailment too; else a role serves itself
+# An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
+SERVED_BY = {"reranker": ("reranker", "encoder")}
+WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
 AGAIN = "Put the original files back, or: localmed models remove NAME, then add it again"
 
 Started = Callable[[int], None]  # told how many bytes there are to read
@@ -83,8 +88,8 @@ class Registry:
 
     @cached_property
     def manifests(self) -> dict[str, ModelManifest]:
-        """All manifests by name."""
-        return load_all(self._manifests)
+        """All manifests by name: those that ship, and the site's own beside its models."""
+        return load_all(self._manifests, self.folder)
 
     @property
     def record(self) -> Record:
@@ -114,8 +119,8 @@ class Registry:
 
     def serving(self, role: str, progress: Progress = silent) -> Opened:
         """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
-        name = self.record.roles.get(role)
-        if name is None:
+        name = self.record.roles.get(role, NONE)
+        if name == NONE:
             raise ModelError(f"no model was chosen for {role}", f"Choose one: localmed models use {role} NAME")
         return self.opened(name, progress)
 
@@ -263,17 +268,30 @@ class Registry:
         """Let the model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it changed."""
         if role not in ROLES:
             raise UsageError("there is no such role", f"Roles: {', '.join(ROLES)}")
+        self.fitting(role, name)
         model = self.opened(name, progress).model
-        if model.role not in SERVED_BY.get(role, (role,)):
-            raise UsageError(f"{name} is for {model.role}, not for {role}", "See: localmed models list")
-        with self._changing() as before:
-            record.write(self.folder, replace(before, roles={**before.roles, role: name}))
+        self.assign(role, name)
         return model
+
+    def fitting(self, role: str, name: str) -> Model:
+        """The registered model ``name``, if ``role`` can be served by it; raise ``UsageError`` if not."""
+        model = self.model(name)
+        if model.role not in SERVED_BY.get(role, (role,)):
+            remedy = "localmed models use entailment chat" if role == "entailment" else "See: localmed models list"
+            raise UsageError(f"{name} is for {model.role}, not for {role}", remedy)
+        return model
+
+    def assign(self, role: str, name: str) -> None:
+        """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
+        with self._changing() as before:
+            roles = {each: served for each, served in before.roles.items() if each != role}
+            record.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
 
     @contextmanager
     def _changing(self) -> Iterator[Record]:
         """The record, while nobody else changes it; what an interruption left behind is removed first."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "registry.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -286,7 +304,25 @@ class Registry:
 
 def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
     manifest, now = choice.manifest, datetime.now(UTC).isoformat(timespec="seconds")
-    usual, context = (manifest.template, manifest.context) if manifest else ("", 0)
-    return Model(
-        choice.name, choice.role, manifest is not None, files, now, by, template=template or usual, context=context
+    usual = LIBRARIES.get(choice.role, ("",))[0]
+    marked = _fingerprint(files, manifest)
+    model = Model(choice.name, choice.role, manifest is not None, files, now, by, marked, None, template, library=usual)
+    if manifest is None:
+        return model
+    return replace(
+        model,
+        template=template or manifest.template,
+        context=manifest.context,
+        library=manifest.library,
+        languages=manifest.languages,
+        query_prefix=manifest.query_prefix,
+        passage_prefix=manifest.passage_prefix,
     )
+
+
+def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) -> str:
+    """Of the files that decide on the output (weights, tokenizer, settings) and the prefixes; not of papers beside."""
+    specs = manifest.files if manifest else (FileSpec("*"),)
+    weighty = [each for each in files if each.name.endswith(WEIGHTY) and any(spec.matches(each.name) for spec in specs)]
+    prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
+    return digest(json.dumps([sorted(each.sha256 for each in weighty), prefixes]))[:12]

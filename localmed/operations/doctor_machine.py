@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
-from localmed.config import OFFLINE, chosen_models
+from localmed.config import OFFLINE, PROFILES, built_in, chosen_models
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 
@@ -17,7 +17,6 @@ PYTHON = ((3, 11), (3, 13))  # from, up to but without; as in pyproject.toml
 RELEASED = "2026-11-01"  # no clock that is right is before this
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 INSTALL = 'Install again from the same bundle: pip install "localmed"'
-OWN_WEIGHTS = ("minilm", "maxsim", "none", "")  # come with the installation or need no file
 _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
 
 
@@ -100,10 +99,10 @@ def offline(site: Site) -> Iterator[Check]:
 
 
 def _wanted(site: Site) -> dict[str, str]:
-    """The models that the settings and ``localmed models use`` choose: name by role."""
-    models = chosen_models(site.settings)
-    named = {"encoder": models.encoder, "reranker": models.reranker}
-    return {role: name for role, name in {**named, **site.registry.record.roles}.items() if name not in OWN_WEIGHTS}
+    """The models that the profile and ``localmed models use`` choose: name by role."""
+    record = site.registry.record
+    chosen = chosen_models(site.settings, record.roles, record.models)
+    return {role: name for role, name in chosen.items() if not built_in(role, name)}
 
 
 def models_chosen(site: Site) -> Iterator[Check]:
@@ -119,7 +118,12 @@ def models_chosen(site: Site) -> Iterator[Check]:
             yield ok("models", f"{name} serves {role}")
     if not wanted:
         yield ok("models", "the starter's own encoder; answers are quoted, not written")
-    elif "chat" not in wanted:
+        return
+    judge = PROFILES[site.settings.profile]["entailment"]
+    if not built_in("entailment", judge) and judge not in known and "entailment" not in site.registry.record.roles:
+        says = f"the starter judges entailment: {judge} is not registered"
+        yield warning("models", says, f"localmed models add FOLDER --as {judge}")
+    if "chat" not in wanted:
         yield warning("models", "none serves chat: answers are quoted, not written", "localmed models use chat NAME")
 
 

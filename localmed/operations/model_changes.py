@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localmed.config import built_in
 from localmed.library.space import told_if_full
 from localmed.operations.audit import Audit, actor
 
@@ -41,11 +42,13 @@ def remove(registry: Registry, data: Path, name: str) -> Model:
     return model
 
 
-def use(registry: Registry, data: Path, role: str, name: str, progress: Progress) -> Model:
-    """Let the model ``name`` serve ``role``; see ``Registry.use``."""
-    model = registry.use(role, name, progress)
+def use(registry: Registry, data: Path, role: str, name: str, progress: Progress) -> None:
+    """Let ``name``, a registered model or what is built in, serve ``role``; see ``Registry.use``."""
+    if built_in(role, name):
+        registry.assign(role, name)
+    else:
+        registry.use(role, name, progress)
     _note(data, "model use", name, role)
-    return model
 
 
 def _note(data: Path, action: str, subject: str, outcome: str) -> None:

@@ -148,3 +148,14 @@ def test_nothing_heavy_is_loaded(empty: Localmed) -> None:
         "assert not set(sys.modules) & {'torch', 'transformers', 'llama_cpp', 'lancedb'}"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
+
+
+def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Path) -> None:
+    assert empty.ok("models", "use", "chat", "none").out == "none serves chat\n"
+    assert empty.ok("models", "use", "reranker", "none").out == "none serves reranker\n"
+    assert "reranker: none" in empty.ok("models", "list").out
+    assert empty.ok("models", "use", "reranker", "default").out == "maxsim serves reranker\n"
+    assert empty("models", "use", "encoder", "none").code == 2  # nothing works without
+    for name in ("minilm", "none", "default", "chat"):
+        bad = make(tmp_path / f"{name}.gguf", files.gguf())
+        assert "built in" in empty("models", "add", str(bad), "--role", "chat").failed(2)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from localmed.cli.texts import texts
+from localmed.models.manifests import FOLDER
 from localmed.workflows.ask import LEXICAL_ONLY
 from tests.cli.conftest import Localmed
-from tests.models.tiny import make_bge_m3, make_cross_encoder
+from tests.models.tiny import make_bge_m3, make_cross_encoder, make_nli, make_sentence_encoder
 
 ENGLISH = {
     "visiting.txt": "Visiting hours\n\nThe visiting hours of the ward are from two to seven.\n",
@@ -18,6 +21,7 @@ ENGLISH = {
     "fever.txt": "Fever\n\nParacetamol is given to children with fever.\n",
 }
 QUESTION = "普通病房的探视时间是什么时候"
+Make = Callable[[Path], Path]
 WORDS_ONLY = texts("zh")["words_only"]
 
 
@@ -32,8 +36,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Localmed:
     """English documents, encoded by the workstation's (tiny) BGE-M3."""
     root = tmp_path_factory.mktemp("workstation")
     localmed = set_to(Localmed(root / "data"), 'profile = "workstation"\n')
-    make_bge_m3(localmed.data / "models" / "bge-m3")
-    make_cross_encoder(localmed.data / "models" / "bge-reranker-v2-m3")
+    localmed.ok("models", "add", str(make_bge_m3(root / "stick" / "bge-m3")))
+    localmed.ok("models", "add", str(make_cross_encoder(root / "stick" / "bge-reranker-v2-m3")))
     (root / "documents").mkdir()
     for name, text in ENGLISH.items():
         (root / "documents" / name).write_text(text, "utf-8")
@@ -72,12 +76,13 @@ def test_a_chinese_question_finds_english_passages_by_meaning(made: Localmed) ->
     ("reranker", "name"),
     [("bge-m3", "multi-vectors of bge-m3"), ("bge-reranker-v2-m3", "bge-reranker-v2-m3 "), ("none", "")],
 )
-def test_rerankers_are_switched_in_the_settings(workstation: Localmed, reranker: str, name: str) -> None:
-    set_to(workstation, f'profile = "workstation"\n[models]\nreranker = "{reranker}"\n')
+def test_rerankers_are_switched(workstation: Localmed, reranker: str, name: str) -> None:
+    assert workstation.ok("models", "use", "reranker", reranker).out == f"{reranker} serves reranker\n"
     found = workstation.ok("search", "visiting hours", "--json").json
     assert found["reranker"].startswith(name)
     assert bool(found["reranker"]) == bool(name)
     assert all((hit["rerank_score"] is not None) == bool(name) for hit in found["hits"])
+    assert "bge-reranker-v2-m3 serves" in workstation.ok("models", "use", "reranker", "default").out
 
 
 @pytest.mark.slow
@@ -90,15 +95,41 @@ def test_from_one_profile_to_the_other_and_back(workstation: Localmed) -> None:
     assert workstation.ok("reindex", "--json").json["encoder"].startswith("all-MiniLM")
     assert workstation.ok("reindex").out.startswith("Nothing changed")
     assert workstation.titles("visiting hours")[0] == "Visiting hours"
-    set_to(
-        workstation, 'profile = "starter"\n[models]\nencoder = "bge-m3"\nreranker = "bge-m3"\nfolder = "elsewhere"\n'
-    )
+    set_to(workstation, 'profile = "starter"\n[models]\nfolder = "elsewhere"\n')
+    said = workstation.ok("models", "use", "encoder", "bge-m3").out
+    assert "bge-m3 serves encoder" in said
+    assert "Nothing reranks" in said
+    assert "encoded by all-MiniLM" in said
+    assert "localmed reindex" in said
+    workstation.ok("models", "use", "reranker", "bge-m3")
+    assert "bge-m3-" in workstation("search", "visiting hours").failed(5)
     assert "Generation 0004 is served" in workstation.ok("reindex").out
     assert workstation.ok("search", QUESTION, "--json").json["dense"]
     workstation.ok("generations", "rollback", "3")
     assert "all-MiniLM" in workstation("search", "visiting hours").failed(5)
-    set_to(workstation, "")
+    assert workstation.ok("models", "use", "encoder", "default").out == "minilm serves encoder\n"
     assert workstation.ok("search", "visiting hours", "--json").json["dense"]
+
+
+@pytest.mark.slow
+def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) -> None:
+    """Described in a manifest beside the models: its prefixes count, and what it means is noted when it is added."""
+    folder = workstation.data / "models"
+    manifest = (FOLDER / "multilingual-e5-small.toml").read_text("utf-8").replace("multilingual-e5-small", "ours")
+    (folder / "ours.toml").write_text(manifest, "utf-8")
+    workstation.ok("models", "add", str(make_sentence_encoder(tmp_path / "ours")))
+    assert "localmed reindex" in workstation.ok("models", "use", "encoder", "ours").out
+    assert "ours-" in workstation("search", "visiting hours").failed(5)
+    encoder = workstation.ok("reindex", "--json").json["encoder"]
+    found = workstation.ok("search", QUESTION, "--json").json
+    assert (found["dense"], len(found["hits"])) == (True, len(ENGLISH))
+    (folder / "ours.toml").write_text(manifest.replace('"query: "', '"find: "'), "utf-8")
+    assert workstation.ok("reindex").out.startswith("Nothing changed")  # as it was when it was added
+    workstation.ok("models", "remove", "ours", "--yes")
+    workstation.ok("models", "add", str(tmp_path / "ours"))
+    assert workstation.ok("models", "use", "encoder", "ours").out.count(encoder) == 1
+    assert workstation.ok("reindex", "--json").json["encoder"] != encoder
+    assert "no token vectors" in workstation("models", "use", "reranker", "ours").failed(2)
 
 
 def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
@@ -109,30 +140,114 @@ def test_a_library_of_starter_is_its_own(copied: Localmed) -> None:
 
 
 def test_the_starter_encoder_reranks_too(copied: Localmed) -> None:
-    set_to(copied, '[models]\nreranker = "maxsim"\n')
+    copied.ok("models", "use", "reranker", "maxsim")
     assert copied.ok("search", "septic shock", "--json").json["reranker"].startswith("MaxSim over all-MiniLM")
+    copied.ok("models", "use", "reranker", "none")
+    assert copied.ok("search", "septic shock", "--json").json["reranker"] == ""
 
 
-def test_without_its_checkpoint_the_profile_says_what_to_copy(copied: Localmed) -> None:
+def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_path: Path) -> None:
     set_to(copied, 'profile = "workstation"\n')
     for command in (("search", "sepsis"), ("reindex",), ("ask", "sepsis")):
         said = copied(*command).failed(6)
-        assert "bge-m3" in said
-        assert "Copy" in said
-    set_to(copied, '[models]\nreranker = "bge-reranker-v2-m3"\n')
-    assert "bge-reranker-v2-m3" in copied("search", "sepsis").failed(6)
+        assert "bge-m3, which is to serve encoder, is not registered" in said
+        assert "localmed models add FOLDER --as bge-m3" in said
+    lying = make_bge_m3(copied.data / "models" / "bge-m3")  # put there by hand: not loaded
+    assert f"localmed models add {lying} --as bge-m3" in copied("reindex").failed(6)
+    set_to(copied, "")
+    assert "registered: none" in copied("models", "use", "reranker", "bge-reranker-v2-m3").failed(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 1000), "has 1000 bytes"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "is missing"),
+        (lambda folder: (folder / "code.py").write_text("print()"), "was not there"),
+    ],
+)
+def test_what_has_changed_is_never_loaded(workstation: Localmed, harm: Callable[[Path], object], told: str) -> None:
+    folder = workstation.data / "models" / "bge-m3"
+    for path in folder.iterdir():
+        path.chmod(0o600)
+    harm(folder)
+    for command in (("search", QUESTION), ("ask", QUESTION), ("models", "use", "encoder", "bge-m3")):
+        assert told in workstation(*command).failed(6)
+
+
+@pytest.mark.slow
+def test_a_flipped_bit_is_never_loaded(workstation: Localmed) -> None:
+    path = workstation.data / "models" / "bge-reranker-v2-m3" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(content)
+    assert "sha256 differs" in workstation("search", "visiting hours").failed(6)
+
+
+@pytest.mark.slow
+def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_path: Path) -> None:
+    serving = workstation.ok("models", "list").out
+    assert "entailment: starter-entailment" in serving
+    folder = make_nli(tmp_path / "nli-deberta-v3-base", kind="DebertaV2")
+    workstation.ok("models", "add", str(folder))
+    assert "entailment: nli-deberta-v3-base" in workstation.ok("models", "list").out  # the profile's own
+    assert "no chat model serves" in workstation("models", "use", "entailment", "chat").failed(2)
+    workstation.ok("models", "use", "entailment", "starter-entailment")
+    assert "entailment: starter-entailment" in workstation.ok("models", "list").out
+    workstation.ok("models", "use", "entailment", "nli-deberta-v3-base")
+    unnamed = make_nli(tmp_path / "unnamed", ["LABEL_0", "LABEL_1", "LABEL_2"])
+    workstation.ok("models", "add", str(unnamed), "--role", "entailment")
+    assert "must name its labels" in workstation("models", "use", "entailment", "unnamed").failed(6)
+    assert "entailment: nli-deberta-v3-base" in workstation.ok("models", "list").out
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "harm", "told"),
+    [
+        (make_bge_m3, "bge-m3", "missing sparse_linear.pt", "sparse_linear.pt is missing"),
+        (make_bge_m3, "bge-m3", "cut model.safetensors", "the copy broke off"),
+        (make_cross_encoder, "bge-reranker-v2-m3", "older model.safetensors", "model.safetensors is missing"),
+        (make_nli, "nli-deberta-v3-base", "older model.safetensors", "model.safetensors is missing"),
+        (make_nli, "nli-deberta-v3-base", "cut model.safetensors", "the copy broke off"),
+        (make_nli, "nli-deberta-v3-base", "missing config.json", "config.json is missing"),
+        (make_nli, "none", "missing tokenizer.json", "built in"),
+    ],
+)
+def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, harm: str, told: str) -> None:
+    localmed, folder = Localmed(tmp_path / "data"), make(tmp_path / name)
+    how, file = harm.split()
+    if how == "missing":
+        (folder / file).unlink()
+    elif how == "older":
+        (folder / file).rename(folder / "pytorch_model.bin")
+    else:
+        os.truncate(folder / file, (folder / file).stat().st_size - 7)
+    assert told in localmed("models", "add", str(folder), *(("--role", "entailment") if name == "none" else ())).failed(
+        2 if name == "none" else 3
+    )
+    assert not localmed.ok("models", "verify", "--json").json
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ('profile = "laptop"\n', "starter, workstation"),
-        ('[models]\nencoder = "minilm-l12"\n', "minilm, bge-m3"),
-        ('[models]\nreranker = ""\nencoder = "bge"\n', "minilm, bge-m3"),
-        ('[models]\nreranker = "cohere"\n', "bge-reranker-v2-m3"),
-        ('[models]\nencoder = "bge-m3"\nreranker = "maxsim"\n', "minilm"),
-        ("[models]\nreranker = 3\n", "text in quotes"),
+        ('[models]\nencoder = "bge-m3"\n', "localmed models use encoder NAME"),
+        ('[models]\nreranker = ""\n', "localmed models use reranker NAME"),
+        ("[models]\nfolder = 3\n", "text in quotes"),
     ],
 )
-def test_unknown_models_are_refused(copied: Localmed, settings: str, told: str) -> None:
+def test_settings_that_are_wrong(copied: Localmed, settings: str, told: str) -> None:
     assert told in set_to(copied, settings)("search", "sepsis").failed(2)
+
+
+@pytest.mark.slow
+def test_the_starters_reranker_goes_with_its_encoder_only(workstation: Localmed) -> None:
+    assert "goes with the encoder minilm" in workstation("models", "use", "reranker", "maxsim").failed(2)
+    workstation.ok("models", "use", "encoder", "minilm")
+    workstation.ok("models", "use", "reranker", "maxsim")
+    assert "goes with the encoder minilm" in workstation("models", "use", "encoder", "bge-m3").failed(2)
+    workstation.ok("models", "use", "reranker", "none")
+    workstation.ok("models", "use", "encoder", "bge-m3")

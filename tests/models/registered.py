@@ -32,6 +32,7 @@ head_width = 8
 ENCODER = """
 name = "small-encoder"
 role = "encoder"
+library = "sentence-transformers"
 family = "Small"
 title = "Small encoder"
 licence = "MIT"

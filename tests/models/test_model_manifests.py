@@ -13,7 +13,8 @@ from localmed.models.copying import silent
 from localmed.models.manifests import ROLES, load, load_all
 from localmed.models.registry import Registry
 from localmed.models.templates import TEMPLATES
-from tests.models.registered import CONTENT, MANIFEST
+from tests.models.model_files import make
+from tests.models.registered import CONTENT, ENCODER, MANIFEST, encoder_folder, write_manifests
 
 
 def test_the_manifests_that_ship() -> None:
@@ -78,3 +79,60 @@ def test_a_manifest_that_is_wrong(tmp_path: Path, wrong: tuple[str, str]) -> Non
 def test_nobody_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     silent(1, "x")
     assert capsys.readouterr() == ("", "")
+
+
+# --- a site's own ----------------------------------------------------------------------------------------------------
+
+
+def test_a_site_describes_models_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "ours.toml").write_text(ENCODER.replace("small-encoder", "ours").replace("made here", "our trainer"))
+    registry = Registry(folder, write_manifests(tmp_path / "manifests"))
+    assert sorted(registry.manifests) == ["ours", "small-encoder", "tiny"]
+    assert registry.manifests["ours"].source == "our trainer"
+
+
+def test_a_site_does_not_describe_a_known_model_anew(tmp_path: Path) -> None:
+    """Its hashes would be gone."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(ENCODER)
+    registry = Registry(folder, write_manifests(tmp_path / "manifests"))
+    with pytest.raises(BadSettings, match=r"mine\.toml: small-encoder is described already"):
+        _ = registry.manifests
+
+
+@pytest.mark.parametrize("library", ['"faiss"', '""', "3"])
+def test_an_encoder_says_which_library_loads_it(tmp_path: Path, library: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(ENCODER.replace('"sentence-transformers"', library))
+    with pytest.raises(BadSettings, match=r"a\.toml: library"):
+        load(path)
+    path.write_text(MANIFEST.format(hash="").replace("context", 'library = "llama.cpp"\ncontext', 1))
+    with pytest.raises(BadSettings, match=r"a\.toml: library cannot be"):
+        load(path)
+
+
+# --- what tells trainings apart --------------------------------------------------------------------------------------
+
+
+def test_the_fingerprint_is_of_what_decides_on_the_output(tmp_path: Path) -> None:
+    """Not of papers beside it, not of where it was added from; of prefixes too, which decide on every vector."""
+
+    def fingerprint(name: str, manifest: str = ENCODER, **changes: bytes) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        write_manifests(folder / "manifests")
+        (folder / "manifests" / "small-encoder.toml").write_text(manifest)
+        source = encoder_folder(folder / "models" / "small-encoder" if name == "inside" else folder / "small-encoder")
+        for file, content in changes.items():
+            make(source / file.replace("__", "."), content)
+        return Registry(folder / "models", folder / "manifests").add(source, "x").fingerprint
+
+    first = fingerprint("first")
+    assert len(first) == 12
+    assert fingerprint("inside") == first, "where unnamed files lie beside it"
+    assert fingerprint("papers", README__md=b"read me", onnx__json=b"{}") == first
+    assert fingerprint("settings", config__json=b'{"a": 1}') != first
+    assert fingerprint("prefix", ENCODER.replace("[[files]]", 'query_prefix = "q: "\n[[files]]', 1)) != first

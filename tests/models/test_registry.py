@@ -43,6 +43,9 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
     assert path.read_bytes() == CONTENT
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert stat.S_IMODE(registry.folder.stat().st_mode) == 0o700
+    data = Registry(tiny.parent / "data" / "models")
+    data.add(tiny, "librarian", role="chat")
+    assert stat.S_IMODE(data.folder.parent.stat().st_mode) == 0o700
     assert not leftovers(registry)
 
 

@@ -101,11 +101,19 @@ def test_a_touched_file_opens_while_somebody_changes_the_registry(added: Registr
 
 def test_roles(added: Registry, tmp_path: Path) -> None:
     added.add(encoder_folder(tmp_path / "small-encoder"), "x")
-    added.use("entailment", "tiny")  # a chat model may judge
-    assert added.record.roles == {"chat": "tiny", "entailment": "tiny"}
+    added.assign("entailment", "chat")  # whatever serves chat
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    added.use("encoder", "small-encoder")
+    added.use("reranker", "small-encoder")  # one with token vectors can
+    added.assign("reranker", "default")
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat", "encoder": "small-encoder"}
+    added.remove("small-encoder")
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    added.add(encoder_folder(tmp_path / "small-encoder"), "x")
     for role, name, error in (
         ("encoder", "tiny", UsageError),
         ("chat", "small-encoder", UsageError),
+        ("entailment", "tiny", UsageError),
         ("chat", "nothing", UnknownName),
         ("poet", "tiny", UsageError),
     ):

@@ -1,7 +1,8 @@
-"""Tiny checkpoints with random weights in BGE-M3's and bge-reranker-v2-m3's formats, made where a test needs them.
+"""Tiny checkpoints with random weights, made where a test needs them: BGE-M3, cross-encoders, an E5-like encoder.
 
-XLM-RoBERTa (Conneau et al. 2020) of two layers, 32 wide, over a vocabulary of single characters and a few words. They
-understand nothing; what they compute is what the real ones would compute with these weights.
+XLM-RoBERTa (Conneau et al. 2020) of two layers, 32 wide, over a vocabulary of single characters and a few words; the
+judge of entailment also as BERT (two segments) and as DeBERTa-v2. They understand nothing; what they compute is what
+the real ones would compute with these weights.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import json
 import os
 import string
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from localmed.config import OFFLINE
+from localmed.models.checkpoint import Checkpoint
 
 WIDTH = 32
+SEGMENTS = {"BertConfig": 2, "DebertaV2Config": 0}  # else one
+NLI = ("contradiction", "entailment", "neutral")  # in the order of cross-encoder/nli-deberta-v3-base
 POSITIONS = 130  # two of them are never used, as in XLM-RoBERTa: texts of 128 pieces
 WORDS = ("▁dose", "▁of", "▁the", "▁sepsis", "▁visiting", "▁hours", "▁paracetamol", "▁maximum")
 HAN = "普通病房的探视时间为每天至儿童发热可以用对乙酰氨基酚最大剂量是多少脓毒症什么时候"
@@ -43,6 +48,57 @@ def make_cross_encoder(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
+def make_nli(folder: Path, labels: Sequence[str] = NLI, kind: str = "XLMRoberta", seed: int = 0) -> Path:
+    """Write a judge of entailment of the architecture ``kind``, its outputs called ``labels``; return ``folder``."""
+    _torch(seed)
+    import transformers
+
+    _write_tokenizer(folder, segments=2 if kind == "Bert" else 1)
+    named = {"id2label": dict(enumerate(labels)), "label2id": {label: place for place, label in enumerate(labels)}}
+    config = _config(getattr(transformers, f"{kind}Config"), **named)
+    getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(folder)
+    return folder
+
+
+def make_spm_tokenizer(folder: Path) -> None:
+    """Put a SentencePiece vocabulary in the place of ``tokenizer.json``, as DeBERTa-v3 is published."""
+    import sentencepiece
+
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with (folder / "spm.model").open("wb") as stream:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([*(each[1:] for each in WORDS), string.ascii_letters, string.digits] * 9),
+            model_writer=stream,
+            vocab_size=120, character_coverage=1.0, hard_vocab_limit=False, pad_id=0, bos_id=1, eos_id=2, unk_id=3,
+            bos_piece="[CLS]", eos_piece="[SEP]", pad_piece="[PAD]", unk_piece="[UNK]", minloglevel=2,
+        )  # fmt: skip
+    described = {"tokenizer_class": "DebertaV2Tokenizer", "model_max_length": POSITIONS - 2, "vocab_type": "spm"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(described), "utf-8")
+
+
+def make_sentence_encoder(folder: Path, seed: int = 0) -> Path:
+    """Write an encoder in sentence-transformers' format that pools the mean; return ``folder``."""
+    _torch(seed)
+    from transformers import XLMRobertaModel
+
+    _write_tokenizer(folder)
+    XLMRobertaModel(_config()).save_pretrained(folder)
+    listed = [(0, "", "Transformer"), (1, "1_Pooling", "Pooling"), (2, "2_Normalize", "Normalize")]
+    modules = [{"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+               for n, path, kind in listed]  # fmt: skip
+    (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling = {"word_embedding_dimension": WIDTH, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), "utf-8")
+    return folder
+
+
+def lying(folder: Path, **facts: Any) -> Checkpoint:
+    """The checkpoint in ``folder`` as its adapter is given it, without a registry."""
+    return Checkpoint(folder.name, facts.pop("version", "0123456789ab"), lambda: folder, **facts)
+
+
 def _torch(seed: int) -> Any:
     os.environ.update(OFFLINE)
     import torch
@@ -51,17 +107,17 @@ def _torch(seed: int) -> Any:
     return torch
 
 
-def _config(**more: Any) -> Any:
+def _config(kind: Any = None, **more: Any) -> Any:
     from transformers import XLMRobertaConfig
 
-    return XLMRobertaConfig(
+    return (kind or XLMRobertaConfig)(
         vocab_size=len(_vocabulary()),
         hidden_size=WIDTH,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=2 * WIDTH,
         max_position_embeddings=POSITIONS,
-        type_vocab_size=1,
+        type_vocab_size=SEGMENTS.get(kind.__name__ if kind else "", 1),
         initializer_range=0.5,  # far from nothing, so that texts differ
         **more,
     )
@@ -74,18 +130,23 @@ def _vocabulary() -> list[tuple[str, float]]:
     return [*((mark, 0.0) for mark in MARKS), *((piece, len(piece) - 10.0) for piece in pieces), ("<mask>", 0.0)]
 
 
-def _write_tokenizer(folder: Path) -> None:
+def _write_tokenizer(folder: Path, segments: int = 1) -> None:
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer(models.Unigram(_vocabulary(), unk_id=3))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in (*MARKS, "<mask>")])
+    second = segments - 1
+    pair = f"<s> $A </s> $B:{second} </s>:{second}" if second else "<s> $A </s> </s> $B </s>"
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single="<s> $A </s>", pair=pair, special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     tokenizer.save(str(folder / "tokenizer.json"))
     marks = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), MARKS, strict=True))
-    described = {"tokenizer_class": "XLMRobertaTokenizer", "cls_token": "<s>", "sep_token": "</s>",
-                 "mask_token": "<mask>", "model_max_length": POSITIONS - 2, **marks}  # fmt: skip
+    described: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast" if second else "XLMRobertaTokenizer"}
+    described |= {"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>", **marks}
+    described["model_max_length"] = POSITIONS - 2
+    if second:
+        described["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     (folder / "tokenizer_config.json").write_text(json.dumps(described), "utf-8")

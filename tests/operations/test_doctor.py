@@ -256,6 +256,22 @@ def test_the_workstation_without_its_models(site: Site) -> None:
     assert "there but not registered" in lines(site, "models")[0].says
 
 
+def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
+    settings = dataclasses.replace(full_site.settings, profile="workstation")
+    site = dataclasses.replace(full_site, settings=settings)
+    told = {each.says: each for each in lines(site, "models")}
+    assert told["the starter judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
+    site.registry.assign("entailment", "chat")
+    assert not any("judges entailment" in each.says for each in lines(site, "models"))
+
+
+def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
+    full_site.registry.assign("encoder", "bge-m3")
+    assert only(full_site, "models", Level.PROBLEM) == "bge-m3 for encoder is missing"
+    full_site.registry.assign("encoder", "default")
+    assert set(levels(full_site).values()) == {Level.OK}
+
+
 def test_a_model_that_does_not_fit(full_site: Site) -> None:
     none = dataclasses.replace(full_site, machine=Machine(3 * GIB, GIB, 2))
     assert any(each.level is Level.PROBLEM for each in lines(none, "model fit"))

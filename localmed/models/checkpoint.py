@@ -1,0 +1,110 @@
+"""A registered checkpoint as its adapter sees it: who it is, and its folder, looked at anew whenever it is read.
+
+Rules: ``folder`` is the registry's look at each file (``Registry.opened``), so that nothing changed is ever read;
+files that an adapter needs are asked for by name, since libraries fill what is missing with random numbers or look for
+a hub; errors name files and classes of exceptions, never a library's message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localmed.config import OFFLINE
+from localmed.errors import ModelError
+
+CONFIG = "config.json"
+WEIGHTS = "*.safetensors"
+AGAIN = "Remove it (localmed models remove NAME) and add the whole checkpoint: localmed models add FOLDER"
+ENGLISH = ("en",)  # what is assumed where no manifest says more
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model's folder, its name, and the fingerprint (12 hex characters) that tells trainings of one name apart.
+
+    ``query_prefix`` and ``passage_prefix`` are what an encoder was trained to read before questions and passages.
+    """
+
+    name: str
+    version: str
+    folder: Callable[[], Path]
+    languages: tuple[str, ...] = ENGLISH
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+    def complete(self, *needed: str) -> Path:
+        """The folder, once it has ``needed``, each a name or a pattern; raise ``ModelError`` naming what is missing."""
+        folder = self.folder()
+        for name in (CONFIG, *needed):
+            if not any(folder.glob(name)):
+                raise ModelError(f"the model {self.name} is not complete: {folder} has no {name}", AGAIN)
+        return folder
+
+    def read(self, name: str = CONFIG) -> Any:
+        """The JSON file ``name``."""
+        path = self.complete(name) / name
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise self.unusable(error) from None
+
+    def number(self, name: str) -> int:
+        """A whole number of ``config.json``, above 0."""
+        values = self.read()
+        found = values.get(name) if isinstance(values, dict) else None
+        if type(found) is not int or found < 1:
+            raise self.unusable(ValueError(name), f"its {CONFIG} gives no {name}")
+        return found
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``."""
+        os.environ.update(OFFLINE)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # theirs
+                yield
+        except ModelError:
+            raise
+        except Exception as error:  # whatever a damaged checkpoint raises in four libraries
+            raise self.unusable(error) from None
+
+    def refuse_unfilled(self, missing: Sequence[str]) -> None:
+        """Raise ``ModelError`` if ``missing`` names tensors that the files do not hold: they would be random."""
+        if missing:
+            told = f"{len(missing)} of its tensors are missing or of another shape, such as {sorted(missing)[0]}"
+            raise self.unusable(ValueError(), told)
+
+    def unusable(self, error: Exception, why: str = "") -> ModelError:
+        """What is raised where it cannot be loaded."""
+        if isinstance(error, ImportError):
+            what = f"the model {self.name} needs {error.name or 'a library'}, which cannot be imported"
+            return ModelError(what, 'Install localmed with its extra: pip install "localmed[workstation]"')
+        return ModelError(f"the model {self.name} cannot be loaded: {why or type(error).__name__}", AGAIN)
+
+
+def not_held(folder: Path, wanted: Iterable[str], weights: str) -> list[str]:
+    """Which of ``wanted`` tensors the files ``weights`` (a pattern) of ``folder`` do not hold.
+
+    A file may call them by a longer name (``roberta.encoder...``). The pooler that transformers puts on top of a bare
+    network does not count: nobody here uses it.
+    """
+    import torch
+    from safetensors import safe_open
+
+    held: set[str] = set()
+    for path in sorted(folder.glob(weights)):
+        if path.suffix == ".safetensors":
+            with safe_open(path, "pt") as stream:
+                held.update(stream.keys())
+        else:  # tensors only: nothing in the file is run
+            held.update(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
+    held.update([name.partition(".")[2] for name in held])
+    return [name for name in wanted if name not in held and not name.startswith("pooler.")]

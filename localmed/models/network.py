@@ -1,0 +1,160 @@
+"""A loaded checkpoint on its device, and batches sized to the memory there is.
+
+Texts of like length go together, longest first; a batch takes as many as its share of the memory allows, by an upper
+estimate of what a transformer's layer keeps at once. Where a GPU is out of memory all the same (others use it too),
+the batch is halved until one text alone does not fit. On a GPU the arithmetic is float16; on a CPU bfloat16 where the
+processor multiplies it in hardware, else float32. Not thread-safe by contract: one owner at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from localmed.errors import ModelError
+from localmed.models.minilm import fast_bfloat16
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PASSAGE_TOKENS = 1024  # 1,000 Chinese characters with title and headings are about 700 pieces; the rest is cut
+RESERVED_POSITIONS = 2  # XLM-RoBERTa counts positions from the padding's number + 1; others could read two more
+GPU_BYTES = 4 * 2**30  # of one batch's activations; more does not make an encoder of 568M weights faster
+CPU_BYTES = 1 * 2**30  # the same in memory, of which the indexes and the page cache want some too
+SHARE = 2  # at most one part in so many of what is free: others may take memory while the batch runs
+MOST_TEXTS = 256  # of one batch, however short: what is lost if one of them fails
+# What a layer holds at once for each token: hidden states (input, norms, query, key, value, mixed, residual) and the
+# two ends of the wide layer; and scores of attention with their softmax and mask for each pair of tokens and head.
+# Measured in float32 on a CPU: 380 MiB for 8 x 1,024 tokens of BGE-M3's sizes (estimated 2.5 GiB: fused attention keeps
+# no scores), 624 MiB for 8 x 512 of DeBERTa-v3 base's (576 MiB), of each some 200 MiB that the first batch takes once.
+HIDDEN_COPIES, WIDE_COPIES, SCORE_COPIES = 8, 2, 4
+
+Rows = Mapping[str, Sequence[Sequence[int]]]  # a tokenizer's outputs by name, a row for each text
+Batch = tuple[list[int], Any]  # the texts' places, and what the network returned
+
+
+def device_of(torch: Any) -> str:
+    """Where models run: the first GPU, else the CPU."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def arithmetic(torch: Any, exact: bool) -> Any:
+    """The kind of numbers to compute with; ``exact`` forces float32."""
+    if exact:
+        return torch.float32
+    if torch.cuda.is_available():
+        return torch.float16
+    return torch.bfloat16 if fast_bfloat16(torch) else torch.float32
+
+
+def room(torch: Any) -> int:
+    """Bytes that one batch may take now."""
+    if torch.cuda.is_available():
+        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # torch's own, free for the next batch
+        return min(GPU_BYTES, int(torch.cuda.mem_get_info()[0] + kept) // SHARE)
+    return min(CPU_BYTES, psutil.virtual_memory().available // SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a text takes while a network reads it: sizes of the network, and the bytes of one number."""
+
+    hidden: int
+    wide: int
+    heads: int
+    number: int
+
+    @classmethod
+    def of(cls, config: Any, dtype: Any) -> Cost:
+        """By a loaded network's configuration (Hugging Face's names) and its arithmetic."""
+        wide = getattr(config, "intermediate_size", 4 * config.hidden_size)  # DistilBERT names it otherwise
+        return cls(config.hidden_size, wide, config.num_attention_heads, dtype.itemsize)
+
+    def bytes(self, tokens: int) -> int:
+        """An upper estimate for one text of ``tokens``."""
+        states = HIDDEN_COPIES * self.hidden + WIDE_COPIES * self.wide
+        return tokens * (states + SCORE_COPIES * self.heads * tokens) * self.number
+
+
+def cut(lengths: Sequence[int], cost: Cost, room: int) -> Iterator[list[int]]:
+    """The places of texts of ``lengths`` tokens in batches, longest first; each fits ``room`` bytes or is one text."""
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    start = 0
+    while start < len(order):
+        size = min(MOST_TEXTS, max(1, room // cost.bytes(max(1, lengths[order[start]]))))
+        yield order[start : start + size]
+        start += size
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A loaded checkpoint: its tokenizer and its network, on the device that it runs on."""
+
+    torch: Any
+    tokenizer: Any
+    model: Any
+    device: str
+    tokens: int  # the longest text
+    cost: Cost
+
+    def batches(self, rows: Rows, forward: Callable[[dict[str, Tensor]], Any]) -> Iterator[Batch]:
+        """Run ``forward`` over the texts of ``rows`` (``input_ids`` and others); raise ``ModelError`` if it fails."""
+        lengths = [len(each) for each in rows["input_ids"]]
+        return self.in_batches(lengths, lambda chosen: forward(self._padded(rows, chosen)))
+
+    def in_batches(self, lengths: Sequence[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
+        """``run`` over the places of texts of ``lengths`` tokens; raise ``ModelError`` if it fails."""
+        for places in cut(lengths, self.cost, room(self.torch)):
+            yield from self._halving(places, run)
+
+    def _halving(self, places: list[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
+        """``run`` over ``places``, in halves where they do not fit the GPU."""
+        try:
+            with self.torch.inference_mode():
+                output = run(places)
+        except self.torch.OutOfMemoryError as error:
+            if len(places) == 1:
+                raise _failed(1, error) from None
+            output = None
+        except (RuntimeError, IndexError) as error:  # out of memory on the CPU; a tokenizer of another model
+            raise _failed(len(places), error) from None
+        if output is not None:
+            yield places, output
+            return
+        self.torch.cuda.empty_cache()
+        middle = len(places) // 2
+        yield from self._halving(places[:middle], run)
+        yield from self._halving(places[middle:], run)
+
+    def finite(self, values: Tensor) -> Tensor:
+        """``values`` in float32 on the CPU; raise ``ModelError`` if half precision was not enough for them."""
+        plain = values.float().cpu()
+        if not bool(self.torch.isfinite(plain).all()):
+            raise ModelError("a model returned what is no number", "Its weights do not fit half precision: use another")
+        return plain
+
+    def _padded(self, rows: Rows, places: Sequence[int]) -> dict[str, Tensor]:
+        """The inputs of the texts at ``places``, (B, T) each, padded at the end; the mask is made here."""
+        lengths = [len(rows["input_ids"][place]) for place in places]
+        longest = max(lengths)
+        filling = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": self.tokenizer.pad_token_type_id}
+        padded = {
+            name: [
+                [*rows[name][place], *[fill] * (longest - length)]
+                for place, length in zip(places, lengths, strict=True)
+            ]
+            for name, fill in filling.items()
+            if name in rows
+        }
+        padded["attention_mask"] = [[1] * length + [0] * (longest - length) for length in lengths]
+        return {name: self.torch.tensor(values, device=self.device) for name, values in padded.items()}
+
+
+def _failed(texts: int, error: Exception) -> ModelError:
+    return ModelError(
+        f"a model failed on {texts} texts ({type(error).__name__})",
+        "End other programs that use the GPU or the memory, or choose a smaller model: localmed models use",
+    )

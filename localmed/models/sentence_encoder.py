@@ -1,0 +1,105 @@
+"""Any dense encoder in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
+
+Rules: modules are a transformer, one pooling and normalising, as ``modules.json`` lists them (without that file the
+library would guess); what is to stand before a question and a passage comes from the manifest, never from the
+checkpoint; weights are read from safetensors only, and code in a checkpoint is never run. Not thread-safe by contract:
+one owner at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
+from localmed.ports import EncoderIdentity
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from localmed.ports import Vectors
+
+MODULES = "modules.json"
+FAMILY = "sentence_transformers."
+KINDS = ("Transformer", "Pooling", "Normalize")
+
+
+class SentenceEncoder:
+    """``Embedder`` on a registered checkpoint."""
+
+    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
+        """Nothing is loaded before the first text. ``exact`` forces float32."""
+        self._checkpoint, self._exact = checkpoint, exact
+
+    @cached_property
+    def identity(self) -> EncoderIdentity:
+        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is no such encoder."""
+        each = self._checkpoint
+        each.complete(WEIGHTS)
+        self._refuse_other_modules(each.read(MODULES))
+        return EncoderIdentity(each.name, each.version, each.number("hidden_size"), each.languages)
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``; the manifest's prefix of its kind stands before each text."""
+        vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
+        if not texts:
+            return vectors
+        network = self.network
+        prefix = self._checkpoint.query_prefix if kind == "query" else self._checkpoint.passage_prefix
+        whole = [prefix + text for text in texts]
+        rows = network.tokenizer(whole, truncation=True, max_length=network.tokens)["input_ids"]
+        for places, output in network.in_batches([len(each) for each in rows], lambda chosen: self._run(whole, chosen)):
+            unit = network.torch.nn.functional.normalize(network.finite(output), dim=-1)
+            vectors[places] = unit.numpy()
+        return vectors
+
+    def _run(self, texts: Sequence[str], places: Sequence[int]) -> Tensor:
+        chosen = [texts[place] for place in places]
+        # prompt="": a prompt that the checkpoint names would come on top of the manifest's.
+        found: Tensor = self.network.model.encode(
+            chosen, prompt="", batch_size=len(chosen), convert_to_tensor=True, show_progress_bar=False
+        )
+        return found
+
+    @cached_property
+    def network(self) -> Network:
+        """The model, loaded (the library takes some seconds to import)."""
+        width, folder = self.identity.dimensions, self._checkpoint.complete(MODULES, WEIGHTS)
+        with self._checkpoint.loading():
+            import torch
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
+
+            logging.disable_progress_bar()
+            logging.set_verbosity_error()
+            model = SentenceTransformer(
+                str(folder),
+                device="cpu",
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+            )
+            missing = not_held(folder, model.transformers_model.state_dict(), WEIGHTS)
+        self._checkpoint.refuse_unfilled(missing)
+        if model.get_embedding_dimension() != width:
+            told = f"its vectors have {model.get_embedding_dimension()} dimensions, not the {width} of its network"
+            raise self._checkpoint.unusable(ValueError(), told)
+        device, dtype = device_of(torch), arithmetic(torch, self._exact)
+        config = model.transformers_model.config
+        positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
+        model.max_seq_length = min(PASSAGE_TOKENS, positions, model.max_seq_length or PASSAGE_TOKENS)
+        model = model.to(device=device, dtype=dtype).eval()
+        return Network(torch, model.tokenizer, model, device, model.max_seq_length, Cost.of(config, dtype))
+
+    def _refuse_other_modules(self, modules: Any) -> None:
+        """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""
+        listed = modules if isinstance(modules, list) else []
+        types = [str(each.get("type", "")) if isinstance(each, dict) else "" for each in listed]
+        kinds = [each.rpartition(".")[2] for each in types if each.startswith(FAMILY)]
+        if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
+            told = f"its {MODULES} must list {', '.join(KINDS[:2])} and perhaps {KINDS[2]} of sentence-transformers"
+            raise self._checkpoint.unusable(ValueError(), told)

