@@ -11,7 +11,9 @@ import ctypes
 import os
 import resource
 import signal
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
@@ -30,6 +32,11 @@ def die_with_parent(parent: int) -> None:
     """Ask the kernel to kill this process when its parent's thread ends, and end now if that has happened already."""
     prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    end_without_parent(parent)
+
+
+def end_without_parent(parent: int) -> None:
+    """End now if the process that started this one has ended."""
     if os.getppid() != parent:
         os._exit(0)
 
@@ -39,8 +46,25 @@ def limit(memory_bytes: int, cpu_seconds: int) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     spent = int(usage.ru_utime + usage.ru_stime) + 1  # the kernel counts whole seconds since the process began
     _lower(resource.RLIMIT_CPU, spent + cpu_seconds)
-    _lower(resource.RLIMIT_AS, memory_bytes)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would leave what was read on the disk
+    limit_memory(memory_bytes)
+    no_core_dump()
+
+
+def limit_memory(size: int) -> None:
+    """Allow this process ``size`` bytes of address space."""
+    _lower(resource.RLIMIT_AS, size)
+
+
+def no_core_dump() -> None:
+    """A core dump would leave what was read on the disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def place(error: BaseException) -> str:
+    """The kind of ``error`` and the line of our code that it came through; never its message, which may hold text."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
+    where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+    return f"{type(error).__name__}{where}"
 
 
 def _lower(kind: int, wanted: int) -> None:

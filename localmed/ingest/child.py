@@ -23,7 +23,6 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -76,7 +75,12 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     except BrokenPipeError:
         raise
     except Exception as error:
-        ending = ["error", "InputError", f"{Path(request['path']).name}: the reader failed ({_place(error)})", ""]
+        ending = [
+            "error",
+            "InputError",
+            f"{Path(request['path']).name}: the reader failed ({confined.place(error)})",
+            "",
+        ]
     replies.write(_encoded(ending))
     replies.flush()
 
@@ -129,13 +133,6 @@ def _characters(record: Record) -> int:
 def _out_of_memory(request: dict[str, Any], bounds: ReadBounds) -> Message:
     limit = f"{bounds.child_memory_bytes // 2**20} MiB of memory (read.child_memory_bytes)"
     return ["error", "LimitExceeded", f"{Path(request['path']).name}: needed more than {limit}", "Split the file"]
-
-
-def _place(error: BaseException) -> str:
-    """The kind of ``error`` and the line of our code that it came through; never its message, which may hold text."""
-    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
-    where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
-    return f"{type(error).__name__}{where}"
 
 
 if __name__ == "__main__":

@@ -18,18 +18,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import select
 import signal
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self, cast, get_args
+from typing import Any, Self, get_args
 
+from localmed import children
 from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
@@ -38,14 +36,12 @@ from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Record
 from localmed.library.terms import Term
 
-# -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
-COMMAND = (sys.executable, "-P", "-m", "localmed.ingest.child")
+COMMAND = children.command("localmed.ingest.child")
 
 OWN_CHILD = frozenset({"pdf"})  # readers that get a fresh process for every file
 
 _READ = 2**20  # bytes taken from the pipe at a time
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
-_GRACE = 5.0  # seconds for a child that closed its pipe to end
 _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh", "notes")
 
@@ -111,7 +107,7 @@ class Parser:
             self.close()
         finished = False
         try:
-            child = self._asked(_request(path, name, mapping, bounds))
+            child = self._asked(_request(path, name, mapping, bounds), bounds)
             yield from _counted(child.answers(path, bounds), path, bounds)
             finished = True
         except _Refused as refusal:
@@ -122,16 +118,17 @@ class Parser:
             if not finished or name in OWN_CHILD:
                 self.close()
 
-    def _asked(self, request: bytes) -> _Child:
+    def _asked(self, request: bytes, bounds: ReadBounds) -> _Child:
         """A living child that has been sent ``request``."""
         if self._child is not None:
             try:
-                self._child.send(request)
+                self._child.send(request, bounds.file_seconds)
                 return self._child
             except OSError:  # it died while idle
                 self.close()
         self._child = _Child(self._command)
-        self._child.send(request)
+        with suppress(OSError):  # one that has ended already says why when it is read from
+            self._child.send(request, bounds.file_seconds)
         return self._child
 
 
@@ -144,28 +141,11 @@ class _Refused(Exception):
 
 
 class _Child:
-    """One child process and the bytes it has sent."""
+    """The process and what it reads."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
-            [*command, str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
-        self._poll = select.poll()
-        self._poll.register(self._output, select.POLLIN)
-
-    def send(self, request: bytes) -> None:
-        self._input.write(request)
-        self._input.flush()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._output.close()
-        try:
-            self._input.close()
-        except OSError:  # a request that was never taken
-            return
+        self._process = children.Child(command)
+        self.send, self.kill = self._process.send, self._process.kill
 
     def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Item]:
         """What the child makes of ``path``, up to its closing message."""
@@ -186,44 +166,39 @@ class _Child:
         """Whole lines from the pipe; never returns by itself."""
         left = bounds.file_seconds
         most = max(_READ, bounds.record_characters * _BYTES_A_CHARACTER)
-        parts: list[bytes] = []
-        size = 0
+        whole = children.Lines(most)
         while True:
             began = time.monotonic()
             chunk = self._chunk(left, path, bounds)
             left -= time.monotonic() - began
-            *lines, rest = chunk.split(b"\n")
-            if lines:
-                lines[0] = b"".join((*parts, lines[0]))
-                parts, size = [], 0
-                yield from lines
-            parts.append(rest)
-            size += len(rest)
-            if size > most:
-                raise LimitExceeded(f"{path.name}: one record is larger than {most // 2**20} MiB as it is sent")
+            try:
+                lines = whole.take(chunk)
+            except children.TooLong:
+                told = f"{path.name}: one record is larger than {most // 2**20} MiB as it is sent"
+                raise LimitExceeded(told) from None
+            yield from lines
 
     def _chunk(self, seconds: float, path: Path, bounds: ReadBounds) -> bytes:
         """The next bytes; raise if none come within ``seconds`` or the child has ended."""
-        if seconds <= 0 or not self._poll.poll(seconds * 1000):
+        chunk = self._process.chunk(seconds, _READ) if seconds > 0 else None
+        if chunk is None:
             limit = f"{bounds.file_seconds:g} seconds (read.file_seconds)"
             raise LimitExceeded(f"{path.name}: took longer than {limit}", "Split the file or raise the bound")
-        chunk = os.read(self._output.fileno(), _READ)
         if not chunk:
             raise self._ending(path, bounds)
         return chunk
 
     def _ending(self, path: Path, bounds: ReadBounds) -> InputError:
         """Why the child ended in the middle of ``path``."""
-        try:
-            code = self._process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
+        code = self._process.code()
+        if code is None:
             return InputError(f"{path.name}: the reader's process stopped answering")
         if code == -signal.SIGXCPU:
             limit = f"{bounds.file_cpu_seconds} seconds of processor time (read.file_cpu_seconds)"
             return LimitExceeded(f"{path.name}: needed more than {limit}", "Split the file or raise the bound")
         if code == -signal.SIGKILL:
             return InputError(f"{path.name}: the reader's process was killed, perhaps because memory ran out")
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = children.named(code)
         return InputError(f"{path.name}: the reader's process crashed ({how})", "The file is damaged or hostile")
 
 

@@ -30,7 +30,7 @@ def main() -> None:
     confined.die_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     confined.limit(MEMORY_BYTES, CPU_SECONDS)
-    replies.write(json.dumps(answer(Path(sys.argv[1]))).encode("ascii"))
+    replies.write(json.dumps(answer(Path(sys.argv[1]))).encode("ascii") + b"\n")
     replies.flush()
     os._exit(0)
 

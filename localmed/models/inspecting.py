@@ -7,39 +7,56 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from localmed import children
 from localmed.errors import InputError, LimitExceeded
 from localmed.models.header import Header
 
 INSPECTED = (".gguf", ".safetensors")  # the names' ends of files that have a header worth reading
 SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
-# -P keeps the working folder off the import path: a file called json.py beside the models must not be run.
-COMMAND = (sys.executable, "-P", "-m", "localmed.models.inspect_child")
+COMMAND = children.command("localmed.models.inspect_child")
 _KINDS = {"int": int, "str": str}
+_ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 
 def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> Header:
     """What the header of ``path`` says; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
-    arguments = [*command, str(path.absolute()), str(os.getpid())]
+    child = children.Child([*command, str(path.absolute())])
     try:
-        done = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
+        answer = _line(child, seconds)
+        code = child.code()
+    except TimeoutError:
         raise LimitExceeded(f"{path.name}: its header took longer than {seconds:g} seconds", "It is no model") from None
+    finally:
+        child.kill()
     try:
-        kind, *values = json.loads(done.stdout)
+        kind, *values = json.loads(answer)
         if kind == "header":
             return _header(*values)
         name, what, remedy = map(str, values)
     except (ValueError, TypeError, RecursionError):
-        told = f"{path.name}: its header ended the process that read it (exit code {done.returncode})"
+        told = f"{path.name}: its header ended the process that read it ({children.named(code)})"
         raise InputError(told, "The file is damaged or hostile") from None
     raise (LimitExceeded if name == "LimitExceeded" else InputError)(f"{path.name}: {what}", remedy)
+
+
+def _line(child: children.Child, seconds: float) -> bytes:
+    """The child's one line, nothing if it ended or says too much; ``TimeoutError`` if neither within ``seconds``."""
+    deadline, lines = time.monotonic() + seconds, children.Lines(_ANSWER_BYTES)
+    while True:
+        chunk = child.chunk(deadline - time.monotonic(), _ANSWER_BYTES)
+        if chunk is None:
+            raise TimeoutError
+        try:
+            found = lines.take(chunk)
+        except children.TooLong:
+            return b""
+        if found or not chunk:
+            return found[0] if found else b""
 
 
 def _header(values: dict[str, Any]) -> Header:

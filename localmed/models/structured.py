@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from localmed.errors import ModelError, UsageError
+from localmed.errors import ModelError, Rejected, UsageError
 from localmed.ports import Message, Reply
 
 SAYS_NOTHING = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
@@ -90,18 +90,18 @@ def _refuse(where: str, why: str) -> NoReturn:
 
 
 def parsed(text: str, schema: Mapping[str, Any]) -> Any:
-    """The value that ``text`` holds; raise ``ModelError``, without the text, unless it is JSON and of the schema."""
+    """The value that ``text`` holds; raise ``Rejected``, without the text, unless it is JSON and of the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
-        raise ModelError(f"the model's reply has more than {_REPLY_CHARACTERS} characters", "Ask again")
+        raise Rejected(f"the model's reply has more than {_REPLY_CHARACTERS} characters", "Ask again")
     try:
         value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ModelError("the model's reply is not JSON", "Ask again, or choose another model") from None
+        raise Rejected("the model's reply is not JSON", "Ask again, or choose another model") from None
     error = next(Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:  # its message would quote the reply
-        raise ModelError(
+        raise Rejected(
             f"the model's reply does not fit its schema ({error.validator})", "Ask again, or choose another model"
         )
     return value
@@ -126,11 +126,11 @@ def check_labels(labels: Sequence[str]) -> None:
 
 
 def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
-    """``reply`` with its value; raise ``ModelError`` unless it is whole and of the schema."""
+    """``reply`` with its value; raise ``Rejected`` unless it is whole and of the schema."""
     if schema is None:
         return reply
     if reply.finish == "length":
-        raise ModelError(
+        raise Rejected(
             f"the reply was cut after {reply.reply_tokens} tokens and is not a whole object",
             "Allow a longer reply, or ask for less",
         )

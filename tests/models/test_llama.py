@@ -19,11 +19,12 @@ from localmed.config import ChatSettings
 from localmed.errors import BadSettings, Cancelled, ModelError
 from localmed.models import structured
 from localmed.models.llama.adapter import ChatFile, LlamaChat
+from localmed.models.registry import Registry
 from localmed.ports import Choice, Message, Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
 from tests.models.tiny_gguf import write_gguf
 
-llama_cpp = pytest.importorskip("llama_cpp")
+pytest.importorskip("llama_cpp")
 
 SETTINGS = ChatSettings(context=1024, micro_batch=64, sequences=6, threads=1)
 LONG = (Message("user", "the dose " * 300),)
@@ -44,13 +45,6 @@ def model(path: Path) -> Iterator[LlamaChat]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def direct(path: Path) -> Iterator[Any]:
-    """llama-cpp-python itself."""
-    with closing(llama_cpp.Llama(str(path), n_ctx=1024, verbose=False, chat_format="chatml", logits_all=True)) as found:
-        yield found
-
-
 class TestContract(ChatContract):
     """What every adapter must do."""
 
@@ -58,71 +52,6 @@ class TestContract(ChatContract):
 def test_counting(model: LlamaChat) -> None:
     counts_grow(model)
     assert model.count([]) == []
-
-
-# --- against llama-cpp-python -----------------------------------------------------------------------------------
-
-
-def test_the_same_reply_as_llama_cpp_python(model: LlamaChat, direct: Any) -> None:
-    turns = [{"role": each.role, "content": each.content} for each in ASK]
-    theirs = direct.create_chat_completion(turns, max_tokens=40, temperature=0.0)
-    ours = model.complete(Request(ASK, 40))
-    assert ours.prompt_tokens == theirs["usage"]["prompt_tokens"]
-    # It drops bytes that are no character where we mark them, and goes on past the limit after half a character.
-    said = ours.text.replace("\N{REPLACEMENT CHARACTER}", "")
-    assert len(said) > 10
-    assert theirs["choices"][0]["message"]["content"].startswith(said)
-
-
-def by_hand(direct: Any, prompt: str, labels: list[str]) -> list[float]:
-    """The labels' probabilities from llama-cpp-python's logits, one evaluation a label."""
-    import numpy as np
-
-    before = direct.tokenize(prompt.encode(), add_bos=True, special=True)
-    shares = []
-    for label in labels:
-        whole = direct.tokenize((prompt + label).encode(), add_bos=True, special=True)
-        assert whole[: len(before)] == before
-        direct.reset()
-        direct.eval(whole)
-        share = 1.0
-        for at in range(len(before), len(whole)):
-            row = direct.scores[at - 1].astype(np.float64)
-            share *= float(np.exp(row[whole[at]] - row.max()) / np.exp(row - row.max()).sum())
-        shares.append(share)
-    return [share / sum(shares) for share in shares]
-
-
-# "relevant" is one token, "irrelevant" two, "irons" begins like it and goes on in bytes.
-@pytest.mark.parametrize("labels", [["yes", "no"], ["relevant", "irrelevant"], ["irrelevant", "irons", "no"]])
-def test_labels_are_read_from_the_same_logits(model: LlamaChat, direct: Any, labels: list[str]) -> None:
-    branches = [f" {word}?" for word in ("dose", "the label", "x" * 150)]
-    choices = model.choose([Message("user", "Is it")], branches, labels)
-    for branch, choice in zip(branches, choices, strict=True):
-        prompt = f"<|im_start|>user\nIs it{branch}<|im_end|>\n<|im_start|>assistant\n"
-        assert choice.probabilities == pytest.approx(by_hand(direct, prompt, labels), abs=0.02)
-
-
-def test_a_label_that_begins_another_is_closed_by_the_end_of_the_turn(model: LlamaChat) -> None:
-    choice = model.choose(ASK, ["?"], ["no", "nono"])[0]
-    assert all(share > 0 for share in choice.probabilities)
-    assert choice.probabilities[1] != pytest.approx(0, abs=1e-12)
-
-
-def test_twenty_branches_in_few_sequences(model: LlamaChat) -> None:
-    """Longer than a micro-batch, shorter than one, and equal ones; five sequences for twenty branches of two paths."""
-    branches = [f"{'the dose ' * (number * 7)} case {number}?" for number in range(20)]
-    labels = ["irrelevant", "noir", "yes"]
-    together = model.choose(ASK, branches, labels)
-    for branch, choice in zip(branches, together, strict=True):
-        alone = model.choose(ASK, [branch], labels)[0]
-        assert choice.probabilities == pytest.approx(alone.probabilities, abs=0.02)
-    assert len({choice.probabilities for choice in together}) == 20
-
-
-def test_labels_that_need_more_sequences_than_there_are(model: LlamaChat) -> None:
-    with pytest.raises(ModelError, match="need 7 sequences"):
-        model.choose(ASK, ["?"], [f"{letter}bc" for letter in "ABCDEFG"])
 
 
 # --- nothing is kept, nothing is let in ---------------------------------------------------------------------------
@@ -219,6 +148,20 @@ def test_a_file_that_may_not_be_loaded_is_not(path: Path) -> None:
     with closing(chat(path, admit=changed)) as model:
         with pytest.raises(ModelError, match="has changed"):
             model.count(["x"])
+        assert model.owner.pid is None
+
+
+def test_a_registered_file_that_changes_is_not_loaded_again(path: Path, tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "models", tmp_path)
+    name = registry.add(path, "librarian", role="chat", template="chatml").name
+    stored = registry.opened(name).gguf
+    with closing(chat(stored, admit=lambda: registry.opened(name))) as model:
+        assert model.count(["the dose"]) == [2]
+        stored.write_bytes(stored.read_bytes()[:-1] + b"x")
+        os.kill(model.owner.pid or 0, signal.SIGKILL)  # as after a crash or an idle time
+        psutil.wait_procs([psutil.Process(model.owner.pid)], timeout=5)
+        with pytest.raises(ModelError, match="sha256 differs"):
+            model.count(["the dose"])
         assert model.owner.pid is None
 
 

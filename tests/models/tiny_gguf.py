@@ -30,12 +30,12 @@ WORDS = (
     "user",
     "assistant",
 )
-NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6  # llama.cpp's kinds of tokens
+NORMAL, UNKNOWN, CONTROL, ADDED, BYTE = 1, 2, 3, 4, 6  # llama.cpp's kinds of tokens
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the model is; ``pieces`` are words of its vocabulary beside the bytes."""
+    """How large the model is; ``pieces`` are words of its vocabulary beside the bytes, ``marks`` of ``mark_kind``."""
 
     width: int = 64
     layers: int = 2
@@ -44,6 +44,8 @@ class Shape:
     context: int = 2048
     pieces: Sequence[str] = WORDS
     half: bool = False  # weights of two bytes instead of four
+    marks: Sequence[str] = MARKS
+    mark_kind: int = CONTROL
 
 
 TINY = Shape()
@@ -64,7 +66,7 @@ def write_gguf(path: Path, seed: int = 0, shape: Shape = TINY, template: str = "
     writer.add_rope_dimension_count(shape.width // shape.heads)
     if template:
         writer.add_chat_template(template)
-    size = _add_vocabulary(writer, shape.pieces)
+    size = _add_vocabulary(writer, shape)
     _add_weights(writer, seed, shape, size)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -73,11 +75,12 @@ def write_gguf(path: Path, seed: int = 0, shape: Shape = TINY, template: str = "
     return path
 
 
-def _add_vocabulary(writer: object, pieces: Sequence[str]) -> int:
-    tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL), *((mark, CONTROL) for mark in MARKS)]
+def _add_vocabulary(writer: object, shape: Shape) -> int:
+    tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
+    tokens += [(mark, shape.mark_kind) for mark in shape.marks if mark != "</s>"]
     tokens += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
     # The tokenizer joins two tokens at a time, so that a word is found if all its beginnings are tokens too.
-    beginnings = {piece[:end] for piece in pieces for end in range(1, len(piece) + 1)}
+    beginnings = {piece[:end] for piece in shape.pieces for end in range(1, len(piece) + 1)}
     tokens += [(piece, NORMAL) for piece in sorted(beginnings)]
     writer.add_tokenizer_model("llama")  # type: ignore[attr-defined]
     writer.add_token_list([text for text, _ in tokens])  # type: ignore[attr-defined]

@@ -60,6 +60,7 @@ class LlamaChat:
             "schema": json.dumps(request.schema) if request.schema is not None else "",
             "temperature": request.temperature,
             "seed": request.seed,
+            "heard": watch.token is not UNWATCHED.token,  # each token sent would wake this process on the child's core
         }
         return structured.finished(_reply(self.owner.ask("complete", given, watch)), request.schema)
 

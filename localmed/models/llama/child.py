@@ -4,12 +4,14 @@ Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID`
 
     in    first the settings of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  and, while one runs, ["cancel", id]
-    out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]*  ["beat"]*
+    out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
           then one of   ["done", {...}]  ["error", class, what, remedy]
 
-Rules: every message is a sign of progress (a micro-batch or a token), so that silence means a hang; a thread of its
-own reads the requests, so that a cancellation is seen while a prompt is read; the end of the input, which comes when
-the parent dies however it dies, ends the process at once, even in the middle of a request.
+Rules: every message is a sign of progress (a micro-batch or a token), and one comes a second while there is any, so
+that silence means a hang; cancellations are looked for between two micro-batches or tokens; the end of the input,
+which comes when the parent dies however it dies, ends the process at once, even in the middle of a request. One thread
+reads, computes and writes, and no token is sent that nobody hears: on a busy machine each hand-over to another thread
+and each waking of the parent costs a request some milliseconds.
 
 What is enforced: memory and core dumps by the kernel (memory not where a GPU is used, whose driver reserves address
 space beyond any limit); no network by the kernel where it lets a process leave its network namespace, else by Python's
@@ -21,50 +23,57 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import queue
-import resource
+import select
 import signal
 import sys
 import threading
 import time
-import traceback
+from collections import deque
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any, BinaryIO, cast
 
+from localmed import children, confined
 from localmed.errors import Cancelled, ModelError
 from localmed.models.llama import decisions, engine
 from localmed.models.llama.process import OUT_OF_MEMORY
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # from <linux/sched.h>
+_READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _BEAT = 1.0  # seconds between two signs of life where nothing else is sent
 
 Message = list[Any]
 
 
 class Line:
-    """The pipes: requests come in, by a thread; replies go out."""
+    """The pipes: requests and cancellations come in, replies go out. One thread's own, but for ``watch``."""
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
-        self._requests, self._replies = requests, replies
-        self._cancelled = -1
+        self._requests, self._replies = requests.fileno(), replies
+        self._lines, self._waiting = children.Lines(sys.maxsize), cast(deque[bytes], deque())
+        self._taken = select.poll()
+        self._taken.register(self._requests, select.POLLIN)
         self._sent = 0.0
-        self.waiting: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._keep = requests  # open
 
-    def listen(self) -> None:
-        """Take in requests and cancellations; end the process with the input, or where one cannot be taken in."""
-        try:
-            for line in self._requests:
-                message = json.loads(line)
-                if message[0] == "cancel":
-                    self._cancelled = message[1]
-                else:
-                    self.waiting.put(message)
+    def watch(self) -> None:
+        """End the process with the input, in a thread of its own that is never woken before."""
+        hung_up = select.poll()
+        hung_up.register(self._requests, 0)  # the end is told unasked
+        hung_up.poll()
+        os._exit(0)
+
+    def next(self) -> Any:
+        """The next message, when it comes; the process ends with the input."""
+        while not self._waiting:
+            self._read()
+        return json.loads(self._waiting.popleft())
+
+    def _read(self) -> None:
+        chunk = os.read(self._requests, _READ)
+        if not chunk:
             os._exit(0)
-        except MemoryError:  # a thread that ended would leave the process deaf
-            os._exit(OUT_OF_MEMORY)
-        except Exception:
-            os._exit(1)
+        self._waiting.extend(self._lines.take(chunk))
 
     def send(self, *message: Any) -> None:
         """Write one message; nobody left to read it ends the process."""
@@ -79,8 +88,11 @@ class Line:
         """What is called between two steps of ``request``: shows progress, and raises if it has been cancelled."""
 
         def check() -> None:
-            if self._cancelled == request:
-                raise Cancelled("the request was cancelled")
+            while self._taken.poll(0):
+                self._read()
+            while self._waiting:
+                if self.next() == ["cancel", request]:
+                    raise Cancelled("the request was cancelled")
             if time.monotonic() - self._sent > _BEAT:
                 self.send("beat")
 
@@ -89,21 +101,22 @@ class Line:
 
 def main() -> None:
     """Load the model, then answer requests until the parent closes its end."""
-    requests, replies = _take_streams()
-    if os.getppid() != int(sys.argv[1]):  # it died before we began
-        os._exit(0)
+    line = Line(*confined.take_streams())
+    confined.end_without_parent(int(sys.argv[1]))  # any thread of it may have started us, and may end before it does
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
-    setup = json.loads(requests.readline() or "{}")
-    if not setup:
-        os._exit(0)
-    line = Line(requests, replies)
+    setup = line.next()
     network = _without_network()  # before the first thread, as the kernel demands
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would leave prompts on the disk
+    confined.no_core_dump()
     os.nice(setup.pop("nice"))
-    threading.Thread(target=line.listen, daemon=True).start()
-    model = _loaded(line, setup, network)
-    while True:
-        serve(model, line, *line.waiting.get())
+    threading.Thread(target=line.watch, daemon=True).start()
+    try:
+        model = _loaded(line, setup, network)
+        while True:
+            kind, request, *given = line.next()
+            if kind != "cancel":  # one that came too late
+                serve(model, line, kind, request, *given)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
 
 
 def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
@@ -112,10 +125,10 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     memory = setup.pop("memory_bytes")
     try:
         if memory and not _uses_gpu(setup["gpu_layers"]):
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            confined.limit_memory(memory)
         model = engine.Engine(engine.Setup(**setup))
     except MemoryError:
-        os._exit(OUT_OF_MEMORY)
+        raise
     except Exception as error:
         line.send(*_ending(error))
         os._exit(1)
@@ -133,8 +146,8 @@ def serve(model: engine.Engine, line: Line, kind: str, request: int, given: dict
     """Answer one request."""
     try:
         line.send("done", _DOES[kind](model, given, line.checker(request), line.send))
-    except MemoryError:
-        os._exit(OUT_OF_MEMORY)
+    except MemoryError:  # nothing can be trusted after this
+        raise
     except Exception as error:
         line.send(*_ending(error))
 
@@ -143,11 +156,14 @@ def _complete(model: engine.Engine, given: dict[str, Any], check: Callable[[], N
     prompt = model.tokens(given["parts"])
     _fits(len(prompt), given["max_tokens"], model.context)
     grammar = engine.grammar_of(given["schema"]) if given["schema"] else ""
+    emit = partial(send, "token") if given["heard"] else _unheard
     with model.sampler(grammar, given["temperature"], given["seed"]) as sampler:
-        text, count, finish = model.generate(
-            prompt, given["max_tokens"], sampler, check, lambda piece: send("token", piece)
-        )
+        text, count, finish = model.generate(prompt, given["max_tokens"], sampler, check, emit)
     return {"text": text, "prompt_tokens": len(prompt), "reply_tokens": count, "finish": finish}
+
+
+def _unheard(_piece: str) -> None:
+    """Nobody listens to the tokens; ``check`` shows that they come."""
 
 
 def _choose(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:
@@ -181,9 +197,7 @@ def _ending(error: Exception) -> Message:
         return ["error", type(error).__name__, error.what, error.remedy]
     if isinstance(error, ImportError):
         return ["error", "ModelError", "llama-cpp-python is not installed", "Install localmed with the extra [llama]"]
-    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
-    where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
-    return ["error", "ModelError", f"the model's process failed ({type(error).__name__}{where})", "Ask again"]
+    return ["error", "ModelError", f"the model's process failed ({confined.place(error)})", "Ask again"]
 
 
 def _without_network() -> str:
@@ -198,15 +212,6 @@ def _without_network() -> str:
 def _refuse_sockets(event: str, _arguments: Any) -> None:
     if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"):
         raise PermissionError("the model's process has no network")
-
-
-def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes to the parent, moved away from where libraries read and print; those get ``/dev/null``."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    return requests, replies
 
 
 if __name__ == "__main__":

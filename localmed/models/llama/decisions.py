@@ -40,13 +40,14 @@ def choose(
             f"a decision needs {shared + longest} tokens and the context holds {engine.context}",
             "Shorten the passage or raise chat.context",
         )
-    reader = _Reader(engine, tree, shared, len(rests))
+    reader = _Reader(engine, tree, closed, shared)
+    found: dict[int, list[float]] = {}
     with engine.cleared():
         engine.read_all(prompts[0][:shared], check, wanted=False)
         for batch in plan([len(rest) for rest in rests], tree, engine.micro_batch, engine.sequences - 1, room):
             check()
-            reader.read(batch, rests)
-    return [probabilities(rows, closed) for rows in reader.rows]
+            found |= reader.read(batch, rests)
+    return [found[branch] for branch in range(len(rests))]
 
 
 def common_beginning(prompts: Sequence[Sequence[int]]) -> int:
@@ -130,13 +131,13 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
 
 
 class _Reader:
-    """Reads planned batches and collects the logits: for each prompt, path -> logits after it."""
+    """Reads planned batches. Logits are not kept: of 1000 prompts they would take gigabytes."""
 
-    def __init__(self, engine: Engine, tree: Tree, shared: int, prompts: int) -> None:
-        self._engine, self._tree, self._shared = engine, tree, shared
-        self.rows: list[dict[Path, Row]] = [{} for _ in range(prompts)]
+    def __init__(self, engine: Engine, tree: Tree, labels: Sequence[Path], shared: int) -> None:
+        self._engine, self._tree, self._labels, self._shared = engine, tree, labels, shared
 
-    def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> None:
+    def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, list[float]]:
+        """The probabilities of each prompt that ``batch`` ends, by its number."""
         slots: list[Slot] = []
         wanted: list[tuple[int, Path]] = []
         for piece in batch:
@@ -149,12 +150,14 @@ class _Reader:
                 for path, sequence in zip(self._tree.paths, piece.sequences, strict=True):
                     slots += self._path(path, sequence, self._shared + piece.stop)
                     wanted += [(piece.branch, path[: at + 1]) for at in range(len(path))]
+        rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in wanted}
         for (branch, path), row in zip(wanted, self._engine.read(slots), strict=True):
-            self.rows[branch][path] = row
+            rows[branch][path] = row
         for piece in batch:
             if piece.last:
                 for sequence in piece.sequences:
                     self._engine.forget(sequence, -1)
+        return {branch: probabilities(logits, self._labels) for branch, logits in rows.items()}
 
     def _text(self, piece: Piece, rest: Sequence[int]) -> list[Slot]:
         last = piece.stop - 1 if piece.last else -1

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,12 +71,13 @@ class Engine:
         self.size = self._api.llama_vocab_n_tokens(self._vocabulary)
         self.context = self._api.llama_n_ctx(self._context)
         self.micro_batch, self.sequences = setup.micro_batch, setup.sequences
-        self.end = self._known_marks(setup)
+        self._marks, self._mark = frozenset[int](), re.compile("")  # until they are known
+        self._marks, self.end = self._known_marks(setup)
+        self._mark = re.compile(f"(?={'|'.join(map(re.escape, setup.marks))})")
 
     def _silence(self) -> None:
         """llama.cpp may print what it was given; nothing that it prints is kept."""
-        self._mute = self._api.llama_log_callback(lambda _level, _text, _data: None)
-        self._api.llama_log_set(self._mute, ctypes.c_void_p(0))
+        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))
         self._api.llama_backend_init()
 
     def _load(self, setup: Setup) -> Any:
@@ -109,14 +112,17 @@ class Engine:
             )
         return context
 
-    def _known_marks(self, setup: Setup) -> int:
-        """The token that ends a turn; raise ``ModelError`` where the template is of another family of models."""
+    def _known_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
+        """The template's tokens and the one that ends a turn; ``ModelError`` if it is of another family of models."""
+        known: set[int] = set()
         for mark in setup.marks:
-            if len(self._tokens(mark, True)) != 1:
+            found = self._tokens(mark, True)
+            known.update(found)
+            if len(found) != 1:
                 raise ModelError(
                     f"the model does not know {mark!r} of its chat template", "Name the right template in its manifest"
                 )
-        return self._tokens(setup.end, True)[0]
+        return frozenset(known), self._tokens(setup.end, True)[0]
 
     # --- tokens ---------------------------------------------------------------------------------------------
 
@@ -127,6 +133,15 @@ class Engine:
         return [*start, *(token for text, markup in parts for token in self._tokens(text, markup))]
 
     def _tokens(self, text: str, markup: bool) -> list[int]:
+        """Only markup becomes the template's tokens, also where the file lists them as words like others."""
+        found = self._cut(text, markup)
+        if markup or self._marks.isdisjoint(found):
+            return found
+        ends = [match.start() + 1 for match in self._mark.finditer(text)]  # behind a mark's first character
+        parts = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
+        return [token for part in parts for token in self._cut(part, False)]
+
+    def _cut(self, text: str, markup: bool) -> list[int]:
         data = text.encode("utf-8", "replace")
         room = len(data) + 16
         found = (self._api.llama_token * room)()
@@ -247,6 +262,14 @@ class Engine:
             yield chain
         finally:
             api.llama_sampler_free(chain)
+
+
+@cache
+def _mute() -> Any:
+    """A printer that prints nothing. Kept for as long as the process: llama.cpp may call it at any time."""
+    import llama_cpp
+
+    return llama_cpp.llama_log_callback(lambda _level, _text, _data: None)
 
 
 def grammar_of(schema: str) -> str:

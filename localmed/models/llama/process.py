@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
-import subprocess
-import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, cast
+from typing import Any, cast
 
+from localmed import children
 from localmed.config import OFFLINE, ChatSettings
 from localmed.errors import Cancelled, ModelError
 from localmed.ports import UNWATCHED, Watch
 
-# -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
-COMMAND = (sys.executable, "-P", "-m", "localmed.models.llama.child")
+COMMAND = children.command("localmed.models.llama.child")
 
 OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
 
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
-_GRACE = 5.0  # seconds for a child that closed its pipe to end
+# llama.cpp's threads wait for each other after every operation, by default (libgomp) for milliseconds in a loop that
+# keeps a core from whoever is awaited. On two cores that others wanted too a token of a 100M model took 440 ms so, and
+# 27 ms with this many rounds (some 50 us) before a thread goes to sleep; with the cores to itself 12 and 13 ms, and
+# 16 ms with 300 rounds or none. What the site sets in its environment comes first.
+_SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 Message = list[Any]
 
@@ -134,48 +136,22 @@ class _Told(Exception):
 
 
 class _Child:
-    """One child process and the bytes it has sent."""
+    """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process = subprocess.Popen(
-            [*command, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            env={**os.environ, **OFFLINE},
-        )
-        self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
-        self._poll = select.poll()
-        self._poll.register(self._output, select.POLLIN)
-        self._taking = select.poll()
-        self._taking.register(self._input, select.POLLOUT)
-        os.set_blocking(self._input.fileno(), False)  # a child that hangs must not hang its parent
-        self._buffer, self._most = bytearray(), most
-        self.pid = self._process.pid
-
-    def alive(self) -> bool:
-        return self._process.poll() is None
+        self._process = children.Child(command, {**_SPIN, **os.environ, **OFFLINE})
+        self._lines, self._most = children.Lines(most), most
+        self._waiting: deque[bytes] = deque()
+        self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
 
     def send(self, message: object, bound: float) -> None:
         """Write ``message``, of which the child must take some within ``bound`` seconds, and so on."""
-        left = memoryview(json.dumps(message).encode("ascii") + b"\n")
-        while left:
-            if not self._taking.poll(bound * 1000):
-                raise _silent(bound)
-            try:
-                left = left[os.write(self._input.fileno(), left) :]
-            except OSError:
-                raise self._ending() from None
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._output.close()
         try:
-            self._input.close()
-        except OSError:  # a request that was never taken
-            return
+            self._process.send(json.dumps(message).encode("ascii") + b"\n", bound)
+        except TimeoutError:
+            raise _silent(bound) from None
+        except OSError:
+            raise self._ending() from None
 
     def loaded(self, watch: Watch, bound: float) -> dict[str, Any]:
         """What the child says of itself once the model is there."""
@@ -231,30 +207,23 @@ class _Child:
         return cast(Message, message)
 
     def _line(self, seconds: float) -> bytes | None:
-        end = self._buffer.find(b"\n")
-        if end < 0:
-            if not self._poll.poll(max(0.0, seconds) * 1000):
+        if not self._waiting:
+            chunk = self._process.chunk(seconds, _READ)
+            if chunk is None:
                 return None
-            chunk = os.read(self._output.fileno(), _READ)
             if not chunk:
                 raise self._ending()
-            self._buffer += chunk
-            if len(self._buffer) > self._most:
-                raise ModelError(
-                    f"a message of the model's process has more than {self._most} bytes (chat.reply_bytes)", "Ask again"
-                )
-            end = self._buffer.find(b"\n")
-            if end < 0:
-                return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        return line
+            try:
+                self._waiting.extend(self._lines.take(chunk))
+            except children.TooLong:
+                limit = f"{self._most} bytes (chat.reply_bytes)"
+                raise ModelError(f"a message of the model's process has more than {limit}", "Ask again") from None
+        return self._waiting.popleft() if self._waiting else None
 
     def _ending(self) -> ModelError:
         """Why the child ended in the middle of a request."""
-        try:
-            code = self._process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
+        code = self._process.code()
+        if code is None:
             return ModelError("the model's process stopped answering", "Ask again")
         if code == -signal.SIGKILL:
             return ModelError(
@@ -265,9 +234,8 @@ class _Child:
             return ModelError(
                 "the model's process ran out of memory", "Raise chat.child_memory_bytes or lower chat.context"
             )
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return ModelError(
-            f"the model's process crashed ({how})",
+            f"the model's process crashed ({children.named(code)})",
             "Ask again; if it happens again, raise chat.child_memory_bytes or run `localmed doctor`",
         )
 

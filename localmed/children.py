@@ -1,0 +1,117 @@
+"""The parent's side of a child process that answers in lines: start it, write to it, read from it, end it.
+
+For every child that reads files or runs models (``confined`` is what such a child does to itself). Each user has a
+protocol and errors of its own; here are the process, its two pipes and nothing else.
+
+Rules: nothing here waits longer than it is told to, whatever the child does; the child's number of its parent is the
+last word of its command line; what the child prints elsewhere is thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, cast
+
+GRACE = 5.0  # seconds for a child that closed its pipe to end
+
+
+class TooLong(Exception):
+    """A line has more bytes than allowed."""
+
+
+def command(module: str) -> tuple[str, ...]:
+    """How a child that runs ``module`` is started.
+
+    -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
+    """
+    return (sys.executable, "-P", "-m", module)
+
+
+class Child:
+    """One child process and its pipes."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [*command, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=environment,
+        )
+        self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        self._sent, self._taking = select.poll(), select.poll()
+        self._sent.register(self._output, select.POLLIN)
+        self._taking.register(self._input, select.POLLOUT)
+        os.set_blocking(self._input.fileno(), False)  # a child that hangs must not hang its parent
+        self.pid = self._process.pid
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def send(self, data: bytes, seconds: float) -> None:
+        """Write ``data``, of which the child must take some within ``seconds``, and so on, else ``TimeoutError``.
+
+        Raises another ``OSError`` where the child has ended.
+        """
+        left = memoryview(data)
+        while left:
+            if not self._taking.poll(seconds * 1000):
+                raise TimeoutError
+            left = left[os.write(self._input.fileno(), left) :]
+
+    def chunk(self, seconds: float, most: int) -> bytes | None:
+        """The next bytes, ``most`` at most; None if none come within ``seconds``, empty if the child closed its end."""
+        if not self._sent.poll(max(0.0, seconds) * 1000):
+            return None
+        return os.read(self._output.fileno(), most)
+
+    def code(self) -> int | None:
+        """How the child, which has closed its end, ended: its exit code, a signal as a negative number, None if not."""
+        try:
+            return self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End it now and close the pipes."""
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        self._input.close()
+
+
+class Lines:
+    """Whole lines out of what comes in pieces; one that is not whole may have ``most`` bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._parts: list[bytes] = []
+
+    def take(self, chunk: bytes) -> list[bytes]:
+        """The lines that ``chunk`` completes, without their ends; raise ``TooLong`` where the rest is too long."""
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._parts, lines[0]))
+            self._parts, self._size = [], 0
+        self._parts.append(rest)
+        self._size += len(rest)
+        if self._size > self._most:
+            raise TooLong
+        return lines
+
+
+def named(code: int | None) -> str:
+    """What ``Child.code`` says of a child that failed, in words."""
+    if code is None:
+        return "it did not end"
+    if code >= 0:
+        return f"exit code {code}"
+    known = {each.value: each.name for each in signal.Signals}
+    return f"signal {known.get(-code, -code)}"

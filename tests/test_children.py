@@ -1,0 +1,91 @@
+"""The parent's side of a child process: bounded waits, whole lines, no child left."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from localmed.children import Child, Lines, TooLong, named
+
+
+@contextmanager
+def child(script: str) -> Iterator[Child]:
+    found = Child([sys.executable, "-c", script])
+    try:
+        yield found
+    finally:
+        found.kill()
+        assert not found.alive()
+
+
+def all_of(found: Child) -> bytes:
+    said = b""
+    while chunk := found.chunk(20, 100):
+        said += chunk
+    assert chunk == b""
+    return said
+
+
+def test_what_it_is_sent_and_says() -> None:
+    script = (
+        "import sys; print(sys.stdin.readline().strip()[::-1], sys.argv[-1].isdigit()); print('x', file=sys.stderr)"
+    )
+    with child(script) as found:
+        found.send(b"abc\n", 5)
+        assert all_of(found) == b"cba True\n"
+        assert found.code() == 0
+
+
+def test_no_wait_is_longer_than_told() -> None:
+    with child("import time; time.sleep(60)") as found:
+        began = time.monotonic()
+        assert found.chunk(0.1, 100) is None
+        assert found.chunk(-1.0, 100) is None
+        with pytest.raises(TimeoutError):
+            found.send(b"x" * 10**6, 0.1)
+        assert time.monotonic() - began < 5
+        assert found.alive()
+
+
+def test_one_that_ended() -> None:
+    with child("import os; os.kill(os.getpid(), 11)") as found:
+        assert all_of(found) == b""
+        assert found.code() == -signal.SIGSEGV
+        with pytest.raises(BrokenPipeError):
+            found.send(b"x", 1)
+
+
+def test_one_that_only_closed_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localmed.children.GRACE", 0.1)
+    with child("import os, time; os.close(1); time.sleep(60)") as found:
+        assert all_of(found) == b""
+        assert found.code() is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_lines_from_pieces(size: int) -> None:
+    said, lines = b"one\n\nthree\nfour", Lines(5)
+    pieces = [said[start : start + size] for start in range(0, len(said), size)]
+    assert [line for piece in pieces for line in lines.take(piece)] == [b"one", b"", b"three"]
+    assert lines.take(b"\n") == [b"four"]
+
+
+def test_a_line_that_never_ends() -> None:
+    lines = Lines(5)
+    assert lines.take(b"12345") == []
+    with pytest.raises(TooLong):
+        lines.take(b"6")
+
+
+def test_codes_in_words() -> None:
+    assert [named(code) for code in (3, -11, -35, None)] == [
+        "exit code 3",
+        "signal SIGSEGV",
+        "signal 35",
+        "it did not end",
+    ]
