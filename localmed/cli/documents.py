@@ -125,7 +125,9 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
         successor = app.document(by).id if by else ""
         status = Status.CURRENT if undo else Status.SUPERSEDED
         app.mark(found, status, successor)
-    click.echo(f"{found.title}: {status.value}")
+        holds = app.document(found.id).status
+    still = "" if holds is status else f", but {holds.value} until it is reinstated"
+    click.echo(f"{found.title}: {status.value}{still}")
 
 
 @command.command("withdraw")

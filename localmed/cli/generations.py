@@ -77,6 +77,28 @@ def rollback(ctx: click.Context, number: int | None) -> None:
         click.echo(f"Generation {app.rollback(number):04d} is served")
 
 
+@command.command("prune")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def prune(ctx: click.Context, yes: bool) -> None:
+    """Remove old generations that are still there, and the copies of imported files that none of the kept ones needs.
+
+    The last ones are kept (library.keep_generations), with those that somebody is reading.
+    """
+    from localmed.library import generations as store
+    from localmed.library import originals
+
+    with opened(ctx) as app:
+        store.current(app.data)  # says so if there is no library
+        if not yes:
+            click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)
+        with store.lock_writer(app.data):
+            store.prune(app.data, app.settings.library.keep_generations)
+            files, size = originals.prune(app.data)
+        app.note("prune", f"{files} originals", f"{size} bytes freed")
+    click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+
+
 @command.command("upgrade")
 @click.pass_context
 def upgrade(ctx: click.Context) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from localmed.errors import Damaged, UnknownName
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.summaries import Summaries
 
+FILE = "library.sqlite"
 COLUMNS = (
     "id",
     "collection",
@@ -241,6 +243,14 @@ def _document(row: tuple[Any, ...]) -> Document:
     values["relations"] = tuple((kind, target) for kind, target in values["relations"])
     values |= {name: tuple(values[name]) for name in _TUPLES}
     return Document(**values)
+
+
+def originals_of(generation: Path) -> set[str]:
+    """The hashes of the files that ``generation`` was made from, whatever its schema."""
+    uri = f"{(generation / FILE).absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        rows = database.execute("SELECT sha256 FROM files UNION SELECT file_sha256 FROM documents")
+        return {row[0] for row in rows}
 
 
 def totals(counts: dict[str, tuple[int, int]]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Passage, SearchFilter
-from localmed.library.lexical import edition_number, edition_range
+from localmed.library.editions import edition_number, edition_range
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors

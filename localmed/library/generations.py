@@ -333,7 +333,7 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
         if entry is None or parent is None or not path.samefile(parent / name):
             entry = FileEntry(path.stat().st_size, sha256_of(path))
         entries[name] = entry
-    for name in known.keys() - entries.keys():
+    for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
             raise Damaged(f"generation {parent.name} cannot be built upon: {name} has changed", REPAIR)
     return entries
@@ -341,7 +341,7 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
 
 def _sync_new(root: Path) -> None:
     """Sync every folder, and every file that no published generation shares."""
-    for path in [root, *root.rglob("*")]:
+    for path in [root, *sorted(root.rglob("*"))]:
         if path.is_dir() or path.stat().st_nlink == 1:
             _sync_path(path)
 

@@ -19,45 +19,11 @@ from typing import Any
 import tantivy
 
 from localmed.domain import Box, Passage, SearchFilter, Span
-from localmed.errors import Busy, Damaged
 from localmed.language import question_words, words
+from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
 
 ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
-NO_LIMIT = 99999999  # after every edition number
-RAW = ("id", "document", "collection", "language")  # fields matched as a whole
-STORED = ("id", "document")
-
-
-def raw_fields(builder: tantivy.SchemaBuilder) -> None:
-    """What every index filters by: the ``RAW`` fields and the edition as a number."""
-    for name in RAW:
-        builder.add_text_field(name, stored=name in STORED, tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("edition", indexed=True, fast=True)
-
-
-def raw_values(passage: Passage) -> dict[str, str | int]:
-    """A passage's values for ``raw_fields``."""
-    return {
-        "id": passage.id,
-        "document": passage.document_id,
-        "collection": passage.collection,
-        "language": passage.language,
-        "edition": edition_number(passage.edition),
-    }
-
-
-def edition_number(edition: str, pad: str = "0") -> int:
-    """``"2024-05"`` -> 20240500: ISO dates as numbers that compare; 0: none. ``pad`` fills the rest."""
-    digits = "".join(character for character in edition if character.isdigit())[:8]
-    return int(digits.ljust(8, pad)) if digits else 0
-
-
-def edition_range(wanted: SearchFilter) -> tuple[int, int]:
-    """The inclusive range of ``edition_number`` that ``wanted`` allows."""
-    low = edition_number(wanted.edition_from) or (1 if wanted.edition_to else 0)  # what has no date is in no range
-    high = edition_number(wanted.edition_to, "9") if wanted.edition_to else NO_LIMIT
-    return low, high
 
 
 def _schema() -> tantivy.Schema:
@@ -82,36 +48,19 @@ def _analyser() -> tantivy.TextAnalyzer:
     return chain.build()
 
 
-class LexicalIndex:
+class LexicalIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
     def __init__(self, folder: Path) -> None:
         """Open the index in ``folder``, or make an empty one if the folder is empty or missing."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._schema = _schema()
-        try:
-            self._index = tantivy.Index(self._schema, path=str(folder))
-        except ValueError as error:
-            raise Damaged(f"the lexical index cannot be opened ({error})", "Run: localmed generations verify") from None
+        super().__init__("lexical", folder, _schema())
         self._analyser = _analyser()
         self._index.register_tokenizer(ANALYSER, self._analyser)
-        self._searcher = self._index.searcher()
-
-    def __len__(self) -> int:
-        """The number of passages."""
-        return int(self._searcher.num_docs)
-
-    def reload(self) -> None:
-        """See what a writer has committed."""
-        self._index.reload()
-        self._searcher = self._index.searcher()
 
     def writer(self, memory: int) -> LexicalWriter:
         """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
-        try:
-            return LexicalWriter(self._index.writer(heap_size=memory, num_threads=1))
-        except ValueError as error:
-            raise Busy(f"the lexical index is being written ({error})", "Wait for the other writer") from None
+        return LexicalWriter(self._writer(memory))
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -120,7 +69,7 @@ class LexicalIndex:
     ) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, BM25 score)``, best first; empty if no word is known."""
         query = self.query(question, wanted, title_boost, most_terms)
-        return self._run(query, limit) if query is not None and limit > 0 else []
+        return self._best(query, limit) if query is not None and limit > 0 else []
 
     def query(self, question: str, wanted: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
         """The query that ``search`` runs; ``None`` if the index knows no word of the question."""
@@ -140,7 +89,7 @@ class LexicalIndex:
         if not terms or limit < 1:
             return []
         must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
-        return self._run(self._limited(tantivy.Query.boolean_query(must), wanted), limit)
+        return self._best(self._limited(tantivy.Query.boolean_query(must), wanted), limit)
 
     def holds(self, keyword: str) -> bool:
         """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
@@ -210,9 +159,6 @@ class LexicalIndex:
         result = self._searcher.search(self._term(field, value), limit=1, count=True)
         return int(result.count)
 
-    def _run(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
-        return best(self._searcher, query, limit)
-
     def _anywhere(self, term: str, title_boost: float) -> tantivy.Query:
         """``term`` in the text or the title."""
         should = tantivy.Occur.Should
@@ -221,56 +167,6 @@ class LexicalIndex:
 
     def _term(self, field: str, value: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value, index_option="basic" if field in RAW else "freq")
-
-    def _limited(self, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
-        return limited(self._schema, query, wanted)
-
-
-def limited(schema: tantivy.Schema, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
-    """``query`` and the filter's conditions, which do not score; for an index with the ``RAW`` fields and editions."""
-    conditions = []
-    if wanted.collections:
-        conditions.append(tantivy.Query.term_set_query(schema, "collection", list(wanted.collections)))
-    if wanted.documents:
-        conditions.append(tantivy.Query.term_set_query(schema, "document", list(wanted.documents)))
-    if wanted.language:
-        conditions.append(tantivy.Query.term_query(schema, "language", wanted.language, index_option="basic"))
-    if wanted.edition_from or wanted.edition_to:
-        low, high = edition_range(wanted)
-        conditions.append(tantivy.Query.range_query(schema, "edition", tantivy.FieldType.Integer, low, high))
-    must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(each, 0.0)) for each in conditions]
-    return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query
-
-
-def best(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
-    """The best ``limit`` passages as ``(id, document, score)``, best first."""
-    rows = []
-    for score, address in searcher.search(query, limit=limit, count=False).hits:
-        body = searcher.doc(address)
-        rows.append((str(body.get_first("id")), str(body.get_first("document")), float(score)))
-    return rows
-
-
-class Writer:
-    """Deletes; nothing is seen before ``finish``. Its kinds add."""
-
-    def __init__(self, writer: tantivy.IndexWriter) -> None:
-        """Wrap an open Tantivy writer."""
-        self._writer = writer
-
-    def delete_documents(self, documents: Iterable[str]) -> None:
-        """Delete every passage of the documents."""
-        for document in documents:
-            self._writer.delete_documents_by_term("document", document)
-
-    def finish(self) -> None:
-        """Commit and wait for merges, so that no thread touches the folder afterwards."""
-        self._writer.commit()
-        self._writer.wait_merging_threads()
-
-    def abandon(self) -> None:
-        """Throw away what is not committed."""
-        self._writer.rollback()
 
 
 class LexicalWriter(Writer):

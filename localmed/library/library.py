@@ -22,23 +22,25 @@ from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals
+from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
 from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
-from localmed.library.lexical import LexicalIndex, Writer
+from localmed.library.lexical import LexicalIndex
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
+from localmed.library.tantivy_index import Writer
 from localmed.library.withdrawals import Withdrawals
 
 if TYPE_CHECKING:
     from localmed.ports import EncoderIdentity, Vectors, Weights
 
 Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
-CATALOGUE = "library.sqlite"
+Nearest = Callable[["Vectors", int, SearchFilter], Found]
 LEXICAL = "lexical"
 SPARSE = "sparse"  # only where the encoder is a sparse one too
 DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
@@ -56,6 +58,7 @@ class Library:
         self.catalogue = Catalogue(generation / CATALOGUE)
         self.lexical = LexicalIndex(generation / LEXICAL)
         self._dense: DenseIndex | None = None
+        self._nearest: Nearest | None = None
         self._sparse: SparseIndex | None = None
         self._guidelines: SummaryTable | None = None
         self._graph: Graph | None = None
@@ -124,7 +127,7 @@ class Library:
         if self.manifest.encoder != encoder.slug:
             raise WrongEncoder(
                 f"this library was built with {self.manifest.encoder}, not {encoder.slug}",
-                "Set the profile it was built with, or bring it to this encoder with: localmed reindex",
+                "Choose its encoder (profile, localmed models use encoder), or bring it to this one: localmed reindex",
             )
 
     # --- searching -------------------------------------------------------------------------------------------------
@@ -143,7 +146,12 @@ class Library:
 
     def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
-        return self._allowed(lambda more: self.dense.search(vector, more, wanted), limit, wanted)
+        search = self._nearest or self.dense.search
+        return self._allowed(lambda more: search(vector, more, wanted), limit, wanted)
+
+    def searched_by(self, nearest: Nearest) -> None:
+        """Let ``nearest`` do what ``DenseIndex.search`` does: another process, in which the index is open."""
+        self._nearest = nearest
 
     def search_sparse(self, weights: Weights, limit: int, wanted: SearchFilter) -> Found:
         """The best passages by the dot product of token weights whose documents may answer."""

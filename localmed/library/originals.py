@@ -1,4 +1,7 @@
-"""``files/<sha256>``: the imported files themselves, by content, shared by all generations."""
+"""``files/<sha256>``: the imported files themselves, by content, shared by all generations.
+
+``prune`` knows one thing that needs an original: a kept generation. Whatever else comes to cite one joins it there.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from localmed.errors import InputError, LibraryError, LimitExceeded
+from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded
+from localmed.library import generations
+from localmed.library.catalogue import FILE, originals_of
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
@@ -46,6 +51,19 @@ def sweep(data: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+def prune(data: Path) -> tuple[int, int]:
+    """Remove the originals that no kept generation was made from; return how many, and their bytes.
+
+    The caller holds the writer lock. Raise ``Damaged``, with nothing removed, if a catalogue is not as published.
+    """
+    needed = {sha256 for number in generations.numbers(data) for sha256 in _needed(generations.path_of(data, number))}
+    unneeded = [path for path in (data / "files").glob("*") if path.name not in needed]
+    size = sum(path.stat().st_size for path in unneeded)
+    for path in unneeded:
+        path.unlink()
+    return len(unneeded), size
+
+
 def sync(data: Path, hashes: Iterable[str]) -> None:
     """Force the originals with these hashes, and their folder, to disk."""
     folder = data / "files"
@@ -58,6 +76,14 @@ def sync(data: Path, hashes: Iterable[str]) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _needed(generation: Path) -> set[str]:
+    """The originals of ``generation``; a flipped bit in its catalogue would cost one."""
+    recorded = generations.read_manifest(generation).files[FILE]
+    if not (generation / FILE).is_file() or generations.sha256_of(generation / FILE) != recorded.sha256:
+        raise Damaged(f"{FILE} of generation {generation.name} has changed", "Run: localmed generations verify")
+    return originals_of(generation)
 
 
 def _holds(path: Path, sha256: str) -> bool:

@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING
 import tantivy
 
 from localmed.domain import Passage, SearchFilter
-from localmed.errors import Busy, Damaged
-from localmed.library.lexical import Writer, best, limited, raw_fields, raw_values
+from localmed.library.tantivy_index import TantivyIndex, Writer, raw_fields, raw_values
 
 if TYPE_CHECKING:
     from localmed.ports import Weights
 
 STEP = 1 / 64  # of a weight; BGE-M3's lie between 0 and 0.6, mostly
 MOST_STEPS = 255  # a weight above 4 counts as 4
-MOST_TOKENS = 64  # of a question, about 50 words: 16 ms over 50,000 passages; a question of 16 takes 4 ms
+MOST_TOKENS = 64  # of a question, about 50 words; each is looked up with every weight it is stored with
 FIELD = "weights"
 
 
-class SparseIndex:
+class SparseIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
     def __init__(self, folder: Path) -> None:
@@ -37,28 +36,11 @@ class SparseIndex:
         builder = tantivy.SchemaBuilder()
         raw_fields(builder)
         builder.add_text_field(FIELD, tokenizer_name="whitespace", index_option="basic")
-        self._schema = builder.build()
-        try:
-            self._index = tantivy.Index(self._schema, path=str(folder))
-        except ValueError as error:
-            raise Damaged(f"the sparse index cannot be opened ({error})", "Run: localmed generations verify") from None
-        self._searcher = self._index.searcher()
-
-    def __len__(self) -> int:
-        """The number of passages."""
-        return int(self._searcher.num_docs)
-
-    def reload(self) -> None:
-        """See what a writer has committed."""
-        self._index.reload()
-        self._searcher = self._index.searcher()
+        super().__init__("sparse", folder, builder.build())
 
     def writer(self, memory: int) -> SparseWriter:
         """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
-        try:
-            return SparseWriter(self._index.writer(heap_size=memory, num_threads=1))
-        except ValueError as error:
-            raise Busy(f"the sparse index is being written ({error})", "Wait for the other writer") from None
+        return SparseWriter(self._writer(memory))
 
     def search(self, weights: Weights, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, dot product)``, best first; those with a token in common.
@@ -70,7 +52,7 @@ class SparseIndex:
         if not clauses or limit < 1:
             return []
         query = tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
-        return best(self._searcher, limited(self._schema, query, wanted), limit)
+        return self._best(self._limited(query, wanted), limit)
 
     def _clauses(self, token: int, weight: float) -> list[tantivy.Query]:
         """A constant for each of the weights with which ``token`` is stored."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit, Passage, SearchFilter
-from localmed.library.lexical import edition_number, edition_range
+from localmed.library.editions import edition_number, edition_range
 from localmed.library.library import Library
 from localmed.library.summaries import Summarised
 from localmed.retrieval.relevance import weigh

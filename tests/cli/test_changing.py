@@ -45,7 +45,7 @@ def test_supersede_and_undo(copied: Localmed) -> None:
 def test_a_mark_on_a_withdrawn_document_holds_once_it_is_reinstated(copied: Localmed) -> None:
     document = copied.id_of("Paracetamol")
     copied.ok("documents", "withdraw", document, "--reason", "recalled")
-    copied.ok("documents", "supersede", document)
+    assert "superseded, but withdrawn until it is reinstated" in copied.ok("documents", "supersede", document).out
     copied.ok("documents", "reinstate", document, "--reason", "a mistake")
     assert copied.ok("documents", "show", document, "--json").json["status"] == "superseded"
     copied.ok("documents", "supersede", document, "--undo")
@@ -53,16 +53,17 @@ def test_a_mark_on_a_withdrawn_document_holds_once_it_is_reinstated(copied: Loca
     assert "Paracetamol" in copied.titles("paracetamol")
 
 
-def test_what_its_source_withdrew_is_not_made_current(copied: Localmed, tmp_path: Path) -> None:
+def test_what_its_source_withdrew_is_marked_by_nobody(copied: Localmed, tmp_path: Path) -> None:
     (tmp_path / "old.txt").write_text("Lidoflazine\n\nLidoflazine was given three times a day.\n")
     manifest = tmp_path / "drugs.toml"
     manifest.write_text('name = "drugs"\ntitle = "Drugs"\n[documents."old.txt"]\nstatus = "withdrawn"\n')
     copied.ok("import", str(tmp_path / "old.txt"), "-c", "drugs", "--manifest", str(manifest))
     (document,) = (each["id"] for each in copied.ok("documents", "list", "-c", "drugs", "--json").json)
-    told = copied("documents", "supersede", document, "--undo").failed(2)
-    assert "was withdrawn by its source" in told
-    assert "localmed collections update drugs" in told
-    assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
+    for undo in ([], ["--undo"]):
+        told = copied("documents", "supersede", document, *undo).failed(2)
+        assert "was withdrawn by its source" in told
+        assert "localmed collections update drugs" in told
+        assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
 
 
 def test_remove(copied: Localmed) -> None:
@@ -108,6 +109,14 @@ def test_upgrade_makes_a_generation(copied: Localmed) -> None:
     assert "Generation 0002 is served" in copied.ok("generations", "upgrade").out
     assert "Paracetamol" in copied.titles("paracetamol")
     assert copied.ok("generations", "verify").out == "generation 1: ok\ngeneration 2: ok\n"
+
+
+def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
+    copied.ok("generations", "prune", "--yes")  # of files that were refused
+    (copied.data / "files" / ("0" * 64)).write_text("of a generation that is gone")
+    assert "Removed 1 files" in copied.ok("generations", "prune", stdin="y\n").out
+    assert "Removed 0 files" in copied.ok("generations", "prune", "--yes").out
+    assert "Paracetamol" in copied.titles("paracetamol")
 
 
 def test_verify_names_a_damaged_file(copied: Localmed) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localmed.agents.asking import Keywords, KeywordsInput
 from localmed.agents.extractive import Extractive
-from localmed.agents.roles import KEYWORDS, Keywords, KeywordsInput
 from localmed.config import AskSettings, KeywordSettings, SearchSettings, Settings
 from localmed.domain import SearchFilter, Status
 from localmed.library.library import Library
@@ -179,8 +179,7 @@ def test_never_empty_if_any_keyword_occurs(passages: list[frozenset[str]], keywo
 
 def extracted(library: Library, question: str, most: int = 6, encoder: HashedWords | None = None) -> Keywords:
     agent = Extractive(library.lexical, encoder or HashedWords(), AskSettings())
-    found: Keywords = agent.perform(KEYWORDS, KeywordsInput(question, most))
-    return found
+    return agent.extract_keywords(KeywordsInput(question, most))
 
 
 def test_ngrams_have_no_stop_word_at_an_edge_and_end_at_punctuation() -> None:

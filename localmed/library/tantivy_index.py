@@ -1,0 +1,114 @@
+"""What every Tantivy index of a generation does alike: open, count, reload, filter, and be written by one writer.
+
+A kind of index adds its own fields and how it searches them; ``RAW`` and the edition are in all of them, so that one
+filter fits all. Like every part of a generation it is immutable once written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import tantivy
+
+from localmed.domain import Passage, SearchFilter
+from localmed.errors import Busy, Damaged
+from localmed.library.editions import edition_number, edition_range
+
+RAW = ("id", "document", "collection", "language")  # fields matched as a whole
+STORED = ("id", "document")
+
+
+class TantivyIndex:
+    """One index folder, opened for reading; its kinds open it for writing (in a generation being built)."""
+
+    def __init__(self, kind: str, folder: Path, schema: tantivy.Schema) -> None:
+        """Open the index in ``folder``, or make an empty one if it is empty; raise ``Damaged``, which names ``kind``.
+
+        ``Damaged`` also where the folder is missing.
+        """
+        self._kind, self._schema = kind, schema
+        try:
+            self._index = tantivy.Index(schema, path=str(folder))
+        except ValueError as error:
+            raise Damaged(f"the {kind} index cannot be opened ({error})", "Run: localmed generations verify") from None
+        self._searcher = self._index.searcher()
+
+    def __len__(self) -> int:
+        """The number of passages."""
+        return int(self._searcher.num_docs)
+
+    def reload(self) -> None:
+        """See what a writer has committed."""
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def _writer(self, memory: int) -> tantivy.IndexWriter:
+        """Tantivy's writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
+        try:
+            return self._index.writer(heap_size=memory, num_threads=1)
+        except ValueError as error:
+            raise Busy(f"the {self._kind} index is being written ({error})", "Wait for the other writer") from None
+
+    def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
+        """The best ``limit`` passages as ``(id, document, score)``, best first."""
+        rows = []
+        for score, address in self._searcher.search(query, limit=limit, count=False).hits:
+            body = self._searcher.doc(address)
+            rows.append((str(body.get_first("id")), str(body.get_first("document")), float(score)))
+        return rows
+
+    def _limited(self, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
+        """``query`` and the filter's conditions, which do not score."""
+        conditions = []
+        if wanted.collections:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(wanted.collections)))
+        if wanted.documents:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(wanted.documents)))
+        if wanted.language:
+            conditions.append(tantivy.Query.term_query(self._schema, "language", wanted.language, index_option="basic"))
+        if wanted.edition_from or wanted.edition_to:
+            low, high = edition_range(wanted)
+            conditions.append(tantivy.Query.range_query(self._schema, "edition", tantivy.FieldType.Integer, low, high))
+        must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(each, 0.0)) for each in conditions]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query
+
+
+class Writer:
+    """Deletes; nothing is seen before ``finish``. Its kinds add."""
+
+    def __init__(self, writer: tantivy.IndexWriter) -> None:
+        """Wrap an open Tantivy writer."""
+        self._writer = writer
+
+    def delete_documents(self, documents: Iterable[str]) -> None:
+        """Delete every passage of the documents."""
+        for document in documents:
+            self._writer.delete_documents_by_term("document", document)
+
+    def finish(self) -> None:
+        """Commit and wait for merges, so that no thread touches the folder afterwards."""
+        self._writer.commit()
+        self._writer.wait_merging_threads()
+
+    def abandon(self) -> None:
+        """Throw away what is not committed."""
+        self._writer.rollback()
+
+
+def raw_fields(builder: tantivy.SchemaBuilder) -> None:
+    """What every index filters by: the ``RAW`` fields and the edition as a number."""
+    for name in RAW:
+        builder.add_text_field(name, stored=name in STORED, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("edition", indexed=True, fast=True)
+
+
+def raw_values(passage: Passage) -> dict[str, str | int]:
+    """A passage's values for ``raw_fields``."""
+    return {
+        "id": passage.id,
+        "document": passage.document_id,
+        "collection": passage.collection,
+        "language": passage.language,
+        "edition": edition_number(passage.edition),
+    }

@@ -1,0 +1,128 @@
+"""The hospital's department guide: which department a passage is of, and on which floor it is.
+
+Any document of a collection of kind ``local`` may be the guide: one section or record a department, its name as heading
+or title ("Cardiology", "骨科(门诊二层)"). The innermost heading that reads like a department's name counts, so that the
+sections under it belong to it (Dual-RAG, Fig. 2). A floor is what the guide's own words say, in the section or in a
+table with a row a department; nothing is guessed.
+
+Names are read by rule: English and Chinese words that departments are called by. A department under a name of its own
+("The Lodge") is not recognised unless its heading has such a word, as in "The Lodge (rehabilitation unit)".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from localmed.domain import Hit, Passage
+
+Grouped = Mapping[str, tuple[Hit, ...]]  # department -> its hits
+
+WORDS = 7  # in a department's name at most; longer headings are sentences
+CHARACTERS = 30  # of a Chinese name at most
+
+_ANYWHERE = re.compile(  # words that name a department wherever they stand
+    r"\b(\w{3,}olog(y|ie|ical)|psychiatry|\w{2,}iatrics|orthop(a?e)dics|maternity|obstetrics|midwifery|dent(istry|al)"
+    r"|pharmacy|surgery|reception|phlebotomy|laboratory|physiotherapy|rehabilitation|endoscopy|dialysis|nutrition"
+    r"|oncology|a&e|ent)\b",
+    re.IGNORECASE,
+)
+_LAST = re.compile(  # words that do so as the last one
+    r"\b(departments?|clinic|unit|medicine|centre|center|care|health|ward|emergency|throat|eyes?|tests|x-rays?"
+    r"|outpatients)$",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"^(department|clinic|division|emergency (department|room)|accident)\b", re.IGNORECASE)
+_PROSE = re.compile(
+    r"[?!:;.]|\b(where|what|how|when|who|your|our|you|before|after|departments|for|about|is|are|to)\b", re.IGNORECASE
+)
+_CHINESE = re.compile(
+    r"^[\u4e00-\u9fffA-Za-z、与及和·/ ]{1,28}?(科|门诊部?|中心|单元|病区|病房|药房|采血室|登记处|急救部)$"
+)
+_NOT_ONE = re.compile(r"^(各|全部|所有|其他|本)|科室|哪|什么")
+_BRACKETS = re.compile(r"[(（][^()（）]*[)）]")
+
+_FLOOR = re.compile(
+    r"\b(?:(?:lower |upper )?ground|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|top"
+    r"|\d{1,2}(?:st|nd|rd|th))"
+    r"[ -]floor\b|\b(?:floor|level) -?\d{1,2}\b|\bbasement\b"
+    r"|(?:地下|负)?[一二三四五六七八九十]{1,3}[楼层]|(?:地下|负|-)?\d{1,2} ?[楼层]|\b[Bb]?\d{1,2} ?F\b",
+    re.IGNORECASE,
+)
+_EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)
+_ROW = re.compile(r"[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A floor as the guide writes it, and where: characters ``start:end`` of ``passage`` (0:0: in its heading)."""
+
+    text: str
+    passage: Passage
+    start: int = 0
+    end: int = 0
+
+
+def department(passage: Passage) -> str:
+    """The name of the department that ``passage`` is about, "" if it is about none."""
+    for heading in reversed((passage.title, *passage.headings)):
+        if name := named(heading):
+            return name
+    return ""
+
+
+def named(heading: str) -> str:
+    """The department that ``heading`` names, without brackets and end marks; "" if it names none."""
+    whole = heading.strip().rstrip(":：.。")
+    bare = " ".join(_BRACKETS.sub(" ", whole).split())
+    if any("\u4e00" <= each <= "\u9fff" for each in bare):
+        bare = bare.replace(" ", "")
+        known = len(bare) <= CHARACTERS and _CHINESE.match(bare) and not _NOT_ONE.search(bare)
+        return bare if known else ""
+    if not bare or len(bare.split()) > WORDS or _PROSE.search(bare):
+        return ""
+    inside = " ".join(_BRACKETS.findall(whole)).strip("()（）")
+    known_words = _ANYWHERE.search(bare) or _LAST.search(bare) or _FIRST.search(bare)
+    return bare if known_words or (inside and (_ANYWHERE.search(inside) or _LAST.search(inside))) else ""
+
+
+def by_department(hits: Iterable[Hit]) -> Grouped:
+    """The hits of each department, in the order in which departments were found."""
+    found: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if name := department(hit.passage):
+            found.setdefault(name, []).append(hit)
+    return {name: tuple(each) for name, each in found.items()}
+
+
+def floor(name: str, passages: Sequence[Passage]) -> Floor | None:
+    """The floor of the department ``name``: said by its own sections, else by its row of a table."""
+    own = [each for each in passages if department(each) == name]
+    for passage in own:
+        if found := _FLOOR.search(passage.text):
+            return Floor(found[0], passage, found.start(), found.end())
+    for passage in own:
+        headings = [heading for heading in (passage.title, *passage.headings) if named(heading) == name]
+        if found := _FLOOR.search(" ".join(headings)):
+            return Floor(found[0], passage)
+    for passage in passages:
+        if passage.table and (row := _row(name, passage)):
+            return row
+    return None
+
+
+def _row(name: str, passage: Passage) -> Floor | None:
+    """The floor in the row whose first cell is ``name``; rows are "Header: cell; Header: cell" (``ingest``)."""
+    for row in _ROW.finditer(passage.text):
+        first = re.split(r"[;；|]", row[0], maxsplit=1)[0]
+        cell = re.split(r"[:：]", first, maxsplit=1)[-1].strip()
+        found = _FLOOR.search(row[0]) if named(cell) == name or cell == name else None
+        if found:
+            return Floor(found[0], passage, row.start(), row.end())
+    return None
+
+
+def is_emergency(name: str) -> bool:
+    """Whether a department of that name is where emergencies go."""
+    return bool(_EMERGENCY.search(name))

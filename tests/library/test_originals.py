@@ -1,0 +1,65 @@
+"""Originals: kept as long as a generation was made from them, and removed only on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import LibrarySettings, Settings
+from localmed.errors import Damaged
+from localmed.library import generations, originals
+from tests.fakes import hashes, import_into, verify, write
+
+
+def brought(settings: Settings, corpus: Path, **texts: str) -> None:
+    """Import a corpus of exactly ``texts``; two generations are kept."""
+    for path in corpus.glob("*"):
+        path.unlink()
+    write(corpus, {f"{name}.txt": text for name, text in texts.items()})
+    kept = LibrarySettings(keep_generations=2, writer_memory_bytes=15_000_000)
+    import_into(Settings(settings.data, library=kept), corpus)
+
+
+@pytest.fixture
+def changed(settings: Settings, corpus: Path) -> Settings:
+    """Three imports, the first of which is kept no more."""
+    brought(settings, corpus, a="Alpha.", b="Beta.")
+    brought(settings, corpus, b="Beta.", c="Gamma.")
+    brought(settings, corpus, c="Gamma.", d="Delta.")
+    return settings
+
+
+def stored(settings: Settings) -> set[str]:
+    return {path.read_text() for path in (settings.data / "files").iterdir()}
+
+
+def test_what_a_kept_generation_was_made_from_stays(changed: Settings) -> None:
+    assert generations.numbers(changed.data) == [2, 3]
+    assert stored(changed) == {"Alpha.", "Beta.", "Gamma.", "Delta."}
+    assert originals.prune(changed.data) == (1, len("Alpha."))
+    assert stored(changed) == {"Beta.", "Gamma.", "Delta."}
+    assert originals.prune(changed.data) == (0, 0)
+    verify(changed.data)
+    generations.rollback(changed.data, 2)
+    verify(changed.data)
+
+
+def test_one_more_generation_and_another_may_go(changed: Settings, corpus: Path) -> None:
+    brought(changed, corpus, d="Delta.")
+    originals.prune(changed.data)
+    assert stored(changed) == {"Gamma.", "Delta."}, "Gamma is in the generation that one can go back to"
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_nothing_is_removed_while_a_catalogue_is_in_doubt(changed: Settings, number: int) -> None:
+    before = hashes(changed.data / "files")
+    catalogue = generations.path_of(changed.data, number) / "library.sqlite"
+    whole = catalogue.read_bytes()
+    catalogue.write_bytes(bytes((*whole[:-1], whole[-1] ^ 1)))
+    with pytest.raises(Damaged, match="has changed"):
+        originals.prune(changed.data)
+    catalogue.unlink()
+    with pytest.raises(Damaged, match="has changed"):
+        originals.prune(changed.data)
+    assert hashes(changed.data / "files") == before
