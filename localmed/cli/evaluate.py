@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import evaluate_stance
 from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress
-from localmed.config import RERANKERS
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError
 
@@ -29,6 +28,9 @@ _path = click.Path(path_type=Path)
 @click.group("eval")
 def command() -> None:
     """Measure how good this library's answers to known questions are."""
+
+
+command.add_command(evaluate_stance.command)
 
 
 @command.command("retrieval")
@@ -104,8 +106,9 @@ def command() -> None:
 )
 @click.option(
     "--reranker",
-    type=click.Choice(RERANKERS),
-    help="The reranker to measure (default: the settings'; none leaves the variants with +rerank out).",
+    metavar="NAME",
+    help="The reranker to measure: a registered model, maxsim, or none, which leaves the variants with +rerank out "
+    "(default: the one in use).",
 )
 @click.option(
     "--limit",
@@ -152,13 +155,11 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
 
 
 def _opened(ctx: click.Context, reranker: str | None) -> App:
-    """The app on the data folder given to ``localmed``, with another reranker than the settings' if one is named."""
+    """The app on the data folder given to ``localmed``, with another reranker than the one in use if one is named."""
     from localmed import config
     from localmed.app import App
 
-    settings = config.load(ctx.obj["data"])
-    chosen = reranker or settings.models.reranker
-    return App(replace(settings, models=replace(settings.models, reranker=chosen)))
+    return App(config.load(ctx.obj["data"]), uses={"reranker": reranker} if reranker else {})
 
 
 def _measured(

@@ -20,7 +20,7 @@ def show(answer: Answer) -> None:
         echo_wrapped(labels["abstained"], bold=True)
         echo_wrapped(labels["searched"].format(names=", ".join(answer.searched) or labels["nothing_searched"]))
     elif answer.statements:
-        echo_wrapped(labels[origin_of(answer.statements)], bold=True)
+        echo_wrapped(labels[label_of(answer)], bold=True)
         _show_statements(answer.statements, answer.language)
     for part in answer.parts:
         _show_part(part, answer.language)
@@ -51,10 +51,12 @@ def _show_statements(statements: Sequence[Statement], language: str) -> None:
         echo_wrapped(_line(statement, language), "  - ", "    ")
 
 
-def origin_of(statements: Sequence[Statement]) -> str:
-    """The label of statements by who wrote them; of several the least sure: unverified, by a model, quoted."""
-    origins = {each.origin for each in statements}
-    return next(each for each in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if each in origins).value
+def label_of(answer: Answer) -> str:
+    """The label of an answer by who wrote it; of several the least sure: unverified, by a model, quoted."""
+    origins = {each.origin for each in answer.statements}
+    least = next(each for each in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if each in origins)
+    took_part = any(by.startswith("chat-") for _, by in answer.provenance.prompts)
+    return "quoted" if least is Origin.EXTRACTIVE and took_part else least.value
 
 
 def _show_conflict(conflict: Conflict, language: str) -> None:

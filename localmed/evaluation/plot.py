@@ -1,6 +1,7 @@
-"""The ablation as a picture: one panel a measure, a point with its interval for each variant. Drawn without a window.
+"""Results as pictures, drawn without a window: the ablation of retrieval, and what stances were judged as.
 
-Readable without colour: with the reranker a filled square, without it a hollow circle; every row is labelled.
+The ablation has one panel a measure, a point with its interval for each variant; confusion has one panel a judge.
+Readable without colour: with the reranker a filled square, without it a hollow circle; every row and cell is labelled.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Any
 from localmed.errors import ModelError
 from localmed.evaluation.measures import INSTALL, MEASURES
 from localmed.evaluation.report import Report, alternative
+from localmed.evaluation.stance import JudgeScores, StanceReport
 
 INCHES = (11.0, 3.4)
 DOTS = 150  # an inch, of the PNG: 1650 x 510 pixels
+PANEL_INCHES = 3.4  # of one judge's confusion, either way
 
 
 def require() -> Any:
@@ -38,11 +41,45 @@ def draw(found: Report, folder: Path) -> tuple[Path, ...]:
     ):
         _panel(axes, found, measure, labelled=number == 0)
     figure.suptitle(f"{found.set}, {found.questions} questions: means and 95 % bootstrap intervals", fontsize=11)
-    png, svg = folder / "plot.png", folder / "plot.svg"
-    figure.savefig(png, dpi=DOTS, metadata={"Description": alternative(found), "Software": None})
+    return _saved(figure, alternative(found), folder, "plot")
+
+
+def draw_confusion(found: StanceReport, folder: Path) -> tuple[Path, ...]:
+    """Write ``confusion.png`` and ``confusion.svg`` into ``folder``; equal reports give equal files."""
+    library = require()
+    figure = library.figure.Figure(figsize=(PANEL_INCHES * len(found.judges), PANEL_INCHES), layout="constrained")
+    library.backends.backend_agg.FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(found.judges), sharey=True, squeeze=False)[0]
+    for axes, scores in zip(panels, found.judges, strict=True):
+        _confusion(axes, scores, found.labels)
+    panels[0].set_ylabel("is")
+    figure.suptitle(f"{found.set}, {found.pairs} pairs", fontsize=11)
+    told = "; ".join(
+        f"{each.judge}: accuracy {each.accuracy:.3f}, macro-F1 {each.macro_f1:.3f}" for each in found.judges
+    )
+    return _saved(figure, f"Confusion of labels. {told}", folder, "confusion")
+
+
+def _saved(figure: Any, described: str, folder: Path, name: str) -> tuple[Path, Path]:
+    library, png, svg = require(), folder / f"{name}.png", folder / f"{name}.svg"
+    figure.savefig(png, dpi=DOTS, metadata={"Description": described, "Software": None})
     with library.rc_context({"svg.hashsalt": "localmed", "svg.fonttype": "none"}):
-        figure.savefig(svg, metadata={"Description": alternative(found), "Date": None})
+        figure.savefig(svg, metadata={"Description": described, "Date": None})
     return png, svg
+
+
+def _confusion(axes: Any, scores: JudgeScores, labels: tuple[str, ...]) -> None:
+    """Shares of each row as shades, counts as text."""
+    shares = [[count / max(1, sum(row)) for count in row] for row in scores.confusion]
+    axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
+    for row, counts in enumerate(scores.confusion):
+        for column, count in enumerate(counts):
+            shade = "white" if shares[row][column] > 0.5 else "black"
+            axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=10)
+    axes.set_title(f"{scores.judge}\nmacro-F1 {scores.macro_f1:.2f}", fontsize=9)
+    axes.set_xticks(range(len(labels)), labels, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_xlabel("judged as")
 
 
 def _panel(axes: Any, found: Report, measure: str, labelled: bool) -> None:

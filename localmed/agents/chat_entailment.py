@@ -1,0 +1,72 @@
+"""Entailment judged by a chat model: a choice among three labels, read from its logits; nothing is generated.
+
+The instruction and the premise are the prefix, so that a premise with many hypotheses is read once; the hypotheses are
+the branches. Pairs are grouped by premise and by the hypothesis's language, which is the one the model is instructed
+in; answers come back in the pairs' order. Premise and hypothesis are quoted material: no instruction in them counts.
+
+Raises what ``ChatModel.choose`` raises, such as ``ModelError`` where a premise does not fit the context. A server that
+names a label without probabilities gives that label all of it: the numbers are then no measure of doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localmed.agents.evidence import QUOTED, between_marks
+from localmed.language import detect
+from localmed.ports import UNWATCHED, ChatModel, Message, Stance, Watch
+
+INSTRUCTIONS = {
+    "en": "You compare a text with a statement. Go by the text alone, not by what you know. "
+    f"{QUOTED['en']}\n"
+    "supports: whoever believes the text must take the statement for true or very likely.\n"
+    "contradicts: the text and the statement cannot both be right; other numbers, the opposite effect or no effect "
+    "count as well.\n"
+    "neither: the text leaves the statement open, or speaks of something else, other people or another medicine.\n"
+    "Answer with one word: supports, contradicts or neither.",
+    "zh": "请比较一段材料和一个说法。只依据材料判断，不要使用自己的知识。"
+    f"{QUOTED['zh']}\n"
+    "支持：相信这段材料的人必然认为该说法正确或很可能正确。\n"
+    "矛盾：材料与说法不可能同时正确；数值不同、作用相反或没有作用也算矛盾。\n"
+    "无关：材料没有说明该说法是否正确，或者谈的是别的事情、别的人群、别的药物。\n"
+    "只用一个词回答：支持、矛盾或无关。",
+}
+LABELS = {"en": ("supports", "neither", "contradicts"), "zh": ("支持", "无关", "矛盾")}  # in the order of ``Stance``
+_TEXT = {"en": "text", "zh": "材料"}
+_STATEMENT = {"en": "statement", "zh": "说法"}
+_QUESTION = {"en": "Which of the three?", "zh": "三者中是哪一个？"}
+
+
+class ChatEntailment:
+    """``Entailment`` on a ``ChatModel``, in English and Chinese."""
+
+    languages = ("en", "zh")
+
+    def __init__(self, model: ChatModel, watch: Watch = UNWATCHED) -> None:
+        """``watch`` follows every choice."""
+        self._model, self._watch = model, watch
+
+    @property
+    def name(self) -> str:
+        """The chat model's name, and that it chooses labels."""
+        return f"{self._model.identity.name}, label choice"
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment``."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for place, (premise, hypothesis) in enumerate(pairs):
+            groups.setdefault((premise, detect(hypothesis)), []).append(place)
+        found: dict[int, Stance] = {}
+        for (premise, language), places in groups.items():
+            stances = self._stances(premise, [pairs[place][1] for place in places], language)
+            found.update(zip(places, stances, strict=True))
+        return [found[place] for place in range(len(pairs))]
+
+    def _stances(self, premise: str, hypotheses: Sequence[str], language: str) -> list[Stance]:
+        prefix = (
+            Message("system", INSTRUCTIONS[language]),
+            Message("user", f"{between_marks(_TEXT[language], premise)}\n\n"),
+        )
+        branches = [f"{between_marks(_STATEMENT[language], each)}\n\n{_QUESTION[language]}" for each in hypotheses]
+        choices = self._model.choose(prefix, branches, LABELS[language], self._watch)
+        return [Stance(*choice.probabilities) for choice in choices]

@@ -1,0 +1,132 @@
+"""``localmed eval stance``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.errors import InputError
+
+if TYPE_CHECKING:
+    from localmed.evaluation.stance import JudgeScores, StanceReport
+    from localmed.ports import Entailment
+
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("stance")
+@click.option(
+    "--pairs",
+    type=_file,
+    required=True,
+    metavar="FILE",
+    help="Labelled pairs: PREMISE<TAB>HYPOTHESIS<TAB>LABEL lines (entailment, neutral, contradiction or "
+    "not_entailment), HealthVer's CSV, or COVID-Fact's labelled TSV or JSON lines.",
+)
+@click.option(
+    "--tune",
+    type=_file,
+    metavar="FILE",
+    help="Other labelled pairs, three-way, on which the cuts of the word overlap baseline are chosen; it is left "
+    "out without them.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write report.json, confusion.png and confusion.svg there.",
+)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:
+    """Judge labelled pairs of a text and a statement: supported, contradicted, or neither.
+
+    Reports accuracy, macro-F1 and the confusion of the entailment model in use, of the rules alone, of word overlap
+    and of the majority class. Writes no text. The plot needs the extra "eval".
+    """
+    from localmed.evaluation import plot
+
+    if out:
+        plot.require()  # before minutes of judging, not after
+        _writable(out)
+    found = _measured(ctx, pairs, tune, seed, show=not as_json)
+    if out:
+        _write(found, out)
+    if as_json:
+        print_json(found)
+    else:
+        _tell(found, out)
+
+
+def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, show: bool) -> StanceReport:
+    from localmed.evaluation import stance
+    from localmed.verification.stance_rules import RuleJudge
+
+    asked = stance.load(pairs)
+    judges: list[Entailment] = [stance.Majority(asked.pairs)]
+    judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
+    judges.append(RuleJudge())
+    with opened(ctx) as app:
+        if app.entailment.name != judges[-1].name:
+            judges.append(app.entailment)
+        with progress(show) as (started, advance):
+            started(len(asked.pairs) * len(judges))
+            found = stance.report(asked, judges, seed, advance)
+        app.note("evaluate", f"stance, {found.pairs} pairs", "finished")
+    return found
+
+
+def _writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.json").touch()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _write(found: StanceReport, out: Path) -> None:
+    import json
+
+    from localmed.evaluation import plot
+
+    try:
+        (out / "report.json").write_text(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), "utf-8")
+        plot.draw_confusion(found, out)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _tell(found: StanceReport, out: Path | None) -> None:
+    from localmed.evaluation import stance
+
+    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %")
+    print_table(f"{found.set}: how well each judges", columns, [_row(each) for each in found.judges])
+    last = found.judges[-1]
+    title = f"{last.judge}: what was so, and what it was judged as"
+    print_table(title, ("is", *found.labels, "precision", "recall", "F1"), _classes(last))
+    for fact in stance.facts(found):
+        echo_wrapped(fact, "- ", "  ")
+    if out:
+        click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
+
+
+def _row(scores: JudgeScores) -> tuple[str, ...]:
+    return (
+        scores.judge,
+        f"{scores.accuracy:.3f}",
+        "{:.2f}-{:.2f}".format(*scores.accuracy_interval),
+        f"{scores.macro_f1:.3f}",
+        "{:.2f}-{:.2f}".format(*scores.macro_f1_interval),
+    )
+
+
+def _classes(scores: JudgeScores) -> list[tuple[object, ...]]:
+    """A row a label: how its pairs were judged, and how well that is."""
+    return [
+        (label, *counts, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}")
+        for (label, each), counts in zip(scores.classes.items(), scores.confusion, strict=True)
+    ]
