@@ -6,16 +6,17 @@ encoder, a listing never loads an index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from localmed import __version__
-from localmed.agents.extractive import Extractive
-from localmed.agents.roles import CITED_ANSWER, KEYWORDS, RELEVANCE, Keywords, KeywordsInput
-from localmed.config import Settings, chosen_models
+from localmed.agents.chat_entailment import ChatEntailment
+from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.consultation import UNFOLLOWED, Consultation, Followed
 from localmed.domain import (
     Answer,
     Collection,
@@ -23,44 +24,48 @@ from localmed.domain import (
     Evidence,
     Hit,
     Kind,
-    Provenance,
     SearchFilter,
     Status,
-    TraceStep,
 )
-from localmed.errors import UnknownName, UsageError
+from localmed.errors import NoLibrary, UsageError
 from localmed.ingest import draw, summaries, updates
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
-from localmed.language import clean
 from localmed.library import generations, originals
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
-from localmed.models import choice
+from localmed.models import chat_choice, choice, shipped_weights
+from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host.choices import choices
+from localmed.models.minilm import MiniLM
 from localmed.models.registry import Registry
+from localmed.operations import model_changes
 from localmed.operations.audit import Audit, actor
 from localmed.operations.reindex import reindex
-from localmed.ports import Embedder, Reranker
-from localmed.retrieval import concepts
-from localmed.retrieval.concepts import Card
-from localmed.retrieval.search import Found, HybridSearch
-from localmed.retrieval.tiers import Tier, tiers_of
-from localmed.workflows.ask import Plan, ask
-from localmed.workflows.flow import Driver
+from localmed.ports import CountingChat, Embedder, Entailment, Reranker
+from localmed.retrieval.concepts import Card, Expand
+from localmed.retrieval.search import Found
+from localmed.verification.stance import starter
+
+if TYPE_CHECKING:
+    from localmed.models.host.server import Host
+    from localmed.models.host.server import Status as HostStatus
 
 
 class App:
     """One data folder with its settings. A context manager; one thread at a time."""
 
-    def __init__(self, settings: Settings, encoder: Embedder | None = None) -> None:
-        """``encoder`` overrides the profile's (tests, benchmarks)."""
+    def __init__(
+        self, settings: Settings, encoder: Embedder | None = None, uses: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """``encoder``, and ``uses`` (role -> model), override what was chosen (tests, benchmarks)."""
+        profile_known(settings)
         self.settings = settings
-        self._models = chosen_models(settings)
-        self._encoder = encoder
+        self._encoder, self._uses = encoder, uses
         self._library: Library | None = None
-        self._search: HybridSearch | None = None
+        self._consultation: Consultation | None = None
 
     def __enter__(self) -> App:
         """The app itself."""
@@ -71,10 +76,18 @@ class App:
         self.close()
 
     def close(self) -> None:
+        """Give up the lease on the generation, the connections to the model host and the chat model's process."""
+        self._leave()
+        if "_hosted" in self.__dict__:
+            self._hosted.close()
+        if "chat" in self.__dict__ and isinstance(self.chat, chat_choice.Closing):
+            self.chat.close()
+
+    def _leave(self) -> None:
         """Give up the lease on the generation; the next use takes the newest."""
         if self._library:
             self._library.close()
-        self._library = self._search = None
+        self._library = self._consultation = None
 
     @property
     def data(self) -> Path:
@@ -83,18 +96,83 @@ class App:
 
     @cached_property
     def encoder(self) -> Embedder:
-        """The encoder that the settings choose; its weights load at the first use."""
-        return self._encoder or choice.encoder(self._models)
+        """The encoder that was chosen; its weights load at the first use."""
+        return self._encoder or self._hosted.encoder or choice.encoder(self.serving, self.registry)
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """The reranker that the settings choose; its weights load at the first use."""
-        return choice.reranker(self._models, self.encoder)
+        """The reranker that was chosen; its weights load at the first use."""
+        return self._hosted.reranker or choice.reranker(self.serving, self.registry, self.encoder)
+
+    @cached_property
+    def chat(self) -> CountingChat | None:
+        """The chat model that was chosen, if one was; it loads at the first request."""
+        return self._hosted.chat or chat_choice.chat(self.settings.chat, self.serving, self.registry)
+
+    @cached_property
+    def entailment(self) -> Entailment:
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else the starter's."""
+        found = self._hosted.entailment or choice.entailment(self.serving, self.registry)
+        if found is None and self.serving["entailment"] == CHAT and self.chat:
+            return ChatEntailment(self.chat)
+        return found or starter(shipped_weights.arrays("starter-entailment"), self.encoder, MiniLM)
+
+    @cached_property
+    def _hosted(self) -> Hosted:
+        """What a model host serves of what was chosen."""
+        return NOTHING if self._encoder else connect(self.data, self.settings.host, self._choices())
+
+    def _choices(self) -> dict[str, str]:
+        return choices(self.serving, self.registry.record, self.settings.chat)
+
+    def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
+        """Be the model host of this data folder until something can be read from the file number ``stop``."""
+        from localmed.library.nearest import Nearest
+        from localmed.models.host import hosting
+
+        def made() -> Host:
+            return hosting.made(self.settings, self.serving, self.registry, Nearest(self.data))
+
+        hosting.serve(self.data, made, ready, stop)
+
+    def host_status(self) -> HostStatus | None:
+        """How the model host is, None if none runs; raise ``ModelError`` if it does not answer as it should."""
+        from localmed.models.host import hosting
+
+        return hosting.status(self.data, self.settings.host, self._choices())
 
     @cached_property
     def registry(self) -> Registry:
         """The registered models."""
-        return Registry(Path(self._models.folder))
+        return Registry(model_folder(self.settings))
+
+    @property
+    def serving(self) -> dict[str, str]:
+        """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        record = self.registry.record
+        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+
+    def built_with(self) -> str:
+        """The encoder of the generation being served; "" if nothing has been imported."""
+        with suppress(NoLibrary):
+            return generations.read_manifest(generations.current(self.data)).encoder
+        return ""
+
+    def use(self, role: str, name: str, progress: Progress) -> None:
+        """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
+
+        Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
+        """
+        record = self.registry.record
+        if not built_in(role, name):
+            self.registry.fitting(role, name)
+        roles = {**record.roles, role: name}
+        if name == DEFAULT:
+            del roles[role]
+        choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
+        if (role, name) == ("entailment", CHAT) and self.chat is None:
+            raise UsageError("no chat model serves", "First: localmed models use chat NAME")
+        model_changes.use(self.registry, self.data, role, name, progress)
 
     @property
     def library(self) -> Library:
@@ -106,112 +184,50 @@ class App:
     def newest(self) -> Library:
         """The generation being served now; every question and look-up begins with it."""
         if self._library and generations.current(self.data) != self._library.path:
-            self.close()
+            self._leave()
         return self.library
 
     # --- questions -------------------------------------------------------------------------------------------------
 
+    def consultation(self) -> Consultation:
+        """The workflows over the generation being served now; every question and look-up begins with it."""
+        library = self.newest()
+        if self._consultation is None or self._consultation.library is not library:
+            self._consultation = Consultation(library, self)
+            if self._hosted.nearest:
+                library.searched_by(partial(self._hosted.nearest, library.path.name))
+        return self._consultation
+
     def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
-        self.newest()
-        self._known(wanted)
-        asked, most = clean(question), self._keywords()
-        found: Keywords = self._performer().perform(KEYWORDS, KeywordsInput(asked, most)) if most else Keywords()
-        return self._hybrid().search(asked, wanted, limit, found.words)
+        return self.consultation().search(question, wanted, limit)
 
     def ask(
         self,
         question: str,
         wanted: SearchFilter,
-        watch: Callable[[TraceStep], None] | None = None,
         preset: str | None = None,
+        earlier: Sequence[str] = (),
+        followed: Followed = UNFOLLOWED,
     ) -> Answer:
-        """Answer ``question`` from the tiers of ``preset`` (default: the settings'; "": by the collections' priority).
+        """See ``Consultation.ask``; the other workflows are the consultation's as well."""
+        return self.consultation().ask(question, wanted, preset, earlier, followed)
 
-        The audit log notes that it was asked, not what. Raise ``UnknownName`` for a preset or collection not known.
-        """
-        self.newest()
-        self._known(wanted)
-        chosen = self.settings.ask.preset if preset is None else preset
-        further = chosen in self.settings.tiers.further
-        plan = Plan(self.tiers(chosen, wanted.collections), self.settings.ask.passages, self._keywords(), further)
-        driver = Driver(self._hybrid(), self._performer(), self.mint, watch or _unwatched)
-        answer = driver.run(ask(clean(question), wanted, plan, self.provenance()))
-        self.note("ask", f"{len(answer.statements)} statements", answer.status.value, answer)
+    def noted(self, answer: Answer) -> Answer:
+        """``answer``, noted in the audit log: by its workflow, counts and status."""
+        self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer)
         return answer
 
-    def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
-        """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""
-        presets = self.settings.tiers.presets
-        if preset and preset not in presets:
-            known = ", ".join(presets)
-            raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
-        catalogue = self.library.catalogue
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        return tiers_of(presets[preset] if preset else (), catalogue.collections(), filled, only)
+    def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
+        """See ``Consultation.concept``."""
+        return self.consultation().concept(term, question, by_meaning)
 
-    def _keywords(self) -> int:
-        """How many keywords to extract: none where their ranking weighs nothing."""
-        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
-
-    def _performer(self) -> Extractive:
-        return Extractive(self.library.lexical, self.encoder, self.settings.ask, self.settings.keywords)
-
-    def mint(self, hits: tuple[Hit, ...]) -> tuple[Evidence, ...]:
-        """Evidence for ``hits``, numbered in their order: the only place where markers are made."""
-        documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
-        return tuple(
-            self._evidence(str(number), hit, documents[hit.passage.document_id]) for number, hit in enumerate(hits, 1)
-        )
-
-    def _evidence(self, marker: str, hit: Hit, document: Document) -> Evidence:
-        return Evidence(
-            marker=marker,
-            passage=hit.passage,
-            document_title=document.title,
-            edition=document.edition,
-            status=self.library.status(document.id),
-            source=document.source,
-            url=document.url,
-            file_sha256=document.file_sha256,
-            media_type=document.media_type,
-            publication_types=document.publication_types,
-            replaced_by=document.replaced_by,
-        )
-
-    def provenance(self) -> Provenance:
-        """What answers now."""
-        identity = self.encoder.identity
-        reranker = (("reranker", self.reranker.name),) if self.reranker else ()
-        return Provenance(
-            generation=self.library.path.name,
-            profile=self.settings.profile,
-            models=(("encoder", f"{identity.name} {identity.version}"), *reranker, ("chat", "none: extractive")),
-            prompts=tuple((role.name, role.version) for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)),
-            version=__version__,
-        )
-
-    def _hybrid(self) -> HybridSearch:
-        if self._search is None:
-            self._search = HybridSearch(self.library, self.encoder, self.settings.search, self.reranker)
-        return self._search
-
-    def _known(self, wanted: SearchFilter) -> None:
-        for name in wanted.collections:
-            self.library.catalogue.collection(name)
-
-    def concept(self, term: str, question: str = "", by_meaning: bool = False, context: str = "") -> Card:
-        """The card of ``term`` from the concept graph; raise ``UnknownName`` with near names.
-
-        ``question`` orders its relations (``by_meaning``: by the reranker, else the encoder); it and ``context`` may
-        spell an abbreviation out. Nothing of it is noted anywhere.
-        """
+    @property
+    def expand(self) -> Expand:
+        """Spells abbreviations out."""
         from localmed.models import abbreviations
 
-        reranker = (self.reranker or concepts.Cosine(self.encoder)) if by_meaning and question else None
-        known = self.encoder.identity.languages if reranker else ()
-        asked, text = clean(question), clean(context)
-        return concepts.card(self.newest().graph, clean(term), asked, reranker, abbreviations.expand, text, known)
+        return abbreviations.expand
 
     # --- looking up ------------------------------------------------------------------------------------------------
 
@@ -230,7 +246,7 @@ class App:
 
     def evidence_of(self, prefix: str) -> Evidence:
         """The passage whose id starts with ``prefix``, as evidence."""
-        return self.mint((Hit(self.newest().passage(prefix), 0.0),))[0]
+        return self.consultation().mint((Hit(self.newest().passage(prefix), 0.0),))[0]
 
     def draw(
         self, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
@@ -278,7 +294,9 @@ class App:
     ) -> Report:
         """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
         importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
-        report = importer(self.settings, manifest, self.encoder, progress).run(paths, retry, started, removed)
+        report = importer(self.settings, manifest, unhurried(self.encoder), progress).run(
+            paths, retry, started, removed
+        )
         if file:
             self._keep_manifest(file, manifest.collection.name)
         counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
@@ -332,13 +350,13 @@ class App:
     def mark(self, document: Document, status: Status, replaced_by: str = "", reason: str = "") -> int:
         """Mark a document current or superseded; return the new generation's number.
 
-        Raise ``UsageError`` if it is to be current though its source withdrew it; only the ledger's can be taken back.
+        Raise ``UsageError`` if its source withdrew it, which no mark changes; only the ledger's can be taken back.
         """
         with build(self.data, self.encoder.identity, self.settings.library) as builder:
             stored = builder.catalogue.document(document.id)  # its own status, not the ledger's
-            if status is Status.CURRENT and stored.status is Status.WITHDRAWN:
+            if stored.status is Status.WITHDRAWN:
                 raise UsageError(
-                    f"document {document.id[:12]} was withdrawn by its source, which no mark lifts",
+                    f"document {document.id[:12]} was withdrawn by its source, which no mark changes",
                     f"Once its file or manifest no longer says so: localmed collections update {document.collection}",
                 )
             builder.mark(stored, status, replaced_by, reason)
@@ -355,7 +373,7 @@ class App:
         """Serve generation ``number`` (default: the one before the current); checks its files first."""
         with generations.lock_writer(self.data):
             chosen = generations.rollback(self.data, number)
-        self.close()
+        self._leave()
         self.note("rollback", f"generation {chosen}", "served", generation=chosen)
         return chosen
 
@@ -368,9 +386,9 @@ class App:
 
     def reindex(self, progress: Progress, started: Callable[[int], None], again: bool = False) -> int:
         """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
-        number = reindex(self.settings, self.encoder, progress, started, again)
+        number = reindex(self.settings, unhurried(self.encoder), progress, started, again)
         if number:
-            self.close()
+            self._leave()
             self.note("reindex", self.encoder.identity.slug, "served", generation=number)
         return number
 
@@ -380,7 +398,3 @@ class App:
         """One line in the audit log."""
         with closing(Audit(self.data)) as audit:
             audit.append(action, subject, outcome, f"{generation:04d}" if generation else "", answer)
-
-
-def _unwatched(step: TraceStep) -> None:
-    del step

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from localmed.errors import BadSettings
 
@@ -74,7 +74,7 @@ class ReadBounds:
     """What one file may cost while it is parsed in a child process."""
 
     file_bytes: int = 512 * 2**20  # a textbook scan is ~200 MiB; above this it is not a document
-    file_seconds: float = 300.0  # wall clock; a 1,000-page PDF with tables takes ~100 s
+    file_seconds: float = 300.0  # wall clock; a hostile file may never end
     file_cpu_seconds: int = 240
     child_memory_bytes: int = 2 * 2**30  # address space of the child
     pages: int = 3000  # longest textbooks run to ~2,500
@@ -126,7 +126,7 @@ class KeywordSettings:
     """Keyword extraction degradation (LINS, KED)."""
 
     most: int = 6  # keywords required together at first; the searches for six are 6, at worst 21
-    compared: int = 16  # n-grams encoded to rank them: one batch, 20 ms on two cores
+    compared: int = 16  # n-grams encoded to rank them: one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +154,49 @@ class AskSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowSettings:
+    """What a site allows and says."""
+
+    off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments
+    own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
+    patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
+    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (agents/safety.py)
+    safety_zh: str = ""
+    crisis_line: str = ""  # its number, for the safety message; "": none is named
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which models; "" leaves it to the profile (``PROFILES``)."""
+    """Where the models lie. Which of them serve is chosen by ``localmed models use``, else by the profile."""
 
-    encoder: str = ""
-    reranker: str = ""
-    folder: str = ""  # with a folder for each checkpoint, called by its name; "": <data>/models
+    folder: str = ""  # with the registry and a folder for each model; "": <data>/models
 
 
-ENCODERS = ("minilm", "bge-m3")
-RERANKERS = ("none", "maxsim", "bge-m3", "bge-reranker-v2-m3")
-PROFILES = {
-    "starter": ModelSettings("minilm", "maxsim"),
-    "workstation": ModelSettings("bge-m3", "bge-reranker-v2-m3"),
+JUDGE = "starter-entailment"  # the starter's own judge of entailment: its weights come with the installation
+# What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
+PROFILES: Mapping[str, Mapping[str, str]] = {
+    "starter": {"encoder": "minilm", "reranker": "maxsim", "entailment": JUDGE},
+    "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
+NONE = "none"  # in a model's place: nothing serves the role
+CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
+DEFAULT = "default"  # in a model's place: the profile's own
+# In a model's place: what needs no registered model, by role. All else is a registered model's name.
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    "chat": (NONE,),
+    "encoder": ("minilm",),
+    "reranker": ("maxsim", NONE),
+    "entailment": (JUDGE, CHAT),
+    "terms": (NONE,),
+}
+MOVED = {  # settings that there were, and what to do in their place
+    "models.encoder": "Remove it, then: localmed models use encoder NAME",
+    "models.reranker": "Remove it, then: localmed models use reranker NAME",
+}
+
+
+# Who serves the roles of each profile that [roles] does not name.
+SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +211,29 @@ class ChatSettings:
     nice: int = 0  # priority of the child, 0 to 19 (lowest)
     child_memory_bytes: int = 4 * 2**30  # address space beside twice the model file; not limited where a GPU is used
     load_seconds: float = 600.0  # 40 GB from a hard disk at 80 MB/s take 500 s
-    hang_seconds: float = 120.0  # without a token or micro-batch; 256 tokens of a 70B model on 8 cores take ~60 s
+    hang_seconds: float = 120.0  # without a token or micro-batch; a large model on few cores is slow, not stuck
     idle_seconds: float = 900.0  # unloaded after that
     reply_bytes: int = 4 * 2**20  # of one message of the child or server: thousands of pages
     waiting: int = 256  # requests in the queue, of everybody
     waiting_each: int = 32  # of one user: the decisions of one question ask a few times at once
     servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
+    server: str = ""  # the one of them that is the chat model; "": a registered model is
+    server_model: str = ""  # as that server calls it
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """The model host (``localmed host``) and how commands use it."""
+
+    use: bool = True  # by commands, where one runs and serves what their own settings choose
+    connections: int = 64  # at a time; a command has one or two
+    message_bytes: int = 32 * 2**20  # 256 passages with their token weights take some 5 MiB
+    message_seconds: float = 30.0  # from a message's first byte to its last, on one machine
+    connect_seconds: float = 2.0  # for a host to say who it is; one that does not is not used
+    silent_seconds: float = 30.0  # while a request waits or runs; a host that works gives a sign every second
+    answer_seconds: float = 600.0  # for vectors, scores or stances, waiting included; a chat model has its own bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,28 +262,45 @@ class Settings:
     library: LibrarySettings = field(default_factory=LibrarySettings)
     models: ModelSettings = field(default_factory=ModelSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
+    host: HostSettings = field(default_factory=HostSettings)
+    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
+    roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
 
 
-def chosen_models(settings: Settings) -> ModelSettings:
-    """The profile's models with what ``[models]`` sets in their place; raise ``BadSettings`` for a name not known."""
-    models = settings.models
-    _one_of("profile", settings.profile, tuple(PROFILES))
-    usual = PROFILES[settings.profile]
-    chosen = ModelSettings(
-        models.encoder or usual.encoder,
-        models.reranker or usual.reranker,
-        str(settings.data / Path(models.folder or "models").expanduser()),
-    )
-    _one_of("models.encoder", chosen.encoder, ENCODERS)
-    _one_of("models.reranker", chosen.reranker, RERANKERS)
-    if chosen.reranker == "maxsim" and chosen.encoder != "minilm":  # it reads English only, whatever was found
-        raise BadSettings("models.reranker maxsim goes with the encoder minilm", 'Set models.reranker = "bge-m3"')
+def built_in(role: str, name: str) -> bool:
+    """Whether ``name`` needs no registered model to serve ``role``."""
+    return name == DEFAULT or name in BUILT_IN.get(role, ())
+
+
+def model_folder(settings: Settings) -> Path:
+    """Where the models and their registry lie."""
+    return settings.data / Path(settings.models.folder or "models").expanduser()
+
+
+def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
+    """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
+
+    The profile's judge of entailment gives way to the starter's where it is not ``registered``, and MaxSim to none
+    beside another encoder than its own. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
+    beside another encoder.
+    """
+    profile_known(settings)
+    chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
+    if chosen["entailment"] not in registered:
+        chosen["entailment"] = JUDGE
+    chosen |= uses
+    if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
+        if "reranker" in uses:
+            raise BadSettings("the reranker maxsim goes with the encoder minilm", "localmed models use reranker none")
+        chosen["reranker"] = NONE
     return chosen
 
 
-def _one_of(path: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise BadSettings(f"{path} is {value!r}, which there is not", f"Set one of: {', '.join(known)}")
+def profile_known(settings: Settings) -> None:
+    """Raise ``BadSettings`` if the settings' profile is none of ``PROFILES``."""
+    if settings.profile not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise BadSettings(f"profile is {settings.profile!r}, which there is not", f"Set one of: {known}")
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -263,6 +324,7 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} is not valid TOML ({error})", "Correct the line named") from None
     settings = _filled(Settings(folder), values, str(file), "")
+    profile_known(settings)
     _presets_known(settings, str(file))
     return settings
 
@@ -274,10 +336,13 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
     for name, value in values.items():
         current = known.get(name)
         if name not in known or name == "data":
-            raise BadSettings(f"{file}: unknown setting {prefix}{name}", "See config.py for the settings there are")
+            remedy = MOVED.get(f"{prefix}{name}", "See config.py for the settings there are")
+            raise BadSettings(f"{file}: unknown setting {prefix}{name}", remedy)
         path = f"{prefix}{name}"
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
+        elif path == "roles" and isinstance(value, dict):
+            changes[name] = {role: _text(value[role], f"roles.{role}", file) for role in value}
         elif isinstance(current, Mapping) and isinstance(value, dict):
             changes[name] = {**current, **{each: _tiers(value[each], f"{path}.{each}", file) for each in value}}
         elif isinstance(current, tuple):
@@ -304,6 +369,12 @@ def _names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
     raise BadSettings(f"{file}: {path} must list names in quotes", 'Write a list as ["guideline", "book"]')
 
 
+def _text(value: Any, path: str, file: str) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise BadSettings(f"{file}: {path} must be text in quotes", "Correct its value")
+
+
 def _presets_known(settings: Settings, file: str) -> None:
     """Raise ``BadSettings`` if a setting names a preset that there is not."""
     presets = settings.tiers.presets
@@ -316,12 +387,12 @@ def _presets_known(settings: Settings, file: str) -> None:
             )
 
 
-_KINDS = {int: "a whole number", float: "a number", str: "text in quotes"}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 
 
 def _within(value: Any, path: str, file: str) -> Any:
     """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = LEAST.get(path, LEAST_OTHERWISE[type(value)]), MOST.get(path, MOST_OTHERWISE)
         if not least <= value <= most:  # also for nan
             raise BadSettings(f"{file}: {path} must be from {least} to {most}", "Correct its value")

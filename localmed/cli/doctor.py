@@ -52,7 +52,7 @@ def _checks(
         with opened(ctx) as app:
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(each.bytes for each in app.registry.record.models.values()))
-            yield from doctor.examine(doctor.site_of(app.settings, app.registry, full, advance))
+            yield from doctor.examine(doctor.site_of(app.settings, app.registry, full, advance, app.host_status))
     except BadSettings as error:
         yield problem("settings", error.what, error.remedy)
     except ImportError as error:

@@ -83,6 +83,11 @@ class Worker:
             self._changed.notify()
         return future
 
+    def waiting(self) -> int:
+        """How many requests wait, the one that runs not counted."""
+        with self._changed:
+            return len(self._turns)
+
     def close(self) -> None:
         """Finish what is running and cancel what waits."""
         with self._changed:

@@ -12,6 +12,7 @@ from localmed.config import Settings
 from localmed.operations.machine import Machine
 
 if TYPE_CHECKING:
+    from localmed.models.host.server import Status as HostStatus
     from localmed.models.registry import Registry
 
 
@@ -37,7 +38,7 @@ class Check:
 class Site:
     """What the checks look at. ``full`` reads every byte of generations and models; ``now`` has a time zone.
 
-    ``progress`` is told of each piece of a model that was read.
+    ``progress`` is told of each piece of a model that was read, ``host`` asks the model host how it is.
     """
 
     settings: Settings
@@ -47,6 +48,7 @@ class Site:
     now: datetime
     full: bool = False
     progress: Callable[[float, str], object] = lambda *_: None
+    host: Callable[[], HostStatus | None] = lambda: None
 
 
 def ok(name: str, says: str) -> Check:

@@ -18,6 +18,7 @@ from localmed.operations import doctor_library, doctor_machine, machine
 from localmed.operations.check import Check, Level, Site, problem
 
 if TYPE_CHECKING:
+    from localmed.models.host.server import Status as HostStatus
     from localmed.models.registry import Registry
 
 PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: something stored or installed cannot be used
@@ -31,6 +32,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_machine.models_chosen,
     doctor_machine.models_whole,
     doctor_machine.models_fit,
+    doctor_machine.model_host,
     doctor_library.rights,
     doctor_library.space,
     doctor_library.library,
@@ -41,9 +43,16 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
 )
 
 
-def site_of(settings: Settings, registry: Registry, full: bool, progress: Callable[[float, str], None]) -> Site:
+def site_of(
+    settings: Settings,
+    registry: Registry,
+    full: bool,
+    progress: Callable[[float, str], None],
+    host: Callable[[], HostStatus | None] = lambda: None,
+) -> Site:
     """This machine and its data folder, now."""
-    return Site(settings, registry, machine.look(), dict(os.environ), datetime.now().astimezone(), full, progress)
+    now = datetime.now().astimezone()
+    return Site(settings, registry, machine.look(), dict(os.environ), now, full, progress, host)
 
 
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:

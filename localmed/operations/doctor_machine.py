@@ -155,3 +155,16 @@ def models_fit(site: Site) -> Iterator[Check]:
             yield warning("model fit", f"{each.name} does not fit the GPU: slow", "See: localmed models plan")
         else:
             yield ok("model fit", f"{each.name}: {each.best}")
+
+
+def model_host(site: Site) -> Iterator[Check]:
+    """Whether a model host runs, and whether commands can use it."""
+    found = site.host()
+    if found is None:
+        yield ok("model host", "not running: each command loads its models itself")
+    elif found.others and site.settings.host.use:
+        says = f"process {found.process} owns another model for {', '.join(found.others)}: commands load theirs"
+        yield warning("model host", says, "End it and start it again: localmed host")
+    else:
+        used = "" if site.settings.host.use else "; the settings say not to use it (host.use)"
+        yield ok("model host", f"process {found.process}, {size(found.memory)}{used}")

@@ -1,0 +1,12 @@
+"""The model host: one process that owns the models of a data folder, and answers commands over a Unix socket.
+
+::
+
+    command -- Client (client.py) == frames (protocol.py) == Host (server.py) -- Worker (queue.py) -- model
+               adapters.py: the ports over the socket                             one owner, fair turns
+
+Rules: only processes of the same user are answered, and nothing but the socket is opened. Each model has one owner, a
+thread that takes requests in fair turns; what is asked at low priority (imports) comes when nobody else waits. A
+command uses the host only for the models that its own settings would choose (``choices.py``), and loads the others
+itself. No text that is sent gets into a log, an error or the status.
+"""

@@ -1,0 +1,222 @@
+"""A command's side of the model host: finds one that runs, and asks it.
+
+``find`` says whether a host answers; ``Client.ask`` is one request and its answer. Waiting is bounded: a host that
+gives no sign of life is given up, and so is an answer that does not come in time. Connections are kept for the next
+request; one that the host has closed meanwhile (it was started again) is replaced without a word, since nothing was
+asked of it yet. What the host reports comes back as the error that it was.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localmed import __version__
+from localmed.config import HostSettings
+from localmed.errors import Cancelled, LocalmedError, ModelError
+from localmed.models.host.protocol import FOLDER, VERSION, Broken, Frame, Wire, address, raise_error
+from localmed.ports import UNWATCHED, Watch
+
+CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
+LOOK = 0.05  # seconds between two looks at a cancellation
+START = "Ask again: without a host the command loads the models itself. To start one: localmed host"
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Who a host is: what it owns by role (None: nothing), how that was chosen, and whether it has the indexes."""
+
+    models: Mapping[str, Any]
+    choices: Mapping[str, str]
+    searches: bool
+
+
+def listens(data: Path) -> bool:
+    """Whether there is a host for the data folder, well or not; one that was killed leaves a socket without one."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CONNECT)
+        try:
+            with address(data / FOLDER) as path:
+                connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError:  # it takes no connections
+            return True
+    return True
+
+
+def find(data: Path, settings: HostSettings, user: str) -> Client | None:
+    """The host of the data folder ``data``, None if none runs, answers in time and is of this version.
+
+    ``user`` takes turns with the others that this account's processes name.
+    """
+    client = Client(data / FOLDER, settings, user)
+    try:
+        client.greet()
+    except LocalmedError:
+        client.close()
+        return None
+    return client
+
+
+class Client:
+    """Asks one host. Several threads may, each over a connection of its own."""
+
+    def __init__(self, folder: Path, settings: HostSettings, user: str) -> None:
+        """Nothing is opened before ``greet`` or ``ask``."""
+        self._folder, self._settings, self._user = folder, settings, user
+        self._lock = threading.Lock()
+        self._free: list[Wire] = []
+        self._welcome: Welcome | None = None
+
+    def greet(self) -> Welcome:
+        """Who the host is; raise ``ModelError`` if none answers, or one of another version."""
+        if self._welcome is None:
+            self._give_back(self._dialled())
+        assert self._welcome is not None
+        return self._welcome
+
+    def close(self) -> None:
+        """Close the connections that are not in use; a later request opens others."""
+        with self._lock:
+            free, self._free = self._free, []
+        for wire in free:
+            wire.close()
+
+    def ask(
+        self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED, seconds: float = 0, blob: bytes = b""
+    ) -> Frame:
+        """The host's answer, within ``seconds`` (0: as long as it gives signs of life); raise as its model does."""
+        if watch.cancelled():
+            raise Cancelled("the request was cancelled")
+        wire = self._sent(Frame(kind, values, blob))
+        try:
+            answer = self._followed(wire, watch, seconds)
+        except Broken:
+            wire.close()
+            raise _gone() from None
+        except BaseException:  # the answer that is still to come is nobody's
+            wire.close()
+            raise
+        self._give_back(wire)
+        if answer.kind == "error":
+            raise_error(answer)
+        return answer
+
+    # --- connections ---------------------------------------------------------------------------------------------
+
+    def _sent(self, asked: Frame) -> Wire:
+        """The connection over which ``asked`` was sent: one that is free, else a new one."""
+        while (wire := self._taken()) is not None:
+            try:
+                wire.send(asked)
+            except (Broken, LocalmedError) as error:
+                wire.close()
+                if isinstance(error, LocalmedError):
+                    raise
+                continue
+            return wire
+        wire = self._dialled()
+        try:
+            wire.send(asked)
+        except Broken:
+            wire.close()
+            raise _gone() from None
+        except LocalmedError:
+            wire.close()
+            raise
+        return wire
+
+    def _taken(self) -> Wire | None:
+        with self._lock:
+            while self._free:
+                wire = self._free.pop()
+                with suppress(Broken):
+                    if wire.receive(0) is None:  # nothing was said since, not even that it is closed
+                        return wire
+                wire.close()
+        return None
+
+    def _give_back(self, wire: Wire) -> None:
+        with self._lock:
+            self._free.append(wire)
+
+    def _dialled(self) -> Wire:
+        """A new connection to a host that has said who it is: the same as before, if there was one before."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
+        try:
+            connection.settimeout(self._settings.connect_seconds)
+            with address(self._folder) as path:
+                connection.connect(path)
+            if wire.peer()[1] != os.getuid():
+                raise ModelError("the model host is another user's", START)
+            with suppress(Broken):  # a host that refuses has said why before it heard of us
+                wire.send(Frame("hello", {"protocol": VERSION, "version": __version__, "user": self._user}))
+            self._known(wire.receive(self._settings.connect_seconds))
+        except (OSError, Broken):
+            wire.close()
+            raise _gone("no model host answers" if self._welcome is None else "the model host has ended") from None
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    def _known(self, frame: Frame | None) -> None:
+        """Take the host's first frame; raise ``ModelError`` unless it is a host that can be used."""
+        if frame is None:
+            raise _gone(f"the model host did not answer within {self._settings.connect_seconds:g} seconds")
+        if frame.kind == "error":
+            raise_error(frame)
+        values = frame.values
+        if frame.kind != "welcome" or (values.get("protocol"), values.get("version")) != (VERSION, __version__):
+            raise ModelError("the model host is of another version of localmed", "Restart it: localmed host")
+        try:
+            welcome = Welcome(dict(values["models"]), dict(values["choices"]), values["searches"] is True)
+        except (KeyError, TypeError, ValueError):
+            raise ModelError("the model host did not say what it owns", "Restart it: localmed host") from None
+        if self._welcome is not None and self._welcome.choices != welcome.choices:
+            raise ModelError("the model host was started again with other models", "Give the command again")
+        self._welcome = welcome
+
+    # --- one request -----------------------------------------------------------------------------------------------
+
+    def _followed(self, wire: Wire, watch: Watch, seconds: float) -> Frame:
+        """The answer or error that ends a request, its tokens passed on as they come."""
+        silent = self._settings.silent_seconds
+        began = heard = time.monotonic()
+        cancelled = False
+        while True:
+            if not cancelled and watch.cancelled():
+                cancelled = True
+                wire.send(Frame("cancel", {}))
+            frame = wire.receive(LOOK if watch is not UNWATCHED else 1.0)
+            now = time.monotonic()
+            if seconds and now - began > seconds:
+                raise _late(f"did not answer within {seconds:g} seconds (host.answer_seconds)")
+            if frame is None and now - heard > silent:
+                raise _late(f"gave no sign of life for {silent:g} seconds (host.silent_seconds)")
+            if frame is None:
+                continue
+            heard = now
+            if frame.kind == "token" and not cancelled:
+                watch.token(str(frame.values.get("text", "")))
+            elif frame.kind not in ("token", "beat"):
+                if cancelled and frame.kind != "error":
+                    raise Cancelled("the request was cancelled")
+                return frame
+
+
+def _gone(what: str = "the model host ended in the middle of a request") -> ModelError:
+    return ModelError(what, START)
+
+
+def _late(what: str) -> ModelError:
+    return ModelError(f"the model host {what}", "End it and start it again: localmed host")

@@ -1,0 +1,110 @@
+"""Being the model host of a data folder: one at a time, its socket, and its end.
+
+::
+
+    <data>/host/            for its owner only
+        host.lock           held as long as the host lives, however it ends
+        host.sock           there while it answers; what a killed host left is replaced by the next one
+
+The socket appears when the encoder and the reranker are loaded: until then commands use their own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from localmed.config import HostSettings, Settings
+from localmed.errors import Busy, UsageError
+from localmed.models import chat_choice, choice
+from localmed.models.host.choices import choices
+from localmed.models.host.client import Client, listens
+from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
+from localmed.models.host.server import Host, Status
+from localmed.models.host.work import Nearest, Owned
+from localmed.models.registry import Registry
+
+LOCK = "host.lock"
+OWNER_ONLY = 0o600
+BACKLOG = 64  # connections that the kernel keeps until they are taken
+
+
+def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], None], stop: int) -> None:
+    """Be the host until something can be read from the file number ``stop``; ``ready`` is told once it answers.
+
+    ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
+    loaded.
+    """
+    with claimed(data) as folder, closing(made()) as host:
+        host.warm()
+        with _listening(folder) as listener:
+            ready(host.status(), folder / SOCKET)
+            host.serve(listener, stop)
+
+
+def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Nearest) -> Host:
+    """The host of the models that ``chosen`` (``config.chosen_models``) names; nothing is loaded yet."""
+    encoder = choice.encoder(chosen, registry)
+    owned = Owned(
+        encoder,
+        choice.reranker(chosen, registry, encoder),
+        choice.entailment(chosen, registry),
+        chat_choice.chat(settings.chat, chosen, registry),
+        nearest,
+    )
+    selected = choices(chosen, registry.record, settings.chat)
+    return Host(owned, selected, settings.host, settings.chat.waiting, settings.chat.waiting_each)
+
+
+@contextmanager
+def claimed(data: Path) -> Iterator[Path]:
+    """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
+    folder = data / FOLDER
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.chmod(0o700)
+    except PermissionError:
+        raise UsageError(f"{folder} belongs to another user", "Run the host as the user that imports") from None
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"a model host serves {data} already", "See: localmed host --status") from None
+        yield folder
+
+
+@contextmanager
+def _listening(folder: Path) -> Iterator[socket.socket]:
+    """The socket, readable and writable by its owner from the first moment; gone afterwards."""
+    path = folder / SOCKET
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights when it is bound
+        with address(folder) as name:
+            listener.bind(name)
+        listener.listen(BACKLOG)
+        try:
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def status(data: Path, settings: HostSettings, wanted: Mapping[str, str]) -> Status | None:
+    """How the host of ``data`` is, None if none runs; ``others`` are the roles where a command wants other models.
+
+    Raise ``ModelError`` if one runs and does not answer as it should.
+    """
+    if not listens(data):
+        return None
+    with closing(Client(data / FOLDER, settings, "status")) as client:
+        answer = client.ask("status", {}, seconds=settings.silent_seconds)
+    try:
+        found = Status(**answer.values)
+    except TypeError:
+        raise unexpected() from None
+    return replace(found, others=[role for role, each in wanted.items() if found.choices.get(role) != each])

@@ -1,0 +1,121 @@
+"""The model host: a question as a command with and without it, and what its socket costs.
+
+The library is the starter corpus's. A command is timed from the start of its process to the end of its output, in
+which the answer's sentences stand checked; the first run is left out, since it reads files from the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from localmed.app import App
+from localmed.config import Settings
+from localmed.domain import SearchFilter
+from localmed.models.host.adapters import HostEncoder, HostReranker
+from localmed.models.maxsim import MaxSim
+from localmed.models.minilm import MiniLM
+from tests.benchmarks.common import Place, Row, met, timed
+
+CORPORA = Path(__file__).parents[2] / "corpora"
+RUNS = 10
+PASSAGES = 20  # reranked for a question, as served
+MOST_SECONDS = 1.2
+
+
+def run(place: Place) -> list[Row]:
+    """The rows of the model host."""
+    data = library(place.work / "starter-host")
+    question = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"][0]["text"]
+    alone = commands(data, question)
+    with hosted(data):
+        with_host = commands(data, question)
+        texts = passages(data, question)
+        rows = overhead(data, question, texts)
+    processes = f"median of {RUNS} processes, starter corpus; slowest"
+    return [
+        Row("localmed ask with the host running, process start to the last line", f"<= {MOST_SECONDS} s",
+            f"{statistics.median(with_host):.2f} s", met(statistics.median(with_host) <= MOST_SECONDS),
+            f"{processes} {max(with_host):.2f} s"),
+        Row("localmed ask without a host", "-", f"{statistics.median(alone):.2f} s", "-",
+            f"{processes} {max(alone):.2f} s"),
+        *rows,
+    ]  # fmt: skip
+
+
+def library(data: Path) -> Path:
+    """The starter corpus, imported unless it is there."""
+    for manifest in sorted(CORPORA.glob("starter-*.toml")):
+        documents = CORPORA / "starter" / manifest.stem.removeprefix("starter-")
+        command("--data", str(data), "import", str(documents), "-c", manifest.stem, "--manifest", str(manifest))
+    return data
+
+
+def command(*arguments: str) -> float:
+    """The wall seconds of one command."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "localmed", *arguments], check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def commands(data: Path, question: str) -> list[float]:
+    """The seconds of a question, asked anew each time."""
+    return [command("--data", str(data), "ask", question) for _ in range(RUNS + 1)][1:]
+
+
+@contextmanager
+def hosted(data: Path) -> Iterator[None]:
+    """A model host for ``data``."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "localmed", "--data", str(data), "host"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Ready")
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate()
+
+
+def passages(data: Path, question: str) -> list[str]:
+    """What is reranked for ``question``."""
+    with App(Settings(data)) as app:
+        return [hit.passage.in_context for hit in app.search(question, SearchFilter(), PASSAGES).hits]
+
+
+def overhead(data: Path, question: str, texts: list[str]) -> list[Row]:
+    """The same calls over the socket and in this process, in turns."""
+    own = MiniLM()
+    mine = MaxSim(own)
+    with App(Settings(data)) as app:
+        theirs, ranking = app.encoder, app.reranker
+        assert isinstance(theirs, HostEncoder)
+        assert isinstance(ranking, HostReranker)
+        assert theirs.encode([question], "query").tobytes() == own.encode([question], "query").tobytes()
+        encoded = [
+            (timed(lambda: theirs.encode([question], "query")), timed(lambda: own.encode([question], "query")))
+            for _ in range(RUNS)
+        ]
+        ranked = [(timed(lambda: ranking.score(question, texts)), timed(lambda: mine.score(question, texts)))
+                  for _ in range(RUNS)]  # fmt: skip
+    return [
+        _more("a question encoded over the socket", encoded),
+        _more(f"{len(texts)} passages reranked over the socket", ranked),
+    ]
+
+
+def _more(what: str, pairs: list[tuple[float, float]]) -> Row:
+    """How much longer the first of each pair took: the median of the differences."""
+    more = statistics.median(there - here for there, here in pairs) * 1000
+    there, here = (statistics.median(each) * 1000 for each in zip(*pairs, strict=True))
+    how = f"{there:.1f} ms, in this process {here:.1f} ms; {RUNS} times the median of 5, in turns"
+    return Row(what, "-", f"{more:+.1f} ms", "-", how)

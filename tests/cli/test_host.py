@@ -1,0 +1,140 @@
+"""``localmed host`` as a process: started, asked, refused a second time, killed, replaced, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import Settings
+from localmed.errors import ModelError
+from localmed.models.host.adapters import HostEncoder, connect
+from localmed.models.host.choices import choices
+from localmed.models.host.protocol import FOLDER, SOCKET
+from localmed.models.minilm import MiniLM
+from localmed.models.record import Record
+from tests.cli.conftest import COMMAND, Localmed, environment
+
+QUESTION = "What is the maximum dose of paracetamol in adults?"
+CHOSEN = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter", "chat": "none"}
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def host(data: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """A host that is ready; killed at the end unless it has ended."""
+    command = [*before, *COMMAND, "--data", str(data), "host", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
+    try:
+        first = process.stdout.readline()
+        assert first.startswith("{"), process.stderr and process.stderr.read()
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    """The exit code and what was printed on standard error after a signal."""
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    return process.returncode, err
+
+
+def answer(copied: Localmed, *options: str) -> dict[str, Any]:
+    """An answer of a process of its own, without what differs from one asking to the next."""
+    done = copied.process(*options, "ask", QUESTION, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    for step in found["trace"]:
+        del step["seconds"]
+    return found
+
+
+def test_the_whole_life_of_a_host(copied: Localmed) -> None:
+    alone = answer(copied)
+    assert alone["statements"]
+    with host(copied.data) as process:
+        assert answer(copied) == alone
+        status = copied.ok("host", "--status", "--json").json
+        assert status["process"] == process.pid
+        assert status["served"]["encode"] > 0
+        assert status["served"]["score"] > 0
+        assert status["served"]["nearest"] > 0
+        assert status["failed"] == {}
+        assert status["others"] == []
+        assert "all-MiniLM-L6-v2" in copied.ok("host", "--status").out
+        assert "already" in copied("host").failed(4)
+        assert "model host: process" in copied("doctor").out
+        assert ended(process, signal.SIGTERM) == (0, "")
+    assert not (copied.data / FOLDER / SOCKET).exists()
+    assert [path.stat().st_size for path in (copied.data / FOLDER).iterdir()] == [0]  # no text is printed or kept
+    assert "no model host runs" in copied("host", "--status").failed(6)
+
+
+def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> None:
+    settings = Settings(copied.data)
+    with host(copied.data) as process:
+        hosted = connect(copied.data, settings.host, choices(CHOSEN, Record(), settings.chat))
+        assert isinstance(hosted.encoder, HostEncoder)
+        texts = ["the dose of the day", "a long night on call " * 30, QUESTION]
+        same = MiniLM().encode(texts, "query")
+        assert hosted.encoder.encode(texts, "query").tobytes() == same.tobytes()
+        os.kill(process.pid, signal.SIGSTOP)  # so that the request is there and not yet answered
+        with pytest.raises(ModelError, match=r"ended in the middle of a request\. Ask again"):
+            _killed_while_asked(process, hosted.encoder)
+        hosted.close()
+    assert (copied.data / FOLDER / SOCKET).exists()
+    assert copied("host", "--status").failed(6)
+    assert answer(copied)["statements"]  # with its own models
+    with host(copied.data) as process:
+        assert copied.ok("host", "--status", "--json").json["process"] == process.pid
+        assert ended(process, signal.SIGINT) == (0, "")
+
+
+def _killed_while_asked(process: subprocess.Popen[str], encoder: HostEncoder) -> None:
+    timer = threading.Timer(0.3, process.kill)
+    timer.start()
+    try:
+        encoder.encode([QUESTION], "query")
+    finally:
+        timer.join()
+
+
+def test_a_command_does_not_wait_for_a_host_that_hangs(copied: Localmed) -> None:
+    with host(copied.data) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        assert answer(copied)["statements"]
+        assert time.monotonic() - began < 60
+
+
+def test_nothing_but_the_socket_is_opened(copied: Localmed, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    watched = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,bind,listen", "-o", str(trace)]
+    allowed = subprocess.run([*watched, "true"], capture_output=True, check=False) if shutil.which("strace") else None
+    if allowed is None or allowed.returncode:
+        pytest.skip("strace is not permitted here")
+    with host(copied.data, *watched):
+        assert answer(copied)["statements"]
+        status = copied.ok("host", "--status", "--json").json
+        os.kill(status["process"], signal.SIGTERM)
+        time.sleep(1)
+    lines = trace.read_text().splitlines()
+    assert sum("bind(" in line and SOCKET in line for line in lines) == 1
+    # urllib3, which LanceDB imports, asks at import whether there is IPv6; nothing is sent.
+    probe = re.compile(r' bind\(.*htons\(0\).*"::1"')
+    assert not [line for line in lines if re.search(r"AF_INET6?\b", line) and not probe.search(line)]

@@ -1,0 +1,40 @@
+"""Hosts in threads of the test, and what one serves as a command sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.models.host.adapters import Hosted
+from tests.models.host.house import House
+
+Start = Callable[..., House]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a host, which ends with the test."""
+    started: list[House] = []
+
+    def begin(data: Path = tmp_path / "data", **given: Any) -> House:
+        started.append(House(data, **given).start())
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture
+def house(start: Start) -> House:
+    return start()
+
+
+@pytest.fixture
+def hosted(house: House) -> Iterator[Hosted]:
+    found = house.hosted()
+    yield found
+    found.close()

@@ -1,0 +1,151 @@
+"""A model host in a thread of the test, on small models that are real implementations of their ports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.config import HostSettings
+from localmed.domain import SearchFilter
+from localmed.language import words
+from localmed.models.host import hosting
+from localmed.models.host.adapters import Hosted, connect
+from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
+from localmed.models.host.server import Host
+from localmed.models.host.work import Owned
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import UNWATCHED, Reply, Request, Stance, Watch
+from tests.fakes import WeighedWords
+
+CHOICES = {"encoder": "words 1", "reranker": "overlap 1", "entailment": "same 1", "chat": "scripted 1"}
+WAIT = "wait"  # a text at which the encoder waits until the test lets it go on
+
+
+class Encoder(WeighedWords):
+    """``WeighedWords`` that can be held up, and that fails at "fail" with a message that holds the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0  # that each request takes
+        self.go_on, self.reached = threading.Event(), threading.Event()
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> npt.NDArray[np.float32]:
+        if WAIT in texts:
+            self.reached.set()
+            self.go_on.wait(20)
+        time.sleep(self.seconds)
+        if "fail" in texts:
+            raise ValueError("jaundice")
+        return super().encode(texts, kind)
+
+
+class Overlap:
+    """A ``Reranker``: the words that both share, divided by three, which no short decimal is equal to."""
+
+    name = "overlap 1"
+
+    def score(self, question: str, passages: Sequence[str]) -> list[float]:
+        asked = set(words(question))
+        return [len(asked & set(words(each))) / 3 for each in passages]
+
+
+class Same:
+    """An ``Entailment``: equal texts entail each other."""
+
+    name, languages = "same 1", ("en", "zh")
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        return [Stance(2 / 3, 1 / 3, 0.0) if one == other else Stance(0.1, 0.7, 0.2) for one, other in pairs]
+
+
+class Numbers:
+    """A dense index that finds the number of passages asked for, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[float], SearchFilter]] = []
+        self.warmed = False
+
+    def warm(self) -> None:
+        self.warmed = True
+
+    def __call__(
+        self, generation: str, vector: npt.NDArray[np.float32], limit: int, wanted: SearchFilter
+    ) -> list[tuple[str, str, float]]:
+        self.asked.append((generation, vector.tolist(), wanted))
+        return [(str(number), "document", 1 / (3 + number)) for number in range(limit)]
+
+
+class Speaker(ScriptedChat):
+    """Says the same to the same: three words, a label where one is chosen, an object where there is a schema."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: "yes", "speaker", 2000)
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        said = "one two three" if request.schema is None else '{ "label": "yes" }'
+        return ScriptedChat([said], context=2000).complete(request, watch)
+
+
+@dataclass
+class House:
+    """A host for the data folder ``data``; ``start`` it, connect to it, ``stop`` it."""
+
+    data: Path
+    settings: HostSettings = field(default_factory=HostSettings)
+    waiting: int = 256
+    each: int = 32
+    chat: ScriptedChat = field(default_factory=Speaker)
+    encoder: Encoder = field(default_factory=Encoder)
+    numbers: Numbers = field(default_factory=Numbers)
+    running: bool = False
+
+    def start(self) -> House:
+        self._stop = os.eventfd(0)
+        ready = threading.Event()
+        owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers)
+        self.host = Host(owned, CHOICES, self.settings, self.waiting, self.each)
+        self._thread = threading.Thread(
+            target=hosting.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True
+        )
+        self._thread.start()
+        self.running = True
+        assert ready.wait(10)
+        return self
+
+    def stop(self) -> None:
+        if not self.running:
+            return
+        self.running = False
+        self.encoder.go_on.set()
+        os.eventfd_write(self._stop, 1)
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        os.close(self._stop)
+
+    def hosted(self, user: str = "") -> Hosted:
+        return connect(self.data, self.settings, CHOICES, user)
+
+    def dialled(self) -> socket.socket:
+        """A bare connection."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(10)
+        connection.connect(str(self.data / FOLDER / SOCKET))
+        return connection
+
+    def wire(self, version: str) -> Wire:
+        """A connection that has said hello and was welcomed."""
+        wire = Wire(self.dialled(), self.settings.message_bytes, 10)
+        wire.send(Frame("hello", {"protocol": VERSION, "version": version, "user": "bare"}))
+        welcome = wire.receive(10)
+        assert welcome is not None
+        assert welcome.kind == "welcome"
+        return wire

@@ -1,0 +1,143 @@
+"""The ports over the socket say what the models say, in the same process or another one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from localmed import errors
+from localmed.config import ChatSettings, HostSettings
+from localmed.domain import SearchFilter
+from localmed.errors import LocalmedError, ModelError, UsageError
+from localmed.models.host import protocol
+from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host.choices import choices
+from localmed.models.host.client import Client
+from localmed.models.record import Model, Record
+from localmed.ports import CountingChat, Message, Request, Watch, encode_both
+from tests.fakes import HashedWords, WeighedWords
+from tests.models.chat_contract import ChatContract
+from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
+
+TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 700])
+def test_vectors_are_those_of_the_model_bit_for_bit(hosted: Hosted, count: int) -> None:
+    texts = [f"{TEXTS[number % len(TEXTS)]} {number}" for number in range(count)]
+    assert hosted.encoder is not None
+    for encoder in (hosted.encoder, unhurried(hosted.encoder)):
+        assert encoder.identity == WeighedWords().identity
+        vectors = encoder.encode(texts, "passage")
+        assert vectors.dtype == np.float32
+        assert np.array_equal(vectors, WeighedWords().encode(texts, "passage"))
+        vectors, weights = encode_both(encoder, texts, "query")
+        expected = WeighedWords().encode_both(texts, "query")
+        assert np.array_equal(vectors, expected[0])
+        assert weights == expected[1]
+
+
+def test_only_a_hosted_encoder_can_be_unhurried() -> None:
+    encoder = HashedWords()
+    assert unhurried(encoder) is encoder
+
+
+def test_scores_and_stances_are_those_of_the_model(hosted: Hosted) -> None:
+    assert hosted.reranker is not None
+    assert hosted.reranker.name == Overlap.name
+    assert hosted.reranker.score("the dose", TEXTS) == Overlap().score("the dose", TEXTS)
+    assert hosted.reranker.score("the dose", []) == []
+    assert hosted.entailment is not None
+    assert (hosted.entailment.name, hosted.entailment.languages) == (Same.name, Same.languages)
+    pairs = [(one, other) for one in TEXTS for other in TEXTS] * 20
+    assert hosted.entailment.judge(pairs) == Same().judge(pairs)
+
+
+def test_the_index_is_searched_at_the_host(house: House, hosted: Hosted) -> None:
+    wanted = SearchFilter(("a", "b"), "en", "2020", "2024-05", documents=("x",))
+    vector = np.array([1 / 3, 0.5], np.float32)
+    assert hosted.nearest is not None
+    assert hosted.nearest("0007", vector, 3, wanted) == [(str(each), "document", 1 / (3 + each)) for each in range(3)]
+    assert house.numbers.asked == [("0007", vector.tolist(), wanted)]
+    assert house.numbers.warmed
+
+
+class TestChat(ChatContract):
+    @pytest.fixture
+    def model(self, hosted: Hosted) -> CountingChat:
+        assert hosted.chat is not None
+        return hosted.chat
+
+    def test_tokens_come_one_by_one(self, model: CountingChat) -> None:
+        heard: list[str] = []
+        reply = model.complete(Request((Message("user", "words"),), 64), Watch(heard.append))
+        assert heard == ["one", " two", " three"]
+        assert reply == Speaker().complete(Request((Message("user", "words"),), 64))
+        assert model.count(["a b", ""]) == [2, 0]
+
+
+def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
+    assert hosted.chat is not None
+    with pytest.raises(UsageError, match=r"two different labels at least\. Name each label once"):
+        hosted.chat.choose([Message("user", "?")], ["?"], ["yes"])
+    for name, each in vars(errors).items():
+        if isinstance(each, type) and each is not LocalmedError:
+            with pytest.raises(each) as caught:
+                protocol.raise_error(protocol.error_frame(each("what", "remedy")))
+            assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")
+
+
+def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
+    assert hosted.encoder is not None
+    with pytest.raises(ModelError, match="ValueError") as caught:
+        hosted.encoder.encode(["fail"], "query")
+    printed = capfd.readouterr()
+    assert "jaundice" not in str(caught.value) + printed.out + printed.err
+    assert "ValueError" in printed.err
+    assert len(hosted.encoder.encode(["well"], "query")) == 1
+
+
+def test_models_that_were_chosen_otherwise_are_not_used(house: House) -> None:
+    found = connect(house.data, house.settings, CHOICES | {"encoder": "another", "chat": "none"})
+    assert found.encoder is None
+    assert found.chat is None
+    assert found.reranker is not None
+    assert found.others == ("chat", "encoder")
+    found.close()
+
+
+def test_a_host_is_not_used_where_the_settings_say_so(house: House) -> None:
+    assert connect(house.data, HostSettings(use=False), CHOICES) is NOTHING
+    assert connect(house.data / "elsewhere", house.settings, CHOICES) is NOTHING
+
+
+def test_choices_tell_trainings_and_settings_apart() -> None:
+    def model(fingerprint: str) -> Model:
+        return Model("bge-m3", "encoder", True, (), "", "", fingerprint)
+
+    chosen = {"encoder": "bge-m3", "reranker": "none", "entailment": "starter", "chat": "none", "terms": "none"}
+    one = choices(chosen, Record({"bge-m3": model("a")}), ChatSettings())
+    assert set(one) == {"encoder", "reranker", "entailment", "chat"}
+    other = choices(chosen, Record({"bge-m3": model("b")}), ChatSettings(context=4096))
+    assert {role for role in one if one[role] != other[role]} == {"encoder", "chat"}
+
+
+def test_a_message_too_large_is_refused_and_the_next_one_goes_on(house: House) -> None:
+    small = HostSettings(message_bytes=2000)
+    found = connect(house.data, small, CHOICES)
+    assert found.encoder is not None
+    with pytest.raises(ModelError, match=r"host\.message_bytes"):
+        found.encoder.encode(["x" * 2000], "query")
+    with pytest.raises(
+        ModelError, match="from the model host has more than 2000"
+    ):  # its vectors are more than this client takes
+        found.encoder.encode(["x"] * 50, "query")
+    assert len(found.encoder.encode(["x"], "query")) == 1
+    found.close()
+
+
+def test_another_version_is_not_used(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localmed.models.host.client.__version__", "0.0.9")
+    assert connect(house.data, house.settings, CHOICES) is NOTHING
+    with pytest.raises(ModelError, match="another version"):
+        Client(house.data / protocol.FOLDER, house.settings, "").greet()

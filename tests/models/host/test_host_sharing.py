@@ -1,0 +1,216 @@
+"""Many at once: nobody is lost or starved, who goes away frees the place, low priority waits, the end is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from localmed.config import HostSettings
+from localmed.errors import Busy, Cancelled, ModelError
+from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
+from tests.fakes import WeighedWords
+from tests.models.host.conftest import Start
+from tests.models.host.house import WAIT, House
+
+USERS, REQUESTS = 8, 20
+ASK = Request((Message("user", "?"),), 8)
+
+
+class Endless(ScriptedChat):
+    """Speaks until it is cancelled, and says so."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.cancelled = threading.Event()
+
+    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+        for _ in range(2000):
+            if watch.cancelled():
+                self.cancelled.set()
+                raise Cancelled("the request was cancelled")
+            watch.token("and ")
+            time.sleep(0.01)
+        return Reply("and ", 1, 1, "stop")
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(USERS * REQUESTS + 1) as pool:
+        yield pool
+
+
+def encoder_of(hosted: Hosted) -> HostEncoder:
+    assert isinstance(hosted.encoder, HostEncoder)
+    return hosted.encoder
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def held(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> Future[object]:
+    """The encoder at work until the test lets it go on."""
+    waiting: Future[object] = threads.submit(encoder_of(hosted).encode, [WAIT], "query")
+    assert house.encoder.reached.wait(10)
+    return waiting
+
+
+def test_eight_users_none_lost_none_starved(start: Start, threads: ThreadPoolExecutor) -> None:
+    running = start(settings=HostSettings(connections=USERS * REQUESTS + 1))
+    users = [running.hosted(f"user {number}") for number in range(USERS)]
+    running.encoder.seconds = 0.002
+    first = held(running, users[0], threads)
+    ended: list[tuple[int, float]] = []
+
+    def ask(user: int, number: int) -> None:
+        text = f"{user} {number}"
+        expected = WeighedWords().encode([text], "query")
+        assert np.array_equal(encoder_of(users[user]).encode([text], "query"), expected)
+        ended.append((user, time.perf_counter()))
+
+    # All requests of one user are there before the next user's: in order of arrival the last would wait for all.
+    asked: list[Future[None]] = []
+
+    def all_wait() -> bool:
+        return running.host.status().waiting["small"] == len(asked)
+
+    for user in range(USERS):
+        asked += [threads.submit(ask, user, number) for number in range(REQUESTS)]
+        until(all_wait)
+    began = time.perf_counter()
+    running.encoder.go_on.set()
+    assert first.result(30) is not None
+    for future in asked:
+        future.result(30)
+    assert len(ended) == USERS * REQUESTS
+    order = [user for user, _ in sorted(ended, key=lambda each: each[1])]
+    assert order.index(USERS - 1) < 5 * USERS  # the last to come is served in the first rounds
+    waits = sorted(when - began for _, when in ended)
+    assert waits[-1] <= 3 * waits[len(waits) // 2]
+    for each in users:
+        each.close()
+    running.stop()
+
+
+def test_low_priority_waits_for_everybody_else(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> None:
+    first = held(house, hosted, threads)
+    encoder: Embedder = encoder_of(hosted)
+    low = threads.submit(unhurried(encoder).encode, [f"low {number}" for number in range(70)], "passage")
+    until(lambda: house.host.status().waiting["small"] == 1)  # the first of three pieces
+    usual = [threads.submit(encoder.encode, [f"usual {number}"], "query") for number in range(3)]
+    until(lambda: house.host.status().waiting["small"] == 4)
+    house.encoder.go_on.set()
+    assert first.result(10) is not None
+    for future in [low, *usual]:
+        assert len(future.result(10))
+    served = [text.split()[0] for text in house.encoder.encoded if text.split()[0] in ("low", "usual")]
+    assert served == ["usual"] * 3 + ["low"] * 70
+
+
+def test_too_many_are_refused_and_the_others_served(start: Start, threads: ThreadPoolExecutor) -> None:
+    running = start(waiting=3, each=2)
+    mine, other = running.hosted("mine"), running.hosted("other")
+    first = held(running, mine, threads)
+    waiting = [threads.submit(encoder_of(mine).encode, ["mine"], "query") for _ in range(2)]
+    until(lambda: running.host.status().waiting["small"] == 2)
+    with pytest.raises(Busy, match="this user"):
+        encoder_of(mine).encode(["refused"], "query")
+    waiting.append(threads.submit(encoder_of(other).encode, ["other"], "query"))
+    until(lambda: running.host.status().waiting["small"] == 3)
+    with pytest.raises(Busy, match="are waiting already"):
+        encoder_of(other).encode(["refused"], "query")
+    running.encoder.go_on.set()
+    assert all(len(each.result(10)) == 1 for each in waiting)
+    assert first.result(10) is not None
+    assert "refused" not in running.encoder.encoded
+    for each in (mine, other):
+        each.close()
+    running.stop()
+
+
+def test_cancelling_frees_the_model(start: Start) -> None:
+    chat = Endless()
+    running = start(chat=chat)
+    hosted = running.hosted()
+    assert hosted.chat is not None
+    heard: list[str] = []
+    with pytest.raises(Cancelled):
+        hosted.chat.complete(ASK, Watch(heard.append, lambda: len(heard) > 3))
+    assert chat.cancelled.is_set()
+    assert hosted.chat.count(["the queue goes on"]) == [4]
+    hosted.close()
+    running.stop()
+
+
+def test_who_goes_away_frees_the_model(start: Start, threads: ThreadPoolExecutor) -> None:
+    chat = Endless()
+    running = start(chat=chat)
+    hosted = running.hosted()
+    assert hosted.chat is not None
+
+    def leave(_: str) -> None:
+        raise InterruptedError  # as Ctrl-C does in the middle of a request
+
+    with pytest.raises(InterruptedError):
+        hosted.chat.complete(ASK, Watch(leave))
+    assert chat.cancelled.wait(5)
+    hosted.close()
+    running.stop()
+
+
+def test_a_request_that_is_cancelled_while_it_waits_is_never_run(
+    house: House, hosted: Hosted, threads: ThreadPoolExecutor
+) -> None:
+    first = held(house, hosted, threads)
+    assert hosted.client is not None
+    asked = {"texts": ["never"], "kind": "query", "sparse": False}
+    late = threading.Event()
+    waiting = threads.submit(hosted.client.ask, "encode", asked, Watch(cancelled=late.is_set))
+    until(lambda: house.host.status().waiting["small"] == 1)
+    late.set()
+    with pytest.raises(Cancelled):
+        waiting.result(10)
+    house.encoder.go_on.set()
+    assert first.result(10) is not None
+    assert "never" not in house.encoder.encoded
+
+
+def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadPoolExecutor) -> None:
+    chat = Endless()
+    running = start(chat=chat)
+    hosted = running.hosted()
+    assert hosted.chat is not None
+    talking = threads.submit(hosted.chat.complete, ASK)
+    waiting = threads.submit(hosted.chat.complete, ASK)
+    until(lambda: running.host.status().waiting["chat"] == 1)
+    began = time.monotonic()
+    running.stop()
+    assert time.monotonic() - began < 5
+    for each in (talking, waiting):
+        with pytest.raises(ModelError):
+            each.result(10)
+    with pytest.raises(ModelError, match="has ended"):
+        hosted.chat.complete(ASK)
+    hosted.close()
+
+
+def test_a_host_that_was_started_again_is_used_without_a_word(start: Start) -> None:
+    running = start()
+    hosted = running.hosted()
+    assert len(encoder_of(hosted).encode(["once"], "query")) == 1
+    running.stop()
+    running.start()
+    assert len(encoder_of(hosted).encode(["again"], "query")) == 1
+    assert running.host.status().served == {"encode": 1}
+    hosted.close()
+    running.stop()

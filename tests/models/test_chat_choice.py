@@ -1,0 +1,60 @@
+"""Which chat model answers: none, a registered file, or a listed server; nothing is loaded or dialled here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import ChatSettings
+from localmed.errors import BadSettings, ModelError
+from localmed.models.chat_choice import chat
+from localmed.models.llama.adapter import LlamaChat
+from localmed.models.openai_server import OpenAIServer
+from localmed.models.registry import Registry
+from localmed.ports import Message, Request
+
+SERVER = ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9", server_model="m", context=1000)
+
+
+def test_none_was_chosen(registry: Registry) -> None:
+    assert chat(ChatSettings(), {"chat": "none"}, registry) is None
+    assert chat(ChatSettings(), {}, registry) is None
+
+
+def test_a_registered_file_is_admitted_before_it_is_loaded(added: Registry) -> None:
+    found = chat(ChatSettings(context=64), {"chat": "tiny"}, added)
+    assert isinstance(found, LlamaChat)
+    assert found.identity.name == "tiny"
+    assert found.identity.context <= 64
+    assert found.identity.sha256 == added.model("tiny").files[0].sha256
+    path: Path = added.folder / "tiny" / added.model("tiny").files[0].name
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes() + b"!")
+    with pytest.raises(ModelError, match="is not loaded"):
+        found.complete(Request((Message("user", "?"),), 8))
+    found.close()
+
+
+def test_one_that_is_not_registered(registry: Registry) -> None:
+    with pytest.raises(ModelError, match=r"absent, which is to serve chat, is not registered"):
+        chat(ChatSettings(), {"chat": "absent"}, registry)
+
+
+def test_a_server_comes_before_a_file(registry: Registry) -> None:
+    found = chat(SERVER, {"chat": "absent"}, registry)
+    assert isinstance(found, OpenAIServer)
+    assert found.identity.name == "m at http://127.0.0.1:9"
+    assert found.identity.context == 1000
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (ChatSettings(server="http://127.0.0.1:9", server_model="m"), "not listed"),
+        (ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9"), "server_model is not"),
+    ],
+)
+def test_a_server_that_is_not_set_up(registry: Registry, settings: ChatSettings, told: str) -> None:
+    with pytest.raises(BadSettings, match=told):
+        chat(settings, {"chat": "none"}, registry)
