@@ -20,17 +20,6 @@ from localmed.errors import BadSettings
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-OFFLINE = {
-    # Set before any model library loads: a hospital machine has no hub, and a library that looks for one hangs.
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DO_NOT_TRACK": "1",
-    "TOKENIZERS_PARALLELISM": "false",  # the tokenizer pool deadlocks after a spawn and wins nothing on two cores
-}
-
-
 # What a number may not be below: 0 where that switches something off, more where less would not work at all.
 LEAST = {
     "search.dense_weight": 0,
@@ -62,6 +51,7 @@ MOST = {
     "ask.abstain_below_lexical": 1,
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
+    "m_eval.found": 100,  # each is read whole
     "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
 }
 MOST_OTHERWISE = 2**53  # what every system call and library takes
@@ -151,6 +141,15 @@ class AskSettings:
     sentences: int = 5  # quoted at most
     abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
     abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
+
+
+@dataclass(frozen=True, slots=True)
+class MEvalSettings:
+    """Further evidence on an answer's claims (M-Eval)."""
+
+    found: int = 15  # studies by BM25; the paper's
+    kept: int = 9  # the most reliable of them are judged; the paper's
+    kinds: tuple[str, ...] = ("literature",)  # of collections they come from
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +258,7 @@ class Settings:
     keywords: KeywordSettings = field(default_factory=KeywordSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
     ask: AskSettings = field(default_factory=AskSettings)
+    m_eval: MEvalSettings = field(default_factory=MEvalSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)
     models: ModelSettings = field(default_factory=ModelSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)

@@ -8,7 +8,6 @@ a hub; errors name files and classes of exceptions, never a library's message.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed.config import OFFLINE
+from localmed.environment import before_models
 from localmed.errors import ModelError
 
 CONFIG = "config.json"
@@ -66,7 +65,7 @@ class Checkpoint:
     @contextmanager
     def loading(self) -> Iterator[None]:
         """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``."""
-        os.environ.update(OFFLINE)
+        before_models()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # theirs

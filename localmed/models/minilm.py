@@ -11,13 +11,12 @@ to its vocabulary.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from localmed.config import OFFLINE
+from localmed.environment import before_models
 from localmed.errors import ModelError
 from localmed.ports import EncoderIdentity
 
@@ -45,7 +44,7 @@ class MiniLM:
 
     def _load(self) -> None:
         """Load torch and the weights (2 s, nearly all of it torch)."""
-        os.environ.update(OFFLINE)
+        before_models()
         try:
             import torch
             from safetensors.torch import load_file

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
-from localmed.config import OFFLINE, PROFILES, built_in, chosen_models
+from localmed.config import PROFILES, built_in, chosen_models
+from localmed.environment import OFFLINE
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from localmed.config import OFFLINE
+from localmed.environment import OFFLINE
 from localmed.models.minilm import DIMENSIONS, PACKAGE, MiniLM
 
 TEXTS = [

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed.config import OFFLINE
+from localmed.environment import OFFLINE
 from localmed.models.checkpoint import Checkpoint
 
 WIDTH = 32

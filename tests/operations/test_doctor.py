@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import OFFLINE, Settings
+from localmed.config import Settings
 from localmed.domain import Document
+from localmed.environment import OFFLINE
 from localmed.errors import LibraryError
 from localmed.library import generations
 from localmed.library.state import Quarantined, State

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from localmed import children
-from localmed.config import OFFLINE, ChatSettings
+from localmed.config import ChatSettings
+from localmed.environment import OFFLINE, PATIENCE
 from localmed.errors import Cancelled, ModelError
 from localmed.ports import UNWATCHED, Watch
 
@@ -27,11 +28,6 @@ OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it 
 
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
-# llama.cpp's threads wait for each other after every operation, by default (libgomp) for milliseconds in a loop that
-# keeps a core from whoever is awaited. On two cores that others wanted too a token of a 100M model took 440 ms so, and
-# 27 ms with this many rounds (some 50 us) before a thread goes to sleep; with the cores to itself 12 and 13 ms, and
-# 16 ms with 300 rounds or none. What the site sets in its environment comes first.
-_SPIN = {"GOMP_SPINCOUNT": "1000"}
 
 Message = list[Any]
 
@@ -139,7 +135,7 @@ class _Child:
     """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process = children.Child(command, {**_SPIN, **os.environ, **OFFLINE})
+        self._process = children.Child(command, {**PATIENCE, **os.environ, **OFFLINE})
         self._lines, self._most = children.Lines(most), most
         self._waiting: deque[bytes] = deque()
         self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
