@@ -13,32 +13,60 @@ from itertools import count
 from typing import Any, Protocol
 
 from localmed import __version__
-from localmed.agents import asking, decomposing, planning, planning_rules
+from localmed.agents import (
+    appraisal,
+    asking,
+    decomposing,
+    guidance,
+    judging,
+    linking,
+    orders,
+    planning,
+    planning_rules,
+    practice,
+    safety,
+    safety_rules,
+)
+from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
 from localmed.agents.cast import Cast, Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.extractive import Extractive
+from localmed.agents.guidance_rules import GuidanceRules
+from localmed.agents.judging_rules import JudgingRules
+from localmed.agents.linking_rules import LinkRules
+from localmed.agents.orders_rules import OrderRules
+from localmed.agents.practice_rules import Practice
 from localmed.agents.roles import Role
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY, Settings
-from localmed.domain import Answer, Document, Evidence, Hit, Provenance, SearchFilter, TraceStep
-from localmed.errors import UnknownName, UsageError
+from localmed.domain import Answer, Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, TraceStep
+from localmed.errors import BadSettings, UnknownName, UsageError
 from localmed.language import clean, detect
 from localmed.library.library import Library
-from localmed.ports import CountingChat, Embedder, Entailment, Reranker, Stance
-from localmed.retrieval import concepts
+from localmed.patient import PatientRecord
+from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Reranker, Stance
+from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
+from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch
 from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.verification.answer_file import VerifyInput
+from localmed.verification.link_eval import LinkBasis, LinkInput
+from localmed.workflows.explain import ExplainInput
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver
 from localmed.workflows.flows import FLOWS
 from localmed.workflows.gathering import Sources
+from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording
 from localmed.workflows.strategies import STRATEGIES
 
-ROLES: dict[str, Role] = {role.name: role for role in (*asking.ROLES, *decomposing.ROLES, *planning.ROLES)}
-NOT_JUDGED = Stance(0.0, 1.0, 0.0)  # in a language that the judge was not shown to know nothing is claimed
+ROLES: dict[str, Role] = {
+    role.name: role
+    for part in (asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging)
+    for role in part.ROLES
+}
 
 
 class Site(Protocol):
@@ -86,14 +114,26 @@ class Consultation:
         preset: str | None = None,
         earlier: Sequence[str] = (),
         followed: Followed = UNFOLLOWED,
+        check: bool = False,
     ) -> Answer:
         """Answer ``question`` from the tiers of ``preset`` (default: the settings'; "": by the collections' priority).
 
-        ``earlier`` are the questions before it. Raise ``UnknownName`` for a preset or collection not known.
+        ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
+        (M-Eval). Raise ``UnknownName`` for a preset or collection not known.
         """
         self.allow("ask")
-        given = (clean(question), wanted, self.plan(wanted, preset), self.provenance(), tuple(map(clean, earlier)))
-        return self.run("ask", given, followed)
+        provenance = self.provenance(judged=check)
+        given = (clean(question), wanted, self.plan(wanted, preset), provenance, tuple(map(clean, earlier)))
+        if not check:
+            return self.run("ask", given, followed)
+        self.allow("verify")
+        return self.run("ask_and_verify", (*given, self._bounds()), followed)
+
+    def verify(self, given: VerifyInput, followed: Followed = UNFOLLOWED) -> Answer:
+        """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
+        self.allow("verify")
+        cleaned = replace(given, question=clean(given.question), text=clean(given.text))
+        return self.run("verify", (cleaned, self._bounds(), self.provenance(judged=True)), followed)
 
     def plan_sources(
         self, question: str, wanted: SearchFilter, strategy: str = "prompting", followed: Followed = UNFOLLOWED
@@ -107,6 +147,41 @@ class Consultation:
             raise UnknownName("there is no strategy of that name", f"Strategies: {', '.join(STRATEGIES)}")
         given = (clean(question), wanted, self.plan(wanted), self.sources(wanted), strategy, self.provenance())
         return self.run("plan", given, followed)
+
+    def explain(self, given: ExplainInput, wanted: SearchFilter, followed: Followed = UNFOLLOWED) -> Answer:
+        """Explain a medical order from the patient's tiers, and answer questions about it."""
+        self.allow("explain")
+        cleaned = replace(given, order=clean(given.order), questions=tuple(map(clean, given.questions)))
+        plan = replace(self.plan(wanted, "patient"), audience="patient")
+        return self.run("explain", (cleaned, wanted, plan, self.provenance()), followed)
+
+    def ebm(
+        self,
+        question: str,
+        wanted: SearchFilter,
+        record: PatientRecord | None = None,
+        is_pico: bool = False,
+        followed: Followed = UNFOLLOWED,
+    ) -> Answer:
+        """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
+        self.allow("ebm")
+        given = (clean(question), wanted, self.plan(wanted, "ebm"), self.provenance(), record, is_pico)
+        return self.run("ebm", given, followed)
+
+    def departments(self, complaint: str, followed: Followed = UNFOLLOWED) -> Answer:
+        """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
+        self.allow("departments")
+        wanted = SearchFilter(self._of_kinds((Kind.LOCAL,)))
+        plan = replace(self.plan(wanted), audience="patient")
+        return self.run("departments", (clean(complaint), wanted, plan, self.provenance()), followed)
+
+    def links(
+        self, given: LinkInput, wanted: SearchFilter, preset: str | None = None, followed: Followed = UNFOLLOWED
+    ) -> Answer:
+        """Evaluate an answer by Link-Eval; ``wanted`` and ``preset`` are those that it was asked with."""
+        judge = self._site.entailment
+        basis = LinkBasis(judge.name, tuple(judge.languages))
+        return self.run("links", (given, wanted, self.plan(wanted, preset), basis, self.provenance()), followed)
 
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
@@ -126,11 +201,34 @@ class Consultation:
             further=chosen in self.settings.tiers.further,
             roles=self.cast.on,
             own_knowledge=self.settings.workflows.own_knowledge,
+            audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
+            safety=self._safety(),
+            unsupported=self.settings.verification.unsupported,
+            jury=self._jury(),
         )
+
+    def _jury(self) -> tuple[str, ...]:
+        """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
+        known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
+        if unknown := set(named) - known:
+            raise BadSettings(f"there is no judge {sorted(unknown)[0]!r} (setting verification.jury)",
+                              f"Judges: {', '.join(sorted(known))}")  # fmt: skip
+        return tuple(each for each in named if self.cast.by(ROLES[each]) != "off")
+
+    def _safety(self) -> tuple[tuple[str, str], ...]:
+        """The site's safety message in each language."""
+        site = self.settings.workflows
+        chosen = (("en", site.safety_en), ("zh", site.safety_zh))
+        return tuple((language, safety.message(language, text, site.crisis_line)) for language, text in chosen)
 
     def run(self, workflow: str, given: tuple[Any, ...], followed: Followed) -> Answer:
         """Drive the flow called ``workflow`` on ``given`` to its answer."""
-        driver = Driver(self.finder, self.cast, self.mint, self.look_up, self.judge, followed.watch)
+        library, search = self.library, self.settings.search
+        driver = Driver(
+            self.finder, self.cast, self.mint, self.look_up, self.judge, followed.watch, read=self.read,
+            compare=self.compare, studies=lambda query, most, names: studies.find(library, query, most, names, search),
+            resolve=lambda references: studies.named(library, references),
+        )  # fmt: skip
         if followed.recording:
             followed.recording.begin(workflow, given)
             driver = replace(driver, record=followed.recording.step)
@@ -148,7 +246,14 @@ class Consultation:
     def _rules(self) -> Rules:
         settings, site = self.settings, self._site
         extractive = Extractive(self.library.lexical, site.encoder, settings.ask, settings.keywords)
-        return {**extractive.rules(), **planning_rules.rules(extractive.extract_keywords)}
+        of_orders = OrderRules(self.library.graph, self.library.lexical, site.expand)
+        of_planning = planning_rules.rules(extractive.extract_keywords)
+        of_guidance = {**GuidanceRules(self.library.lexical).rules(), **safety_rules.RULES}
+        return {
+            **extractive.rules(), **of_planning, **of_orders.rules(), **Practice(extractive).rules(), **of_guidance,
+            **appraisal.RULES, **JudgingRules(self.library.lexical, site.encoder).rules(),
+            **LinkRules(self.library.lexical, site.encoder, site.reranker).rules(),
+        }  # fmt: skip
 
     @cached_property
     def finder(self) -> HybridSearch:
@@ -181,22 +286,35 @@ class Consultation:
         asked, text = clean(question), clean(context)
         return concepts.card(self.library.graph, clean(term), asked, reranker, site.expand, text, known)
 
+    def read(self, document: str, hits: tuple[Hit, ...]) -> tuple[Passage, ...]:
+        """The passages of ``document``: all of a short one, else those of ``hits`` that are its, as many as fit."""
+        return to_read(self.library, document, hits, self.settings.reading.whole_document_characters)
+
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
-        """The stance of each (premise, hypothesis); neutral where the judge does not know the hypothesis's language."""
+        """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
         judge = self._site.entailment
-        known = [pair for pair in pairs if detect(pair[1]) in judge.languages]
-        judged = iter(judge.judge(known) if known else ())
-        return [next(judged) if detect(pair[1]) in judge.languages else NOT_JUDGED for pair in pairs]
+        known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
+        asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
+        stances = iter(judge.judge(asked) if asked else ())
+        return [next(stances) if judged else NOT_JUDGED for judged in known]
+
+    def compare(self, question: str, texts: Sequence[str]) -> tuple[float, ...]:
+        """How like ``question`` each text is, by reranker or encoder; empty in a language that these do not know."""
+        site = self._site
+        if not texts or detect(question) not in site.encoder.identity.languages:
+            return ()
+        return tuple(map(float, (site.reranker or concepts.Cosine(site.encoder)).score(question, texts)))
 
     def mint(self, hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
         """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
         documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
+        kinds = {each.name: each.kind for each in self.library.catalogue.collections()}
         return tuple(
-            self._evidence(str(number), hit, documents[hit.passage.document_id])
+            self._evidence(str(number), hit, documents[hit.passage.document_id], kinds[hit.passage.collection])
             for number, hit in zip(count(first), hits, strict=False)
         )
 
-    def _evidence(self, marker: str, hit: Hit, document: Document) -> Evidence:
+    def _evidence(self, marker: str, hit: Hit, document: Document, kind: Kind) -> Evidence:
         return Evidence(
             marker=marker,
             passage=hit.passage,
@@ -209,6 +327,7 @@ class Consultation:
             media_type=document.media_type,
             publication_types=document.publication_types,
             replaced_by=document.replaced_by,
+            kind=kind,
         )
 
     # --- the site ----------------------------------------------------------------------------------------------------
@@ -232,14 +351,14 @@ class Consultation:
         named = {source: tuple(each.name for each in there if each.kind is kind) for source, kind in SOURCES.items()}
         return Sources(**named, graph=bool(self.library.graph.counts()))
 
-    def provenance(self) -> Provenance:
-        """What answers now."""
+    def provenance(self, judged: bool = False) -> Provenance:
+        """What answers now; the judge of entailment where a model's words or (``judged``) claims are held to it."""
         identity, reranker, chat = self._site.encoder.identity, self._site.reranker, self._site.chat
         by_chat = chat is not None and any(self.cast.by(role) == "chat" for role in ROLES.values())
         models = [("encoder", f"{identity.name} {identity.version}")]
         models += [("reranker", reranker.name)] if reranker else []
         models += [("chat", chat.identity.name if chat and by_chat else "none: extractive")]
-        models += [("entailment", self._site.entailment.name)] if by_chat else []
+        models += [("entailment", self._site.entailment.name)] if by_chat or judged else []
         return Provenance(
             generation=self.library.path.name,
             profile=self.settings.profile,
@@ -247,6 +366,17 @@ class Consultation:
             prompts=tuple((role.name, f"{self.cast.by(role)}-{role.version}") for role in ROLES.values()),
             version=__version__,
         )
+
+    def _bounds(self) -> Bounds:
+        """How many studies M-Eval looks at, and where."""
+        settings = self.settings.m_eval
+        return Bounds(settings.found, settings.kept, self._of_kinds(settings.kinds), APPRAISAL.name in self.cast.on)
+
+    def _of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
+        """The collections of ``kinds`` that hold a passage, first priority first."""
+        catalogue = self.library.catalogue
+        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        return tuple(each.name for each in catalogue.collections() if each.kind in kinds and each.name in filled)
 
     def _known(self, wanted: SearchFilter) -> None:
         for name in wanted.collections:

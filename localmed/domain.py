@@ -192,6 +192,7 @@ class Evidence:
     media_type: str
     publication_types: tuple[str, ...] = ()
     replaced_by: str = ""
+    kind: Kind = Kind.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,10 @@ class Badge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe"."""
+    """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe".
+
+    ``badge_before`` is that with the withheld sentences still in; ``badges`` are those of each kind of source alone.
+    """
 
     statements_checked: int = 0
     statements_withheld: int = 0
@@ -268,6 +272,9 @@ class Verification:
     judge: str = ""
     badge: Badge = Badge.NONE
     reason: str = ""
+    badge_judge: str = ""  # who judged, each with the measured error rate or that there is none
+    badge_before: Badge = Badge.NONE
+    badges: tuple[tuple[str, Badge], ...] = ()
 
 
 class AnswerStatus(StrEnum):
@@ -385,13 +392,5 @@ class AuditEntry:
         """The digest that the next entry carries as ``previous``."""
         pairs = [f"model {name}={value}" for name, value in self.models]
         pairs += [f"prompt {name}={value}" for name, value in self.prompts]
-        return digest(
-            self.time,
-            self.actor,
-            self.action,
-            self.subject,
-            self.outcome,
-            self.generation,
-            *pairs,
-            self.previous,
-        )
+        said = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
+        return digest(*said, *pairs, self.previous)

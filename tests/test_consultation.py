@@ -148,6 +148,13 @@ def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:
     assert dict(answer.provenance.prompts)["cited_answer"].startswith("rules-")
 
 
+def test_own_knowledge_needs_a_model(settings: Settings) -> None:
+    allowed = replace(settings, roles={}, workflows=WorkflowSettings(own_knowledge=True))
+    with App(allowed, HashedWords()) as app:
+        answer = app.ask("Which rocket engine burns methane?", SearchFilter())
+    assert answer.status is AnswerStatus.ABSTAINED
+
+
 def test_a_site_can_switch_a_workflow_off(settings: Settings) -> None:
     with pytest.raises(UsageError, match="switched off"):
         ask(replace(settings, workflows=WorkflowSettings(off=("ask",))), None)

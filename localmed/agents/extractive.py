@@ -139,9 +139,17 @@ class Extractive:
         return "\n".join(dict.fromkeys(each.text for each in best))
 
     def _best(self, given: AnswerInput) -> list[Candidate]:
+        return self.chosen(self.scored(given))
+
+    def scored(self, given: AnswerInput) -> list[Candidate]:
+        """The sentences of the evidence, best first; by meaning as well where it counts."""
         candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)
         if given.dense:
             candidates = sorted(self._compared(given.question, candidates[:ENCODED]), key=_rank)
+        return candidates
+
+    def chosen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of ``candidates`` (best first) that are quoted: near the best, no near copies, in reading order."""
         chosen: list[Candidate] = []
         for candidate in candidates:
             if len(chosen) == self._settings.sentences or candidate.score < CLOSE_TO_BEST * candidates[0].score:
@@ -159,7 +167,7 @@ class Extractive:
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
-            for start, end in _units(passage):
+            for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
                 if end - start >= SHORTEST:
@@ -203,7 +211,7 @@ def self_contained(given: FollowUp) -> str:
     return f"{given.earlier[-1]} {given.question}" if given.earlier else given.question
 
 
-def _units(passage: Passage) -> list[tuple[int, int]]:
+def units(passage: Passage) -> list[tuple[int, int]]:
     """What may be quoted of a passage: its sentences; of a table its rows, which carry their headers."""
     if not passage.table:
         return language.sentences(passage.text)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 
+from localmed.cli import texts_badge, texts_departments, texts_explain, texts_links, texts_verify
+
 TEXTS = {
     "en": {
         "extractive": "Quoted from the sources, word for word (no language model):",
+        "quoted": "Quoted from the sources, word for word:",
         "generated": "Written by a language model from the sources; each sentence was checked against what it cites:",
         "unverified": "UNVERIFIED: from a language model's own knowledge, without any source:",
         "abstained": "No answer: the library does not hold enough to answer this.",
@@ -31,6 +34,7 @@ TEXTS = {
     },
     "zh": {
         "extractive": "以下均为原文摘录（未使用语言模型）：",
+        "quoted": "以下均为原文摘录：",
         "generated": "由语言模型依据来源撰写，每句均与所引来源核对：",
         "unverified": "未经核实：出自语言模型自身知识，没有任何来源：",
         "abstained": "无法回答：资料库中没有足够的依据。",
@@ -63,6 +67,17 @@ CHINESE = {
     r"Source (\S+) is superseded: (.*) \((.*)\)": "来源 {1} 已被取代：{2}（{3}）",
     r"Source (\S+) is withdrawn: (.*) \(no date\)": "来源 {1} 已撤回：{2}（无日期）",
     r"Source (\S+) is withdrawn: (.*) \((.*)\)": "来源 {1} 已撤回：{2}（{3}）",
+    r"No patient record was given: whether this fits the patient was not looked at":
+        "未提供病历：未核对是否适用于该患者",
+    r"Nothing was found for the PICO question; the question was searched as it was asked":
+        "按 PICO 问题未检索到，已改按原问题检索",
+    r"Not used, since it cannot be right as it stands: (.*)": "病历数值明显有误，未采用：{1}",
+    r"Check the record: a blood pressure of (\S+) is unlikely": "请核对病历：血压 {1} 不大可能",
+    r"Only the first (\d+) of (\d+) (.*) were read": "病历条目过多，仅读取前 {1} 条（共 {2} 条）",
+    r"A model is shown the first (\d+) of (\d+) characters of the record": "病历共 {2} 字，仅前 {1} 字提供给模型",
+    r"Nothing was recognised in the record: no age, no sex, no list under a heading, no result":
+        "未能从病历中识别出任何内容：没有年龄、性别、带标题的条目或检查结果",
+    r"Not read, since it is no valid FHIR: (.*)": "以下 FHIR 条目无效，未读取：{1}",
     r"Not searched, as the library holds nothing of it: (.*)": "未检索（资料库中没有相应内容）：{1}",
     r"No collection that the question was to be asked of holds a passage": "指定检索的资料集均无内容",
     r"Source (\S+) says (.*), source (\S+) says (.*): a thousandfold or more apart":
@@ -73,6 +88,8 @@ CHINESE = {
     r"Source (\S+) is of (\S+), source (\S+) of (\S+)": "来源 {1} 的版本日期为 {2}，来源 {3} 为 {4}",
     r"No source was asked: the strategy plans no search": "该策略不检索任何来源",
     r"Not planned for, as the library holds nothing of it: (.*)": "未列入计划（资料库中没有相应内容）：{1}",
+    r"Not used, since they hold text addressed to a language model: (\d+) passages":
+        "有 {1} 个段落含有针对语言模型的文字，未予采用",
     r"Answered in parts: no passage answered the question as a whole": "分部分回答：没有单一段落能回答整个问题",
     r"For (\d+) of the (\d+) parts nothing was found": "{2} 个部分中有 {1} 个未找到依据",
     r"From the model's own knowledge, with no source: not checked against anything":
@@ -116,7 +133,11 @@ def translated(note: str, language: str) -> str:
         note = skipped[1] + ", ".join(_label(name, language) for name in skipped[2].split(", "))
     if language != "zh":
         return note
-    for pattern, chinese in CHINESE.items():
+    parts = (texts_badge, texts_departments, texts_explain, texts_links, texts_verify)
+    known: dict[str, str] = {**CHINESE}
+    for part in parts:
+        known |= part.CHINESE
+    for pattern, chinese in known.items():
         if found := re.fullmatch(pattern, note, re.DOTALL):
             return chinese.format(found[0], *found.groups())
     return note

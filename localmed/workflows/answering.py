@@ -1,8 +1,8 @@
-"""Answering from evidence, as every workflow does it: a draft, its checks, one more try, or nothing.
+"""Answering from evidence, as every workflow does it: a draft, the gate, one more try, or nothing.
 
-The order is fixed: citations exist and quote exactly; a model's sentence is supported by what it cites; the answer as
-a whole agrees with its sources (LINS, PCA). On a conflict the answer is written once more from the evidence, told what
-was wrong; if it conflicts again there is none. Nobody sees a sentence before its check.
+A draft passes ``gate``. Where the answer conflicts with its sources (LINS, PCA), or the site wants unsupported sentences
+written again, it is written once more from the evidence, told what was wrong; if it conflicts again there is none.
+Nobody sees a sentence before its check. What stands at the end gets its badge.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER, COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
+from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Origin, Statement, Verification
-from localmed.verification import citations, support
+from localmed.domain import Statement, Verification
 from localmed.verification.planted import planted
+from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, Judge, attempt
+from localmed.workflows.flow import Asked, attempt
 
 PLANTED = "Not used, since they hold text addressed to a language model: {number} passages"
 CONFLICT = "The answer contradicted its sources twice and is not shown"
@@ -45,34 +45,27 @@ def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generato
     left = tuple(each.marker for each in given.evidence if planted(each.passage.in_context))
     given = replace(given, evidence=tuple(each for each in given.evidence if each.marker not in left))
     written = yield from _written(given, plan, role)
-    return replace(written, notes=(*written.notes, *((PLANTED.format(number=len(left)),) if left else ())))
+    account = yield from gate.badged(given.question, written.statements, given.evidence, written.verification, plan)
+    notes = (*written.notes, *((PLANTED.format(number=len(left)),) if left else ()))
+    return replace(written, verification=account, notes=notes)
 
 
 def _written(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
-    written = yield from _drafted(given, role)
-    coherence = yield from _coherent(given, written, plan)
-    if coherence.agrees:
-        return written
-    written = yield from _drafted(replace(given, conflict=coherence.reason), role)
-    coherence = yield from _coherent(given, written, plan)
+    written = yield from _drafted(given, plan, role)
+    wrong = gate.to_correct(written.statements, plan)
+    if not wrong:
+        coherence = yield from gate.coherent(given, written.statements, plan)
+        if coherence.agrees:
+            return written
+        wrong = coherence.reason
+    written = yield from _drafted(replace(given, conflict=wrong), plan, role)
+    coherence = yield from gate.coherent(given, written.statements, plan)
     return written if coherence.agrees else Written((), written.verification, (*written.notes, CONFLICT))
 
 
-def _drafted(given: AnswerInput, role: Role) -> Generator[Asked, Any, Written]:
-    draft, notes = yield from attempt(role, given)
-    checked: Draft = draft
-    statements, verification = citations.check(checked.statements, given.evidence)
-    if any(each.origin is Origin.GENERATED and not each.withheld for each in statements):
-        stances = yield Judge(support.pairs(statements, given.evidence))
-        statements, verification = support.check(statements, given.evidence, stances, verification)
-    return Written(statements, verification, checked.notes + notes)
-
-
-def _coherent(given: AnswerInput, written: Written, plan: Plan) -> Generator[Asked, Any, Coherence]:
-    """Quotations agree with what they quote; of a model's words the role is asked."""
-    own = any(each.origin is Origin.GENERATED and not each.withheld for each in written.statements)
-    if COHERENCE.name not in plan.roles or not own:
-        return Coherence(True, "")
-    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(given.question, written.statements, given.evidence))
-    agreed: Coherence = coherence
-    return agreed
+def _drafted(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
+    """What ``role`` drafts, checked."""
+    drafted, notes = yield from attempt(role, given)
+    draft: Draft = drafted
+    statements, verification, added = yield from gate.checked(draft, given.evidence, plan)
+    return Written(statements, verification, draft.notes + notes + added)

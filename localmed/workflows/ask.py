@@ -42,6 +42,7 @@ from localmed.workflows.answering import Written, write
 from localmed.workflows.finding import Notes, Plan, Searched, Tried
 from localmed.workflows.flow import Asked as Yielded
 from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
+from localmed.workflows.safety import refused, screened
 
 NO_WORDS = "The question holds no word that can be searched for"
 NOT_ENOUGH = "Nothing found was relevant enough to answer from"
@@ -68,6 +69,8 @@ class PartFound:
 
 def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()) -> Flow:
     """The flow of one question over the tiers of ``plan``; after ``earlier`` ones it is made self-contained first."""
+    if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
+        return refused(question, plan, provenance)
     notes: Notes = ()
     if earlier and SELF_CONTAINED.name in plan.roles:
         question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
@@ -79,11 +82,11 @@ def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance,
         leading, further = searched.leading, Searched()
         if plan.further:
             further = yield from finding.search(request, waiting, plan, most=1)
-        return (yield from _answered(_begun(question, searched + further, provenance), leading, further.leading, plan))
+        return (yield from _answered(begun(question, searched + further, provenance), leading, further.leading, plan))
     return (yield from _otherwise(question, request, searched, plan, provenance))
 
 
-def _begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
+def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
     """The answer so far: nothing but what was searched, and what the reader must know of that."""
     tried = searched.tried
     language = tried[0].found.language if tried else detect(question)
@@ -111,7 +114,7 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) 
     if beyond:
         draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.found.dense))
         checked, _ = citations.check(draft.statements, theirs)
-        possible = conflicts(answer.question, _cited(written.statements, ours), _cited(checked, theirs))
+        possible = conflicts(answer.question, citing(written.statements, ours), citing(checked, theirs))
     return finished(answer, written, evidence, unnamed(leading.relevance), possible)
 
 
@@ -127,9 +130,10 @@ def finished(
     evidence: tuple[Evidence, ...],
     notes: Notes,
     possible: tuple[Conflict, ...] = (),
+    beside: tuple[Statement, ...] = (),
 ) -> Answer:
-    """The answer with what was ``written`` from ``evidence``, of which the cited pieces are shown."""
-    cited = {each.evidence.marker for each in _cited(written.statements, evidence, withheld=True)}
+    """The answer with what was ``written`` from ``evidence``, of which what is cited there or ``beside`` is shown."""
+    cited = {each.evidence.marker for each in citing(written.statements + beside, evidence, withheld=True)}
     against = {each.against for each in possible}
     shown = tuple(each for each in evidence if each.marker in cited | against)
     return replace(
@@ -148,7 +152,7 @@ def finished(
 
 def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, provenance: Provenance) -> Flow:
     """Own knowledge if it is allowed and certain, else sub-questions, else abstention."""
-    answer = _begun(question, searched, provenance)
+    answer = begun(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
@@ -186,7 +190,7 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
             known |= {piece.passage.id: piece for piece in minted}
             mine = tuple(known[hit.passage.id] for hit in found.leading.hits)
             parts.append(PartFound(each, found.leading, mine))
-    answer = replace(_begun(answer.question, searched, answer.provenance), language=answer.language)
+    answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
         return abstained(replace(answer, notes=answer.notes + notes), NOT_ENOUGH)
     return (yield from _put_together(answer, parts, len(questions), plan))
@@ -211,7 +215,7 @@ def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan
 # --- what the reader is told ------------------------------------------------------------------------------------------
 
 
-def _cited(
+def citing(
     statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], withheld: bool = False
 ) -> tuple[Cited, ...]:
     """The quotations of the statements that stand (or of all), each with its source."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
+from localmed.agents.safety import Audience
 from localmed.domain import Hit, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -24,6 +25,9 @@ class Plan:
 
     ``further`` looks one tier beyond the one that answers, for conflicts. ``roles`` are the names of those that are on;
     ``own_knowledge`` says whether the site allows an answer without a source, labelled so.
+    ``unsupported`` is what happens to a sentence that its sources do not carry (``config.UNSUPPORTED``), ``jury`` are
+    the roles that judge the badge. ``audience`` is who asks; ``safety`` is what the site says to somebody in danger:
+    (language, message).
     """
 
     tiers: tuple[Tier, ...]
@@ -32,6 +36,10 @@ class Plan:
     further: bool = False
     roles: frozenset[str] = frozenset({"keywords", "relevance", "cited_answer"})
     own_knowledge: bool = False
+    audience: Audience = "staff"
+    safety: tuple[tuple[str, str], ...] = ()
+    unsupported: str = "withhold"
+    jury: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from typing import Any, Protocol
 from localmed.agents.asking import Draft, Keywords
 from localmed.agents.cast import Cast
 from localmed.agents.roles import Role
-from localmed.domain import Answer, Evidence, Hit, SearchFilter, TraceStep
+from localmed.domain import Answer, Evidence, Hit, Passage, SearchFilter, TraceStep
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
+from localmed.retrieval.studies import Reference, Study
 
 REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
 
@@ -50,6 +51,16 @@ class LookUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """Read a document of which ``hits`` were found: whole if it is short, else its best; a tuple of ``Passage``."""
+
+    document: str
+    hits: tuple[Hit, ...]
+
+    name = "read"
+
+
+@dataclass(frozen=True, slots=True)
 class Cite:
     """Mint evidence for hits, in their order, with markers from ``first`` on; the result is a tuple of ``Evidence``."""
 
@@ -69,6 +80,36 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class Compare:
+    """How like ``question`` each text is; a tuple of numbers, empty where no model knows the language."""
+
+    question: str
+    texts: tuple[str, ...]
+
+    name = "compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Studies:
+    """Find studies by BM25 over title, abstract and MeSH; a tuple of ``Study``, with those that may not count."""
+
+    query: str
+    most: int
+    collections: tuple[str, ...]
+
+    name = "studies"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Which study each reference names; a tuple of ``Study``, ``None`` where the library does not hold it."""
+
+    references: tuple[Reference, ...]
+
+    name = "resolve"
+
+
+@dataclass(frozen=True, slots=True)
 class Perform:
     """Ask a role, or its rules alone; the result is the role's output."""
 
@@ -82,7 +123,7 @@ class Perform:
         return self.role.name
 
 
-Request = Search | LookUp | Cite | Judge | Perform
+Request = Search | LookUp | Read | Cite | Judge | Compare | Studies | Resolve | Perform
 Asked = Request | tuple[Request, ...]
 Flow = Generator[Asked, Any, Answer]
 Step = Generator[Asked, Any, Any]  # a part of a flow
@@ -119,6 +160,10 @@ class Driver:
     judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
     watch: Callable[[TraceStep], object] = lambda _: None
     record: Callable[[Request, Any], object] = lambda _, __: None
+    read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]] = lambda _, __: ()
+    compare: Callable[[str, Sequence[str]], tuple[float, ...]] = lambda _, __: ()
+    studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]] = lambda *_: ()
+    resolve: Callable[[tuple[Reference, ...]], tuple[Study | None, ...]] = lambda given: (None,) * len(given)
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
@@ -155,10 +200,18 @@ class Driver:
             return self.finder.search(request.question, request.wanted, request.limit, request.keywords)
         if isinstance(request, LookUp):
             return self.look_up(request.term, request.question, request.context)
+        if isinstance(request, Read):
+            return self.read(request.document, request.hits)
         if isinstance(request, Cite):
             return self.mint(request.hits, request.first)
         if isinstance(request, Judge):
             return tuple(self.judge(request.pairs)) if request.pairs else ()
+        if isinstance(request, Compare):
+            return self.compare(request.question, request.texts)
+        if isinstance(request, Studies):
+            return self.studies(request.query, request.most, request.collections)
+        if isinstance(request, Resolve):
+            return self.resolve(request.references)
         cast = self.cast.without_chat() if request.by_rules else self.cast
         return cast.perform(request.role, request.given)
 

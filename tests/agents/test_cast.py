@@ -31,6 +31,7 @@ def test_without_a_model_everything_is_rules() -> None:
         served = chosen(usual)
         assert served.perform(RELEVANCE, 1) == ("rules", 1)
         assert served.by(SELF_KNOWLEDGE) == "off", "no rule knows anything by itself"
+        assert SELF_KNOWLEDGE.name not in served.on
 
 
 def test_a_model_serves_what_it_is_set_to() -> None:

@@ -1,0 +1,238 @@
+"""The PICO question without a language model, and what is searched for it.
+
+A question that labels its elements is taken as it is; else cues tell comparison ("compared with", 与…相比), outcome
+("reduce ...", 降低…) and population ("in adults with ..."); what is left is the intervention, and a population that the
+question does not name is taken from the record. Elements are the user's and the record's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from localmed.agents.practice import ELEMENT_CHARACTERS, ELEMENTS, Pico, PicoInput
+from localmed.language import content_words, detect
+from localmed.patient import PatientRecord
+
+READ = 4_000  # characters of a question, as of any that is searched
+PROBLEMS = 3  # of the record named in a population
+SEARCHED_PROBLEMS = 2  # of the record searched with a question that names its patient only ("this patient")
+SHORT = 3  # words; a question of fewer is understood with what the record says
+
+_LABELS = re.compile(
+    r"(?:^|(?<=[\s;；,，。.]))(?P<label>p|i|c|o|population|patients?|problem|intervention|comparison|comparator|control"
+    r"|outcomes?|人群|患者|研究对象|干预|干预措施|对照|比较|结局|结局指标)\s*[:：]\s*",
+    re.IGNORECASE,
+)
+_MEANT = {
+    "p": "population", "population": "population", "patient": "population", "patients": "population",
+    "problem": "population", "人群": "population", "患者": "population", "研究对象": "population",
+    "i": "intervention", "intervention": "intervention", "干预": "intervention", "干预措施": "intervention",
+    "c": "comparison", "comparison": "comparison", "comparator": "comparison", "control": "comparison",
+    "对照": "comparison", "比较": "comparison",
+    "o": "outcome", "outcome": "outcome", "outcomes": "outcome", "结局": "outcome", "结局指标": "outcome",
+}  # fmt: skip
+_POPULATION = re.compile(
+    r"(?:^|\b)(?:in|for|among) (?:an? |the |my |this |these )?(?P<who>(?:(?!in |for |of )[\w-]+ ){0,4}?"
+    r"(?:patients?|people|persons?|adults?"
+    r"|children|child|infants?|women|woman|men|man|inpatients?|smokers?|individuals)\b[^,?;]*?)"
+    r"(?=,|\?|;|$| (?:is|are|does|do|should|can|will|compared|versus|vs\.?|instead|rather|reduces?|improves?|to reduce)"
+    r"\b)"
+    r"|^(?:in|for) (?P<with>[^,?]{3,80}),",
+    re.IGNORECASE,
+)
+_ZH_POPULATION = re.compile(
+    r"(?:对于?|在|针对)?(?P<who>[^，。？,?]{0,40}?(?:患者|病人|成人|儿童|小儿|孕妇|妊娠期妇女|老年人|人群))"
+    r"(?:中|里|来说|而言)?[，,]?"
+)
+_COMPARED = re.compile(
+    r"\s*,?\s*\b(?:compared (?:with|to|against)|in comparison (?:with|to)|versus|vs\.?|instead of|rather than"
+    r"|better than"
+    r"|as effective as|superior to|non-inferior to)\s+",
+    re.IGNORECASE,
+)
+_OR = re.compile(r"\b(?P<one>[\w-]+(?: [\w-]+){0,3}?) or (?P<other>[\w-]+(?: [\w-]+){0,3})", re.IGNORECASE)
+_ZH_COMPARED = re.compile(
+    r"(?P<a>[^，。？]*?)(?:与|和|跟|较|同)(?P<b>[^，。？与和跟]{1,24}?)(?:相比较?|比较|对比|相对照)"
+    r"|(?P<c>[^，。？]+?)(?:还是|而不是|而非|优于)(?P<d>[^，。？]{1,24})"
+)
+_EFFECT = (
+    "reduces?|lowers?|prevents?|improves?|increases?|decreases?|slows?|affects?|shortens?|prolongs?|relieves?|cures?"
+)
+_OUTCOME = re.compile(
+    rf"\s*,?\s*\b(?P<said>(?:(?:to|and) )?(?:{_EFFECT})\s+[^?,;]+|(?:effects?|impact|influence) (?:on|of [\w -]+? on)"
+    r" [^?,;]+"
+    r"|(?:risk|rate|incidence) of [^?,;]+|for (?:the )?(?:[\w-]+ ){1,3}?(?:prevention|prophylaxis|relief|control))",
+    re.IGNORECASE,
+)
+_ZH_OUTCOME = re.compile(
+    r"(?:能否|是否能?|能|可以?)?"
+    r"(?P<said>(?:降低|减少|预防|改善|提高|增加|延缓|缩短|减轻|避免|影响)[^，。？?吗]+)"
+)
+_LEAD = re.compile(
+    r"^(?:please )?(?:what(?: is| are| was)?|which|how(?: much| many| long| often| should| do| does| can)?|when"
+    r"|should|does|do"
+    r"|did|is|are|can|could|would|will|may|must|we|i|one|it|there|the|a|an|to|be|use of|using|use|give|given"
+    r"|giving|start"
+    r"|started|add|added|recommended|best|in|for|of|any|evidence|that)\b[\s,]*",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"[\s,]*\b(?:be|used?|given|started|recommended|in|for|the|an?|and|to|of|it|is|with|on|as|her|him|them"
+    r"|continued?|stopped|safe|effective|appropriate|indicated)$",
+    re.IGNORECASE,
+)
+_ZH_FILLER = re.compile(
+    r"是否(?:应该?|需要|可以|能)?|能否|能不能|应该?不应该?|可不可以|应该?(?:如何|怎样|怎么)?|如何|怎样|怎么|可以"
+    r"|需要|请问"
+    r"|什么时候|是?什么|哪些|哪种|是?多少|几|是$"
+    r"|吗|呢|[？?。，,]|首选|使用|给予|采用|选择|进行|^用|^对|^的|的$"
+)
+_MODAL = re.compile(r"\b(?:should|can|could|would|will|may|must)\b", re.IGNORECASE)
+_PATIENT = re.compile(
+    r"(?:\b(?:in|for|of|with|to) )?\b(?:(?:this|the|my|our) (?:patient|man|woman|lady|gentleman|child|boy|girl)"
+    r"|she|he|her|his|him)\b",
+    re.IGNORECASE,
+)
+_ZH_PATIENT = re.compile(r"(?:该|这位|此|本|这个|这名)(?:患者|病人|孩子|老人|孕妇)|他|她")
+# Words that ask or that fit anybody: sources do not repeat them, and a search for them finds less.
+_ASKING = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        continue continued start started stop stopped use used using give given add added safe safely effective better
+        best beneficial appropriate indicated recommended recommendation evidence patient patients people person adult
+        adults man woman men women compared versus most first choose
+        choice option options need needed treat treated
+        """,
+    )
+)
+_ZH_ASKING = re.compile(
+    r"继续|使用|服用|应用|加用|开始|停用|安全|有效|患者|病人|成人|人群|降低|减少|改善|合并|[，。？?、]"
+)
+_AGED = re.compile(r"\b\d{1,3}[- ]?(?:years?|yrs?|months?)[- ]old\b|\d{1,3}\s*岁")
+
+
+def pico(given: PicoInput) -> Pico:
+    """The PICO question of a clinical question, by its labels or by cues."""
+    question = given.question[:READ]
+    if (labelled := by_labels(question)) is not None:
+        return labelled
+    found = _chinese(question) if given.language == "zh" else _english(question)
+    if given.record and not _specific(found.population):
+        found = replace(found, population=_from_record(given.record, given.language, found.population))
+    return found
+
+
+def by_labels(question: str) -> Pico | None:
+    """The PICO question that labels its elements ("P: ... I: ..."); ``None`` where fewer than two are labelled."""
+    question = question[:READ]
+    marks = list(_LABELS.finditer(question))
+    found: dict[str, str] = {}
+    ends = [each.start() for each in marks[1:]] + [len(question)] * bool(marks)
+    for mark, end in zip(marks, ends, strict=True):
+        found.setdefault(_MEANT[mark["label"].lower()], _short(question[mark.end() : end].strip(" \t\n;；,，.。")))
+    if len([each for each in found.values() if each]) < 2 or "intervention" not in found:
+        return None
+    who, what, other, why = (found.get(name, "") for name in ELEMENTS)
+    return Pico(who, what, other, why, given=True)
+
+
+def _english(question: str) -> Pico:
+    rest = question.strip().rstrip("?？. ")
+    population = outcome = comparison = ""
+    if who := _POPULATION.search(rest):
+        population = who["who"] or who["with"]
+        rest = f"{rest[: who.start()]} {rest[who.end() :]}"
+    if compared := _COMPARED.search(rest):
+        rest, comparison = rest[: compared.start()], rest[compared.end() :]
+    for part in (comparison, rest):
+        if found := _OUTCOME.search(part):
+            outcome = outcome or found["said"]
+    comparison, rest = _OUTCOME.sub("", comparison), _OUTCOME.sub("", rest)
+    rest = _bare(rest)
+    if not comparison and (either := _OR.fullmatch(rest)):
+        rest, comparison = either["one"], either["other"]
+    return Pico(_short(population), _short(rest), _short(_bare(comparison)), _short(outcome))
+
+
+def _bare(text: str) -> str:
+    """``text`` without the words that ask, at either end."""
+    text = " ".join(_MODAL.sub(" ", _PATIENT.sub(" ", text)).split()).strip(" ,")
+    while (shorter := _TAIL.sub("", _LEAD.sub("", text)).strip(" ,")) != text:
+        text = shorter
+    return text
+
+
+def _chinese(question: str) -> Pico:
+    rest, population, comparison, outcome = question.strip(), "", "", ""
+    if named := _ZH_POPULATION.search(rest):
+        population = named["who"]
+        rest = rest[: named.start()] + rest[named.end() :]
+    if compared := _ZH_COMPARED.search(rest):
+        one, other = compared["a"] or compared["c"], compared["b"] or compared["d"]
+        rest, comparison = f"{one}{rest[compared.end() :]}", other
+    for part in (rest, comparison):
+        if found := _ZH_OUTCOME.search(part):
+            outcome = outcome or found["said"]
+    rest, comparison = _ZH_OUTCOME.sub("", rest), _ZH_OUTCOME.sub("", comparison)
+    who, what, other, why = (_short(_ZH_FILLER.sub("", each)) for each in (population, rest, comparison, outcome))
+    return Pico(who, what, other, why)
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:ELEMENT_CHARACTERS].strip(" ,")
+
+
+def _specific(population: str) -> bool:
+    """Whether a population says more than that there is a patient."""
+    return bool(population) and not re.fullmatch(
+        r"(?:this |the |my )?(?:patients?|woman|man|child|people)|(?:该|此|本|这位)?(?:患者|病人)",
+        population,
+        re.IGNORECASE,
+    )
+
+
+def _from_record(record: PatientRecord, spoken: str, said: str) -> str:
+    """Who the patient is, without a name: age, sex, pregnancy, the first problems."""
+    chinese = spoken == "zh"
+    sex = {"female": "女性" if chinese else "woman", "male": "男性" if chinese else "man"}.get(record.sex, "")
+    if record.age is not None and record.age < 18:
+        sex = {"女性": "女童", "男性": "男童", "woman": "girl", "man": "boy"}.get(sex, "儿童" if chinese else "child")
+    named = "、".join(record.problems[:PROBLEMS]) if chinese else ", ".join(record.problems[:PROBLEMS])
+    if chinese:
+        age = f"{record.age:g}岁" if record.age is not None else ""
+        return _short(f"{age}{'妊娠' if record.pregnant else ''}{sex or '患者'}{f'，{named}' if named else ''}")
+    age = f"{record.age:g}-year-old " if record.age is not None else ""
+    return _short(
+        f"{age}{'pregnant ' if record.pregnant else ''}{sex or said or 'patient'}{f' with {named}' if named else ''}"
+    )
+
+
+def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[str, ...]:
+    """What is searched for in turn until something helps: the PICO question, and at last the question as it was asked.
+
+    Elements are searched without the words that only ask ("continued", "safe"), the population without the words that
+    fit anybody; sources repeat neither. Where the question names its patient only ("this patient", "she"), the record's
+    first problems stand for the population, at first; nothing else of a record is searched for.
+    """
+    elements = " ".join((pico.intervention, pico.comparison, pico.outcome))
+    pattern = _ZH_PATIENT if detect(question) == "zh" else _PATIENT
+    own = "" if _is_about(pico, record) else pico.population
+    meant = pattern.search(question) or len(content_words(question)) < SHORT
+    problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and meant and not own else ""
+    queries = (_terms(f"{problems} {elements}"), _terms(f"{own} {elements}"), question)
+    return tuple(dict.fromkeys(each for each in (queries if problems else queries[1:]) if each))
+
+
+def _is_about(pico: Pico, record: PatientRecord | None) -> bool:
+    """Whether the population was taken from the record."""
+    return record is not None and pico.population == _from_record(record, detect(pico.population), "")
+
+
+def _terms(text: str) -> str:
+    """The words of ``text`` that name something, in order, once each."""
+    plain = _AGED.sub(" ", text)
+    if detect(plain) == "zh":
+        return " ".join(_ZH_ASKING.sub(" ", plain).split())
+    return " ".join(dict.fromkeys(each for each in content_words(plain) if each not in _ASKING))

@@ -1,0 +1,279 @@
+"""The roles of evidence-based practice (LINS, Methods: workflow in evidence-based medicine practice).
+
+A clinical question becomes a PICO question; what the guideline map opened is looked through; a recommendation is
+written from the evidence, and what in it bears on this patient. A record goes to a model between marks, as evidence
+does: it is about the patient and gives no orders, and no statement may cite it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from localmed import language
+from localmed.agents import evidence as shown
+from localmed.agents.asking import AnswerInput, Asked, Draft
+from localmed.agents.budget import Fitted
+from localmed.agents.roles import Choosing, Role, Writing
+from localmed.domain import Statement
+from localmed.errors import Rejected
+from localmed.patient import PatientRecord
+from localmed.ports import Choice
+
+ELEMENTS = ("population", "intervention", "comparison", "outcome")
+ELEMENT_CHARACTERS = 160  # of one element of a PICO question
+FROM_QUESTION = 0.5  # least share of an element's words that the question (or record) holds: the rest is grammar
+SUMMARY_CHARACTERS = 1200
+SHOWN = 4_000  # characters of a record's prose before a model: its lists stand before them
+
+
+@dataclass(frozen=True, slots=True)
+class Pico:
+    """A question by the PICO principle; "" where an element is not given. ``given`` says that the user wrote it so."""
+
+    population: str = ""
+    intervention: str = ""
+    comparison: str = ""
+    outcome: str = ""
+    given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PicoInput(Asked):
+    """A clinical question, and the patient's record if there is one. The result is a ``Pico``."""
+
+    record: PatientRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guideline:
+    """A guideline that the map opened: its title, what its passages found stand under, whether one of them helps."""
+
+    document: str
+    title: str
+    outline: str
+    helpful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelinesInput(Asked):
+    """Which of ``guidelines`` apply to the question? The result is a tuple of document ids."""
+
+    guidelines: tuple[Guideline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendationInput(AnswerInput):
+    """As of ``CITED_ANSWER``, with the PICO question and the record. The result is a ``Draft``."""
+
+    pico: Pico = Pico()
+    record: PatientRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicabilityInput(AnswerInput):
+    """What the evidence says of patients like this one, beside the ``said``. The result is a ``Draft``."""
+
+    record: PatientRecord = field(default_factory=PatientRecord)
+    said: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryInput:
+    """A guideline of which a summary is wanted, to find it by. The result is a ``str``."""
+
+    title: str
+    passages: tuple[str, ...]
+    language: str
+
+
+def in_words(record: PatientRecord) -> str:
+    """The record as a model is shown it: coded entries and prose, as quoted material."""
+    facts = [
+        ("age", f"{record.age:g}" if record.age is not None else ""),
+        ("sex", record.sex),
+        ("problems", "; ".join(record.problems)),
+        ("medications", "; ".join(record.medications)),
+        ("allergies", "; ".join(record.allergies) or ("none" if "allergies" in record.none_of else "")),
+        ("results", "; ".join(f"{each.name} {each.written}" for each in record.results)),
+    ]
+    lines = [f"{name}: {value}" for name, value in facts if value]
+    return shown.between_marks("patient record", "\n".join((*lines, record.text[:SHOWN])))
+
+
+def _pico_task(given: PicoInput) -> str:
+    return "\n".join((given.question, in_words(given.record))) if given.record else given.question
+
+
+def _pico(given: PicoInput, value: Mapping[str, Any]) -> Pico:
+    """The elements; what is neither in the question nor, for the population, in the record was made up."""
+    said = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
+    who = f"{given.question}\n{in_words(given.record) if given.record else ''}"
+    for name, source in (("population", who), ("intervention", given.question), ("comparison", given.question)):
+        if said[name] and _held(said[name], source) < FROM_QUESTION:
+            raise Rejected(f"the {name} was not taken from what was asked", "The rules make the PICO question instead")
+    if not said["population"] and not said["intervention"]:
+        raise Rejected("the model named neither population nor intervention", "The rules name them instead")
+    for text in filter(None, said.values()):
+        shown.in_language(text, given.language)
+    return Pico(said["population"], said["intervention"], said["comparison"], said["outcome"])
+
+
+def _held(text: str, source: str) -> float:
+    """The share of the words of ``text`` that ``source`` holds; Chinese by pairs of characters."""
+    wanted, there = set(language.words(text, for_query=True)), set(language.words(source))
+    return len(wanted & there) / len(wanted) if wanted else 1.0
+
+
+def _guideline(each: Guideline) -> str:
+    return shown.between_marks("guideline", f"{each.title}\n{each.outline}")
+
+
+def _which(given: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
+    return tuple(each.document for each, choice in zip(given.guidelines, choices, strict=True) if choice.best == 0)
+
+
+def _recommendation_task(given: RecommendationInput) -> str:
+    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(given.pico, name))]
+    record = [in_words(given.record)] if given.record else []
+    extra = [f"CORRECT: {given.conflict}"] if given.conflict else []
+    return "\n".join((given.question, *elements, *record, *extra))
+
+
+def _applicability_task(given: ApplicabilityInput) -> str:
+    said = shown.between_marks("recommendation", "\n".join(each.text for each in given.said))
+    extra = [f"CORRECT: {given.conflict}"] if given.conflict else []
+    return "\n".join((given.question, in_words(given.record), said, *extra))
+
+
+def _draft(given: AnswerInput, value: Any) -> Draft:
+    statements = shown.cited(value["statements"], given.evidence, given.language)
+    return Draft(statements, (given.left_out,) if given.left_out else ())
+
+
+def _sources(given: AnswerInput) -> tuple[str, ...]:
+    return tuple(shown.evidence_text((each,)) for each in given.evidence)
+
+
+def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
+    return replace(given, evidence=tuple(given.evidence[place] for place in fitted.kept), left_out=fitted.note)
+
+
+def _summary(given: SummaryInput, value: Any) -> str:
+    return shown.in_language(" ".join(str(value["summary"]).split()), given.language)
+
+
+_ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
+PICO = Role(
+    "pico",
+    "The clinical question by the PICO principle",
+    "1",
+    "LINS, PICO agent",
+    Writing(
+        {
+            "en": "Restate a clinician's question by its four elements: population, intervention, comparison, outcome. "
+            "Take the population from the question and, where it says less, from the patient's record: age group, sex "
+            "and the illnesses that matter here, never a name. Take the others from the question only. Leave an "
+            f"element empty if it is not said. {shown.QUOTED['en']}",
+            "zh": "请把临床问题拆成四个要素：人群、干预、对照、结局。人群取自问题，问题未说明时取自病历"
+            "（年龄段、性别、与问题有关的疾病，不得写姓名）；其余要素只取自问题。未提到的要素留空。"
+            f"{shown.QUOTED['zh']}",
+        },
+        lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)),
+        _pico_task,
+        _pico,
+        max_tokens=300,
+    ),
+)
+GUIDELINE_RELEVANCE = Role(
+    "guideline_relevance",
+    "Which of the guidelines found apply to the question",
+    "1",
+    "LINS, guideline relevance agent",
+    Choosing(
+        {
+            "en": "You are shown the title of a guideline and what of it was found. Decide whether it is meant for the "
+            f"illness or situation of the question. {shown.QUOTED['en']} Reply with one word: applies or unrelated.",
+            "zh": "下面给出一份指南的标题及检索到的章节。请判断它是否针对问题中的疾病或情形。"
+            f"{shown.QUOTED['zh']}只回答两个字：适用或无关。",
+        },
+        {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
+        lambda given: f"{given.question}\n",
+        lambda given: tuple(map(_guideline, given.guidelines)),
+        _which,
+    ),
+)
+RECOMMENDATION = Role(
+    "recommendation",
+    "An evidence-based recommendation, each sentence with its citation",
+    "1",
+    "LINS, evidence-based recommendation",
+    Writing(
+        {
+            "en": "Write for a clinician what the sources recommend on the question, in short sentences: what is "
+            "advised, for whom, with which dose, and on which results. Say nothing that the sources do not say, and "
+            "nothing of the patient's record as if a source said it. Give each sentence the markers of its "
+            "sources. Keep numbers, "
+            "units, negations and conditions exactly. If the sources do not answer, give an empty list. "
+            f"{shown.QUOTED['en']}",
+            "zh": "请为临床医生用短句写出各来源对该问题的建议：建议什么、适用于谁、剂量多少、依据何种结果。"
+            "不得写来源中没有的内容，也不得把病历中的内容当作来源的说法。"
+            "每句标明来源编号，数字、单位、否定和条件必须一致。"
+            f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
+        },
+        lambda given: shown.statements_schema(given.evidence),
+        _recommendation_task,
+        _draft,
+        _sources,
+        _shortened,
+        max_tokens=900,
+    ),
+)
+APPLICABILITY = Role(
+    "applicability",
+    "What the evidence says of patients like this one",
+    "1",
+    "LINS, evidence-based recommendation: integration with the patient's data",
+    Writing(
+        {
+            "en": "Say in short sentences what the sources say of patients with this patient's age, illnesses, "
+            "results, medicines or allergies: exceptions, other doses, what to check, what not to do. Leave out "
+            "what the "
+            "recommendation says already. Give each sentence the markers of its sources; if they say nothing of the "
+            f"kind, give an empty list. {shown.QUOTED['en']}",
+            "zh": "请用短句写出各来源对具有该患者年龄、疾病、检查结果、用药或过敏情况者的说法："
+            "例外、剂量调整、需要检查的项目、禁忌。建议中已有的不再重复。每句标明来源编号；"
+            "来源没有相关内容时给出空列表。"
+            f"{shown.QUOTED['zh']}",
+        },
+        lambda given: shown.statements_schema(given.evidence),
+        _applicability_task,
+        _draft,
+        _sources,
+        _shortened,
+        max_tokens=600,
+    ),
+)
+GUIDELINE_SUMMARY = Role(
+    "guideline_summary",
+    "A summary of a guideline, to find it by",
+    "1",
+    "LINS, local guidelines database: guideline map",
+    Writing(
+        {
+            "en": "Summarise the guideline in at most 150 words so that it can be found: for whom it is, which "
+            f"questions it answers, which tests and treatments it names. Give no advice of your own. "
+            f"{shown.QUOTED['en']}",
+            "zh": "请用最多二百字概括该指南，以便检索：针对哪些患者，回答哪些问题，提到哪些检查和治疗。"
+            f"不得自行给出建议。{shown.QUOTED['zh']}",
+        },
+        lambda _: shown.object_of({"summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY_CHARACTERS}}),
+        lambda given: given.title,
+        _summary,
+        lambda given: tuple(shown.between_marks("guideline", each) for each in given.passages),
+        lambda given, fitted: replace(given, passages=tuple(given.passages[place] for place in fitted.kept)),
+        max_tokens=400,
+    ),
+)
+ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY, GUIDELINE_SUMMARY)

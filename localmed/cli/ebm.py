@@ -1,0 +1,79 @@
+"""``localmed ebm QUESTION``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import filter_options, json_option, print_json, question_argument, wanted
+from localmed.cli.running import run, workflow_options
+from localmed.cli.showing import show
+from localmed.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from localmed.patient import PatientRecord
+
+
+@click.command("ebm")
+@question_argument
+@click.option(
+    "--patient",
+    metavar="FILE",
+    help="The patient's record: text, C-CDA or FHIR JSON; - reads standard input. It is not stored.",
+)
+@click.option("--pico", is_flag=True, help="QUESTION is a PICO question already (as one is that says P:, I:, C:, O:).")
+@click.option("--keep", is_flag=True, help="Let the recording that --record writes hold the patient's record.")
+@workflow_options
+@filter_options
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    question: str,
+    patient: str | None,
+    pico: bool,
+    keep: bool,
+    trace: bool,
+    record: Path | None,
+    profile: str | None,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Find the evidence on a clinical QUESTION about one patient, and hold it against the patient's record.
+
+    The question becomes a PICO question; guidelines are searched first, then literature, then books. Names, numbers and
+    addresses of the record are left behind when it is read. QUESTION - reads standard input.
+    """
+    if patient and record and not keep:
+        raise UsageError("a recording would hold the patient's record", "Add --keep, or leave out --record")
+    known = read_record(patient) if patient else None
+    asked = wanted(**filters)
+    answer = run(
+        ctx,
+        lambda app, followed: app.consultation().ebm(question, asked, known, pico, followed),
+        trace,
+        record,
+        profile,
+    )
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)
+
+
+def read_record(name: str) -> PatientRecord:
+    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
+    from localmed.ingest import records
+
+    if name == "-":
+        return records.read(sys.stdin.buffer.read(records.RECORD_BYTES + 1))
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(records.RECORD_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"the patient's record cannot be read ({error.strerror})", "Check its path") from None
+    return records.read(data)

@@ -1,0 +1,37 @@
+"""Patient records as ``PatientRecord``: text, C-CDA and FHIR. Pure readers: bytes in, a value out, nothing stored.
+
+Names, numbers, addresses and dates of birth are not taken over. A file that speaks of two patients is refused, since
+advice for the wrong one is worse than none. No error repeats anything of a record.
+"""
+
+from __future__ import annotations
+
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest.readers.encoding import decode
+from localmed.ingest.records.ccda import read_ccda
+from localmed.ingest.records.fhir import read_json
+from localmed.ingest.records.text import read_text
+from localmed.patient import PatientRecord
+
+RECORD_BYTES = 16 * 2**20  # a life's C-CDA or FHIR bundle has 1 to 10 MiB
+RECORD_CHARACTERS = 200_000  # of a record in prose: 30 pages have about 90,000
+
+
+def read(data: bytes) -> PatientRecord:
+    """The record in ``data``, whose format its first character tells.
+
+    Raise ``InputError`` for what is no record or of two patients, ``LimitExceeded`` for one that is too long.
+    """
+    if len(data) > RECORD_BYTES:
+        raise LimitExceeded(f"the record has more than {RECORD_BYTES >> 20} MiB", "Give the part that matters")
+    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if not start:
+        raise InputError("the record is empty", "Give text, a C-CDA document or a FHIR bundle")
+    if start == b"<":
+        return read_ccda(data)
+    text = decode(data)
+    if start in (b"{", b"["):
+        return read_json(text)
+    if len(text) > RECORD_CHARACTERS:
+        raise LimitExceeded(f"the record has more than {RECORD_CHARACTERS} characters", "Give the part that matters")
+    return read_text(text)

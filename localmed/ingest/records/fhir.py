@@ -1,0 +1,207 @@
+"""FHIR R4 and R4B JSON, read by ``fhir.resources``: a bundle about one patient, or a Patient alone.
+
+Taken are Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation. An entry that
+the library's models refuse is left out and counted by its type, so that a missing allergy is told. References to two
+patients, or to another than the bundle's, are refused. Other JSON is left to ``named_fields``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from localmed import measures
+from localmed.errors import InputError
+from localmed.ingest.records.named_fields import read_fields
+from localmed.ingest.records.parts import entries, newest, two_patients, years
+from localmed.patient import Measured, PatientRecord
+
+RESOURCES = 50_000  # in one bundle; a life's has a few thousand
+READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")
+UNREAD = "Not read, since it is no valid FHIR: {what}"
+_OVER = frozenset({"inactive", "resolved", "remission", "refuted", "entered-in-error"})
+_NOT_TAKEN = frozenset({"stopped", "completed", "cancelled", "entered-in-error", "not-taken", "on-hold", "draft"})
+_VOID = frozenset({"entered-in-error", "cancelled"})
+_NO_ALLERGY = ("716186003", "409137002", "no-known-allergies")  # SNOMED CT: no known allergy, no known drug allergy
+
+
+def read_json(text: str) -> PatientRecord:
+    """The record in JSON; raise ``InputError`` for what is no record or of two patients."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"the record is no valid JSON{where}", "Export it again") from None
+    kind = value.get("resourceType") if isinstance(value, dict) else None
+    if not isinstance(kind, str):
+        return read_fields(value)
+    if kind == "Patient":
+        return _record(value, {}, [], "")
+    if kind != "Bundle":
+        raise InputError("the FHIR resource is neither a Bundle nor a Patient", "Give a bundle about one patient")
+    return _bundle(value)
+
+
+def _bundle(value: Mapping[str, Any]) -> PatientRecord:
+    listed = value.get("entry")
+    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if len(found) > RESOURCES:
+        raise InputError(f"the bundle has more than {RESOURCES} entries", "Give the part that matters")
+    resources = [
+        (each.get("fullUrl", ""), each["resource"]) for each in found if isinstance(each.get("resource"), dict)
+    ]
+    patients = [(url, each) for url, each in resources if each.get("resourceType") == "Patient"]
+    if len(patients) != 1:
+        none = InputError("the bundle holds no patient", "Give a bundle about one patient, with its Patient resource")
+        raise two_patients() if patients else none
+    others = [each for _, each in resources if each.get("resourceType") in READ]
+    _about_one(patients[0], others)
+    medicines = {f"{kind}{name}": each for kind, name, each in _medicines(resources)}
+    return _record(patients[0][1], medicines, others, str(value.get("timestamp", ""))[:10])
+
+
+def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, Any]]) -> None:
+    """Raise ``InputError`` where an entry is about somebody else."""
+    url, resource = patient
+    own = {f"Patient/{resource.get('id')}", f"urn:uuid:{resource.get('id')}", url}
+    for each in others:
+        about = each.get("patient") or each.get("subject")
+        reference = about.get("reference", "") if isinstance(about, dict) else ""
+        plain = str(reference).split("/_history")[0]
+        if plain and plain not in own and not any(known and plain.endswith(f"/{known}") for known in own):
+            raise two_patients()
+
+
+def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The Medication resources by the references that may point at them."""
+    for url, each in resources:
+        if each.get("resourceType") == "Medication":
+            yield "", str(url), each
+            yield "Medication/", str(each.get("id")), each
+
+
+def _record(
+    patient: Mapping[str, Any], medicines: Mapping[str, Any], others: list[dict[str, Any]], stated: str
+) -> PatientRecord:
+    models = _models()
+    person = _valid(models["Patient"], patient)
+    if person is None:
+        raise InputError("the Patient resource is no valid FHIR", "Export it again")
+    refused: Counter[str] = Counter()
+    found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
+    results: list[Measured] = []
+    none_of = set()
+    for each in others:
+        kind = each["resourceType"]
+        resource = _valid(models[kind], each)
+        if resource is None:
+            refused[kind] += 1
+        elif kind == "Observation":
+            results += _observed(resource)
+        elif kind == "AllergyIntolerance" and _says_none(resource):
+            none_of.add("allergies")
+        else:
+            name, text = _LISTS[kind](resource, medicines)
+            found[name] += [text] if text else []
+    lists, notes = (
+        {},
+        [UNREAD.format(what=", ".join(f"{kind} {n}" for kind, n in sorted(refused.items())))] if refused else [],
+    )
+    for name, names in found.items():
+        lists[name], note = entries(names, name)
+        notes += note
+    kept, told = newest(results)
+    as_of = stated or max((each.date for each in results), default="")
+    born = person.birthDate.isoformat() if person.birthDate else ""
+    return PatientRecord(
+        problems=lists["problems"],
+        medications=lists["medications"],
+        allergies=lists["allergies"],
+        age=years(born, as_of),
+        sex=person.gender if person.gender in ("female", "male") else "",
+        pregnant=True if any("pregnan" in each.lower() for each in lists["problems"]) else None,
+        none_of=frozenset(none_of - {"allergies"} if lists["allergies"] else none_of),
+        results=kept,
+        as_of=as_of,
+        notes=(*notes, *told),
+    )
+
+
+def _models() -> dict[str, Any]:
+    """The library's models: half a second to import, so only where there is FHIR to read."""
+    from fhir.resources.R4B import get_fhir_model_class
+
+    return {name: get_fhir_model_class(name) for name in ("Patient", *READ)}
+
+
+def _valid(model: Any, value: Mapping[str, Any]) -> Any:
+    """The resource, ``None`` where the library refuses it; its message holds the record's text and goes nowhere."""
+    try:
+        return model.model_validate(value)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _problem(resource: Any, _: Mapping[str, Any]) -> tuple[str, str]:
+    over = _codes(resource.clinicalStatus) | _codes(resource.verificationStatus)
+    return "problems", "" if over & _OVER else _called(resource.code)
+
+
+def _medication(resource: Any, medicines: Mapping[str, Any]) -> tuple[str, str]:
+    if resource.status in _NOT_TAKEN:
+        return "medications", ""
+    reference = resource.medicationReference
+    if resource.medicationCodeableConcept is not None or reference is None:
+        return "medications", _called(resource.medicationCodeableConcept)
+    code = medicines.get(reference.reference or "", {}).get("code")
+    coding = (code.get("coding") or [{}])[0] if isinstance(code, dict) else {}
+    named = code.get("text") or coding.get("display", "") if isinstance(code, dict) else ""
+    return "medications", reference.display or str(named)
+
+
+def _allergy(resource: Any, _: Mapping[str, Any]) -> tuple[str, str]:
+    over = _codes(resource.clinicalStatus) | _codes(resource.verificationStatus)
+    return "allergies", "" if over & _OVER else _called(resource.code)
+
+
+_LISTS = {
+    "Condition": _problem,
+    "MedicationRequest": _medication,
+    "MedicationStatement": _medication,
+    "AllergyIntolerance": _allergy,
+}
+
+
+def _says_none(resource: Any) -> bool:
+    return bool(_codes(resource.code) & set(_NO_ALLERGY)) or _called(resource.code).lower().startswith("no known")
+
+
+def _observed(resource: Any) -> Iterator[Measured]:
+    """The values of an observation and of its components (a blood pressure has two)."""
+    if resource.status in _VOID:
+        return
+    moment = resource.effectiveDateTime or getattr(resource.effectivePeriod, "start", None)
+    date = moment.isoformat()[:10] if moment else ""
+    for part in (resource, *(resource.component or ())):
+        quantity = part.valueQuantity
+        if quantity is None or quantity.value is None or quantity.comparator:
+            continue
+        codings = part.code.coding or ()
+        loinc = next((each.code for each in codings if each.system == "http://loinc.org" and each.code), "")
+        unit = quantity.unit or quantity.code or ""
+        if found := measures.coded(_called(part.code), loinc, float(quantity.value), unit, date):
+            yield found
+
+
+def _called(code: Any) -> str:
+    """What a coded concept is called."""
+    if code is None:
+        return ""
+    names = (code.text, *(each.display for each in code.coding or ()))
+    return next((each for each in names if each), "")
+
+
+def _codes(code: Any) -> set[str]:
+    return {each.code for each in code.coding or () if each.code} if code is not None else set()

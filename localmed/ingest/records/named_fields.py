@@ -1,0 +1,65 @@
+"""JSON of a hospital's own: the fields whose names tell what they hold, wherever they stand.
+
+Each known field becomes a headed line of prose, which the reader of prose reads. A field that holds another age, sex or
+name at a second place means a second patient. Names of fields are added here as they are met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.records.identifiers import struck
+from localmed.ingest.records.parts import two_patients
+from localmed.ingest.records.text import from_prose
+from localmed.language import clean
+from localmed.patient import PatientRecord
+
+FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
+DEPTH = 20  # levels of nesting
+_WHO = {
+    "patient_name": "name", "姓名": "name", "患者姓名": "name", "patient_id": "id", "住院号": "id",
+    "patient_age": "age", "age": "age", "年龄": "age",
+    "patient_gender": "sex", "gender": "sex", "sex": "sex", "性别": "sex",
+}  # fmt: skip
+_HEADED = {
+    "chief_complaint": "主诉", "主诉": "主诉", "history_of_present_illness": "现病史", "现病史": "现病史",
+    "past_medical_history": "既往史", "既往史": "既往史", "personal_history": "个人史", "个人史": "个人史",
+    "allergy_history": "过敏史", "过敏史": "过敏史", "physical_examination": "体格检查", "体格检查": "体格检查",
+    "auxiliary_examination": "辅助检查", "辅助检查": "辅助检查", "diagnosis_name": "诊断", "诊断": "诊断",
+    "medications": "用药史", "medication_history": "用药史", "用药史": "用药史", "drug_name": "用药史",
+}  # fmt: skip
+
+
+def read_fields(value: Any) -> PatientRecord:
+    """The record in ``value``; raise ``InputError`` where no field of a record is found, or two patients' are."""
+    who: dict[str, str] = {}
+    lines: list[str] = []
+    for name, text in _fields(value, 0):
+        if (kind := _WHO.get(name)) and text.strip():
+            if who.setdefault(kind, text.strip()) != text.strip():
+                raise two_patients()
+        elif (heading := _HEADED.get(name)) and text.strip():
+            lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
+    if not lines:
+        raise InputError("the JSON holds no field of a patient's record", "Give a FHIR bundle, or the record as text")
+    record = from_prose(struck("\n".join(dict.fromkeys(lines))))
+    said = from_prose(f"年龄：{who.get('age', '')}\n性别：{who.get('sex', '')}")
+    return replace(record, age=said.age if "age" in who else record.age, sex=said.sex or record.sex)
+
+
+def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    """Every field that holds text or a number, with its name, in order."""
+    if depth > DEPTH:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _fields(each, depth + 1)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if isinstance(each, (str, int, float)) and not isinstance(each, bool):
+                yield name, str(each)
+            else:
+                yield from _fields(each, depth + 1)

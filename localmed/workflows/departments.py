@@ -1,0 +1,256 @@
+"""Departments: a complaint in lay words -> where to go in this hospital, on which floor, and why, by its own guide.
+
+Dual-RAG ("System design"): the guide is searched by words and by meaning, what is found is read again by the reranker,
+departments are chosen from it, and what was chosen is checked against it; a department that the guide does not have, or
+whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; red flags, read by
+rule, put the Emergency Department before all else; floors are quoted from the guide, never known otherwise.
+
+It points the way and never says what somebody has. The guide is whatever the collections of kind ``local`` hold
+(``retrieval.guide``). It is searched in the complaint's language, and in any where that finds no department.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.agents.guidance import (
+    DEPARTMENT,
+    FINAL_CHECK,
+    SHOWN,
+    Advised,
+    CheckInput,
+    Department,
+    Guidance,
+    GuidanceInput,
+    stands,
+)
+from localmed.agents.guidance_rules import quoted, reason
+from localmed.agents.lay_words import added, characters
+from localmed.agents.red_flag_signs import NAMES
+from localmed.agents.red_flags import RedFlag, red_flags
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, Part, Provenance, SearchFilter, Statement
+from localmed.language import detect, sentences, words
+from localmed.retrieval import guide
+from localmed.retrieval.search import Found
+from localmed.verification import citations, support
+from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
+from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.flow import Asked, Cite, Flow, Judge, Perform, Search, Step, attempt
+from localmed.workflows.safety import refused, screened
+
+CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
+SECTIONS = 20  # of the guide are read
+FLOOR_SECTIONS = 5  # are read for a floor that a department's own section does not say
+READABLE = 0.5  # least share of the letters that are Latin or Chinese
+
+NO_GUIDE = "The library holds no department guide: no collection of kind local has a passage"
+NO_DEPARTMENT = "No department of the guide fits what was written; ask at the reception desk"
+UNREAD = "Only English and Chinese are read; warning signs were not looked for"
+CUT = "The text has {all} characters; the first {read} were matched with the guide, all were read for warning signs"
+FLAGGED = "Warning sign: {signs}. The Emergency Department comes first"
+NO_EMERGENCY = "The guide names no emergency department: go to the nearest one, or call the emergency number"
+OF_MODEL = "{dropped} of the departments named by the language model did not pass the final check and are left out"
+ALWAYS = "If it is sudden, severe or getting worse, go to the Emergency Department at once, whatever is listed here"
+
+EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
+FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
+FACTS = {
+    "en": {"floor": "Floor", "none": "not named in the guide", "flags": "Go here first because of"},
+    "zh": {"floor": "楼层", "none": "指南中未注明", "flags": "请先到此处，因为"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What was found of the guide: its departments, best first, the one for emergencies, all passages read."""
+
+    departments: tuple[Department, ...] = ()
+    emergency: Department | None = None
+    dense: bool = False
+    reranker: str = ""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence minted for all departments."""
+        known = (*self.departments, *((self.emergency,) if self.emergency else ()))
+        pieces = {piece.marker: piece for each in known for piece in each.evidence}
+        return tuple(sorted(pieces.values(), key=lambda piece: int(piece.marker)))
+
+
+def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+    """The flow of one complaint; ``wanted`` is limited to the guide's collections."""
+    concern = yield from screened(complaint, plan)
+    if concern:
+        return refused(complaint, plan, provenance, "departments")
+    language = detect(complaint)
+    begun = Answer(
+        AnswerStatus.ABSTAINED, complaint, language, (), (), wanted.collections, provenance, workflow="departments"
+    )
+    if problem := _unusable(complaint, wanted):
+        return replace(begun, notes=(problem, ALWAYS))
+    flags = red_flags(complaint)
+    asked = complaint[:CHARACTERS]
+    found: Guide = yield from _found(asked, wanted, language, bool(flags))
+    begun = replace(begun, notes=_notes(complaint, language, found, flags))
+    advised, notes = yield from _advised(asked, found, plan, flags)
+    parts = []
+    evidence = found.evidence
+    for each in advised:
+        part, more = yield from _part(each, evidence, wanted, language)
+        evidence += more
+        parts.append(replace(part, facts=part.facts + _flags(part.title, flags, language)))
+    return _finished(begun, tuple(parts), evidence, notes)
+
+
+def _unusable(complaint: str, wanted: SearchFilter) -> str:
+    """Why nothing can be looked up, "" if it can."""
+    letters = [each for each in complaint if each.isalpha()]
+    read = sum(unicodedata.name(each, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for each in letters)
+    if letters and read < READABLE * len(letters):
+        return UNREAD
+    if not words(complaint):
+        return NO_WORDS
+    return "" if wanted.collections else NO_GUIDE
+
+
+def _notes(complaint: str, language: str, found: Guide, flags: Sequence[RedFlag]) -> Notes:
+    notes: Notes = ()
+    if flags:
+        notes += (FLAGGED.format(signs="; ".join(NAMES[each.name][language] for each in flags)),)
+        notes += () if found.emergency else (NO_EMERGENCY,)
+    if len(complaint) > CHARACTERS:
+        notes += (CUT.format(all=len(complaint), read=CHARACTERS),)
+    if language in LEXICAL_ONLY and not found.dense:
+        notes += (LEXICAL_ONLY[language],)
+    return notes
+
+
+# --- the guide --------------------------------------------------------------------------------------------------------
+
+
+def _found(complaint: str, wanted: SearchFilter, language: str, flagged: bool) -> Step:
+    """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
+    question = f"{complaint} {added(complaint, language)}".strip()
+    for limit in (replace(wanted, language=language), wanted):
+        asked = [Search(each, limit, SECTIONS) for each in (question, characters(complaint)) if each]
+        asked += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flagged else []
+        results: tuple[Found, ...] = yield tuple(asked)
+        urgent = guide.by_department(results[-1].hits if flagged else ())
+        hits: dict[str, Hit] = {}
+        for hit in (hit for each in results[: len(asked) - flagged] for hit in each.hits):
+            hits.setdefault(hit.passage.id, hit)
+        grouped = guide.by_department(hits.values())
+        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flagged else ""
+        if grouped or place:
+            return (yield from _minted(grouped, place, urgent.get(place, grouped.get(place, ())), results[0]))
+    return Guide()
+
+
+def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step:
+    """The departments with evidence for their sections; each passage has one marker."""
+    every = {hit.passage.id: hit for hits in (*grouped.values(), urgent) for hit in hits}
+    minted: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
+    known = {each.passage.id: each for each in minted}
+
+    def department(name: str, hits: tuple[Hit, ...]) -> Department:
+        return Department(name, hits, tuple(known[hit.passage.id] for hit in hits))
+
+    found = tuple(department(name, hits) for name, hits in grouped.items() if name != place)
+    return Guide(found, department(place, urgent) if place else None, searched.dense, searched.reranker)
+
+
+# --- what is advised --------------------------------------------------------------------------------------------------
+
+
+def _advised(complaint: str, found: Guide, plan: Plan, flags: Sequence[RedFlag]) -> Step:
+    """What was chosen and passed its checks, emergencies first; and notes."""
+    chosen: Guidance = Guidance()
+    notes: Notes = ()
+    if found.departments and DEPARTMENT.name in plan.roles:
+        given = GuidanceInput(complaint, found.departments, found.dense, found.reranker)
+        chosen, notes = yield from attempt(DEPARTMENT, given)
+    checked: tuple[Advised, ...] = yield from _checked(complaint, chosen.advised, found, plan)
+    if len(checked) < len(chosen.advised):
+        notes += (OF_MODEL.format(dropped=len(chosen.advised) - len(checked)),)
+    if flags and found.emergency:
+        checked = (Advised(found.emergency.name, (reason(found.emergency, complaint),)), *checked)
+    return checked[:SHOWN], notes
+
+
+def _checked(complaint: str, advised: tuple[Advised, ...], found: Guide, plan: Plan) -> Step:
+    """Those of ``advised`` whose reasons are cited and supported, and which pass the final check."""
+    evidence = found.evidence
+    kept = []
+    for each in advised:
+        why, account = citations.check(each.why, evidence)
+        if any(one.origin is Origin.GENERATED and not one.withheld for one in why):
+            stances = yield Judge(support.pairs(why, evidence))
+            why, _ = support.check(why, evidence, stances, account)
+        kept.append(replace(each, why=tuple(one for one in why if not one.withheld)))
+    given = CheckInput(complaint, tuple(kept), found.departments)
+    passed = tuple(stands(given, each) for each in kept)
+    if FINAL_CHECK.name in plan.roles and kept:
+        fits: tuple[bool, ...] = yield Perform(FINAL_CHECK, given)
+        passed = tuple(one and other for one, other in zip(passed, fits, strict=True))
+    return tuple(each for each, passes in zip(kept, passed, strict=True) if passes)
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _part(
+    advised: Advised, evidence: tuple[Evidence, ...], wanted: SearchFilter, language: str
+) -> Generator[Asked, Any, tuple[Part, tuple[Evidence, ...]]]:
+    """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
+    labels, name, more = FACTS[language], advised.department, ()
+    floor = guide.floor(name, [each.passage for each in evidence])
+    if floor is None:
+        searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), wanted, FLOOR_SECTIONS)
+        floor = guide.floor(name, [hit.passage for hit in searched.hits])
+        if floor:
+            passage = floor.passage
+            hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
+            more = yield Cite(hits, 1 + max((int(each.marker) for each in evidence), default=0))
+    if floor is None:
+        return Part("department", name, advised.why, ((labels["floor"], labels["none"]),)), ()
+    known = {each.passage.id: each for each in (*evidence, *more)}
+    said = _said(floor, known[floor.passage.id])
+    why = advised.why + tuple(each for each in said if each.text not in {one.text for one in advised.why})
+    return Part("department", name, why, ((labels["floor"], floor.text),)), tuple(more)
+
+
+def _said(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
+    """The sentence or row that says the floor, quoted; none where the heading says it, which the source shows."""
+    if not floor.end:
+        return ()
+    spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
+    start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
+    statements, _ = citations.check((quoted(evidence, start, end),), (evidence,))
+    return statements
+
+
+def _flags(name: str, flags: Sequence[RedFlag], language: str) -> tuple[tuple[str, str], ...]:
+    """Why the emergency department comes first."""
+    if not flags or not guide.is_emergency(name):
+        return ()
+    return ((FACTS[language]["flags"], "; ".join(NAMES[each.name][language] for each in flags)),)
+
+
+def _finished(begun: Answer, parts: tuple[Part, ...], evidence: tuple[Evidence, ...], notes: Notes) -> Answer:
+    """The answer with its parts; the sources shown are those they cite."""
+    if not parts:
+        return replace(begun, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
+    cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
+    statements = [each for part in parts for each in part.statements]
+    _, account = citations.check(statements, evidence)
+    return replace(
+        begun,
+        status=AnswerStatus.ANSWERED,
+        parts=parts,
+        evidence=tuple(each for each in evidence if each.marker in cited),
+        verification=account,
+        notes=(*begun.notes, *notes, ALWAYS),
+    )

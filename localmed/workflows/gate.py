@@ -1,0 +1,116 @@
+"""The gate before display: what every drafted answer passes, in this order, before anybody sees a sentence of it.
+
+1. Citations exist and quote exactly; a quotation brings its neighbouring exceptions with it (``verification.citations``,
+   ``verification.support``).
+2. A model's sentences are carried by what they cite, by rule and by the judge of entailment; what is not is withheld,
+   marked or written once more, as the site says.
+3. The answer as a whole agrees with its sources (LINS, PCA; the department guide's own final check, Dual-RAG's Check,
+   is in ``departments``).
+4. The badge (Answered with Evidence), judged with the withheld sentences in it and without them, of each kind of source
+   alone and of all.
+
+What fails leaves a visible gap. The outcome of each step stands in ``Answer.verification`` and in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
+from localmed.agents.judging import ROLES, JudgingInput
+from localmed.domain import Badge, Evidence, Origin, Statement, Verification
+from localmed.verification import badge, citations, support
+from localmed.verification.badge import Vote
+from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.flow import Asked, Judge, attempt
+
+ADDED = "Added beside a quotation, since it limits it: {number} sentences"
+_JUDGES = {role.name: role for role in ROLES}
+
+
+def checked(
+    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan
+) -> Generator[Asked, Any, tuple[tuple[Statement, ...], Verification, Notes]]:
+    """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added."""
+    drafted = support.with_exceptions(draft.statements, evidence)
+    added = len(drafted) - len(draft.statements)
+    statements, verification = citations.check(drafted, evidence)
+    if any(each.origin is Origin.GENERATED and not each.withheld for each in statements):
+        stances = yield Judge(support.pairs(statements, evidence))
+        policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
+        statements, verification = support.check(statements, evidence, stances, verification, policy)
+    return statements, verification, ((ADDED.format(number=added),) if added else ())
+
+
+def to_correct(statements: Sequence[Statement], plan: Plan) -> str:
+    """What a model is told to write otherwise, where the site wants that; "" where nothing is."""
+    wrong = [
+        f"sentence {number}: {each.verdict.reason}"
+        for number, each in enumerate(statements, 1)
+        if each.origin is Origin.GENERATED and each.verdict and support.unsupported(each)
+    ]
+    return "; ".join(wrong) if plan.unsupported == "regenerate" else ""
+
+
+def coherent(given: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Generator[Asked, Any, Coherence]:
+    """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
+    own = any(each.origin is Origin.GENERATED and not each.withheld for each in statements)
+    if COHERENCE.name not in plan.roles or not own:
+        return Coherence(True, "")
+    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(given.question, statements, given.evidence))
+    agreed: Coherence = coherence
+    return agreed
+
+
+def badged(
+    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], before: Verification, plan: Plan
+) -> Generator[Asked, Any, Verification]:
+    """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
+    shown = tuple(each for each in statements if not each.withheld)
+    if not shown or not set(plan.jury) & plan.roles:
+        return before
+    votes = yield from _votes(question, shown, evidence, plan)
+    earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, plan))
+    alone: list[tuple[str, Badge]] = []
+    kinds = dict.fromkeys(each.kind for each in _cited(shown, evidence))
+    for kind in kinds if len(kinds) > 1 else ():
+        own = tuple(each for each in evidence if each.kind is kind)
+        cited = {each.marker for each in own}
+        theirs = tuple(each for each in shown if any(citation.marker in cited for citation in each.citations))
+        alone.append((kind.value, _badge((yield from _votes(question, theirs, own, plan)))))
+    return replace(
+        before,
+        badge=_badge(votes),
+        reason=badge.reason(_criteria(votes)),
+        badge_judge=badge.judges(votes),
+        badge_before=_badge(earlier),
+        badges=tuple(alone),
+    )
+
+
+def _votes(
+    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], plan: Plan
+) -> Generator[Asked, Any, list[Vote]]:
+    """The vote of each of the jury on ``statements`` and the evidence that they cite."""
+    given = JudgingInput(question, _cited(statements, evidence) or evidence, statements)
+    votes = []
+    for name in plan.jury:
+        if name in plan.roles:
+            vote, _ = yield from attempt(_JUDGES[name], given)
+            votes.append(vote)
+    return votes
+
+
+def _cited(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    markers = {citation.marker for each in statements for citation in each.citations}
+    return tuple(each for each in evidence if each.marker in markers)
+
+
+def _criteria(votes: Sequence[Vote]) -> badge.Criteria:
+    return badge.majority([each.criteria for each in votes])
+
+
+def _badge(votes: Sequence[Vote]) -> Badge:
+    return badge.badge(_criteria(votes))

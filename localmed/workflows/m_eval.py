@@ -1,0 +1,166 @@
+"""M-Eval as a part of a flow: an answer's claims, held against studies of its own and further ones, and weighed.
+
+Claims are extracted, studies found by BM25 and scored, the ``kept`` most reliable judged on every claim together with
+the studies that the answer rests on, and the votes counted (M-Eval, Fig. 2). What may not count (retracted, superseded,
+withdrawn, addressed to a model) is left out before anything is judged, and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from localmed.agents.appraisal import APPRAISAL, AppraisalInput
+from localmed.errors import Rejected
+from localmed.ports import NOT_JUDGED, Stance
+from localmed.retrieval.studies import Study
+from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
+from localmed.verification.reliability import Reliability, base, bonuses
+from localmed.verification.standing import excluded
+from localmed.verification.vote import Label, Outcome, Quality, judged, old, outcome, quality, response, vote
+from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many studies are ``found`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised."""
+
+    found: int
+    kept: int
+    collections: tuple[str, ...]
+    appraise: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A study that counts; ``given`` if the answer rests on it."""
+
+    study: Study
+    reliability: Reliability
+    given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A study that may not count, and why (see ``standing``)."""
+
+    study: Study
+    reason: str
+    given: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claim, what of each study was held against it, and the outcome; ``unjudged`` studies are in another language
+    than the judge's."""
+
+    claim: Claim
+    premises: tuple[Premise, ...]
+    outcome: Outcome
+    unjudged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """All of it. ``quality`` is that of the evidence given, ``None`` where there was none."""
+
+    claims: tuple[Held, ...] = ()
+    studies: tuple[Weighed, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    quality: Quality | None = None
+
+    @property
+    def label(self) -> Label:
+        """The response's."""
+        return response([each.outcome.label for each in self.claims])
+
+
+Assessing = Generator[Asked, Any, Assessment]
+
+
+def assess(question: str, said: Sequence[Claim], given: tuple[Study, ...], bounds: Bounds) -> Assessing:
+    """The assessment of an answer of the sentences ``said``, which rests on the studies ``given``."""
+    possible = candidates(said)
+    texts = tuple(each.text for each in possible)
+    scores: Sequence[float] = (yield Compare(question, texts)) if question.strip() and texts else ()
+    claims = extract(question, said, scores or likeness(question, texts))
+    found: tuple[Study, ...] = ()
+    if claims:
+        query = " ".join((question, *(each.text for each in claims if not each.whole)))
+        found = yield Studies(query.strip(), bounds.found, bounds.collections)
+    counting, left_out = _standing(given, _without(found, given))
+    weighed = yield from _weighed(counting, bounds)
+    held = yield from _held(claims, weighed)
+    return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
+
+
+def _without(found: tuple[Study, ...], given: tuple[Study, ...]) -> tuple[Study, ...]:
+    """The studies found that are none of ``given``, in another collection neither."""
+    ids = {each.document.id for each in given} | set(chain(*(each.document.identifiers for each in given)))
+    return tuple(each for each in found if ids.isdisjoint({each.document.id, *each.document.identifiers}))
+
+
+def _standing(
+    given: tuple[Study, ...], found: tuple[Study, ...]
+) -> tuple[list[tuple[Study, bool]], tuple[LeftOut, ...]]:
+    """The studies that may count, each with whether it was given, and those that may not."""
+    both = [*((each, True) for each in given), *((each, False) for each in found)]
+    reasons = [excluded(study.document, study.text) for study, _ in both]
+    counting = [each for each, reason in zip(both, reasons, strict=True) if not reason]
+    pairs = zip(both, reasons, strict=True)
+    return counting, tuple(LeftOut(study, reason, own) for (study, own), reason in pairs if reason)
+
+
+def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Generator[Asked, Any, tuple[Weighed, ...]]:
+    """The given studies and the ``kept`` most reliable of those found, each with its reliability."""
+    studies = [study for study, _ in counting]
+    failed = (yield from _appraised(studies)) if bounds.appraise else ((),) * len(studies)
+    dates = bonuses([each.document.edition for each in studies])
+    weighed = [
+        Weighed(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
+        for (study, own), date, lacks in zip(counting, dates, failed, strict=True)
+    ]
+    found = sorted((each for each in weighed if not each.given), key=lambda each: -each.reliability.score)
+    return (*(each for each in weighed if each.given), *found[: bounds.kept])
+
+
+def _appraised(studies: list[Study]) -> Generator[Asked, Any, tuple[tuple[str, ...], ...]]:
+    """The aspects that each study does not show; by the rules where a model's reply cannot be used."""
+    inputs = [AppraisalInput(each.document.title, each.text) for each in studies]
+    try:
+        failed: tuple[tuple[str, ...], ...] = yield tuple(Perform(APPRAISAL, each) for each in inputs)
+    except Rejected:
+        failed = yield tuple(Perform(APPRAISAL, each, by_rules=True) for each in inputs)
+    return failed
+
+
+def _held(claims: tuple[Claim, ...], weighed: tuple[Weighed, ...]) -> Generator[Asked, Any, tuple[Held, ...]]:
+    """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
+    read = [tuple(Read.of(passage.text) for passage in each.study.passages) for each in weighed]
+    premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
+    asked = [(each.text, claim.text) for claim, row in zip(claims, premises, strict=True) for each in row if each.text]
+    stances = iter((yield Judge(tuple(asked))) if asked else ())
+    return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
+
+
+def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Any) -> Held:
+    taken: list[Stance | None] = [next(stances) if each.text else None for each in row]
+    votes = [vote(each) if each else 0 for each in taken]
+    scores = [each.reliability.score for each in weighed]
+    unjudged = sum(each == NOT_JUDGED for each in taken)
+    return Held(claim, tuple(row), outcome(votes, scores), unjudged)
+
+
+def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:
+    """Of what the answer rests on; a study that may not count is one that is out of date."""
+    given = [place for place, each in enumerate(weighed) if each.given]
+    gone = sum(each.given for each in left_out)
+    if not given and not gone:
+        return None
+    outcomes = [each.outcome for each in held]
+    newest = max((each.study.document.edition for each in weighed if not each.given), default="")
+    aged = sum(old(weighed[place].study.document.edition, newest) for place in given)
+    counts = [judged(outcomes, place) for place in given] + [(0, 0, 0)] * gone
+    return quality(counts, aged + gone)

@@ -1,0 +1,144 @@
+"""The roles of an order: by rule over a small library, and on a chat model whose replies are not believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from localmed.agents.chat import ChatRoles
+from localmed.agents.orders import (
+    MEDICAL_TERMS,
+    PLAIN_ORDER,
+    RETRIEVAL_QUESTION,
+    TERM_EXPLANATION,
+    OrderInput,
+    OrderTerm,
+    PlainInput,
+    RetrievalInput,
+    TermInput,
+    names_in,
+    without_identity,
+)
+from localmed.agents.orders_rules import explain, names_for, names_of, retrieval_question
+from localmed.agents.roles import Role
+from localmed.errors import Rejected
+from localmed.models.scripted import ScriptedChat
+from tests.values import evidence, passage
+
+ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."
+PATIENT = "Name: Jane Zyxwvut\nMRN 00417712\nProblems: rheumatic heart disease"
+TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart disease", 0, 23, "condition"))
+
+
+def perform(role: Role, given: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, given)
+
+
+# --- on a chat model --------------------------------------------------------------------------------------------------
+
+
+def test_terms_keep_the_place_where_they_stand() -> None:
+    found = perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": ["metformin", "PO", "BID"]})
+    assert [(each.text, ORDER[each.start : each.end]) for each in found] == [
+        (text, text) for text in ("metformin", "PO", "BID")
+    ]
+
+
+@pytest.mark.parametrize("named", [["Metformin"], ["aspirin"], ["BID", "PO"]])
+def test_a_term_that_is_not_written_so_is_not_believed(named: list[str]) -> None:
+    with pytest.raises(Rejected):
+        perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": named}, {"terms": named})
+
+
+def test_a_plain_line_that_loses_or_adds_something_is_left_to_the_rules() -> None:
+    lines = ("Metformin 500 mg PO BID", "Hold for 2 days", "Do not take aspirin", "Take it with food", "Ramipril 5 mg")
+    said = (
+        "The order says to take metformin, 500 mg, by mouth, twice a day.",
+        "The order says to take it for 2 days.",
+        "The order says to take aspirin.",
+        "The order says to take it with food, not without.",
+        "The order says to take enalapril, 5 mg.",
+    )
+    assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(said)}) == (said[0], "", "", "", "")
+
+
+def test_an_explanation_in_another_language_is_not_taken() -> None:
+    given = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, term="INR")
+    value = {"statements": [{"text": "国际标准化比值是一种化验。", "sources": ["1"]}]}
+    with pytest.raises(Rejected):
+        perform(TERM_EXPLANATION, given, value, value)
+
+
+@pytest.mark.parametrize(
+    "question", ["Will Jane Zyxwvut inherit it?", "Is 00417712 inherited?", "它会遗传吗？它会遗传吗？"]
+)
+def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
+    given = RetrievalInput("Will my child inherit it?", PATIENT, ORDER, TERMS)
+    with pytest.raises(Rejected):
+        perform(RETRIEVAL_QUESTION, given, {"question": question}, {"question": question})
+
+
+# --- by rule ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "alone"),
+    [
+        ("Will this disease be inherited by my child?", "Will rheumatic heart disease be inherited by my child?"),
+        ("When should I take this medicine?", "When should I take metformin?"),
+        ("What if I forget it?", "What if I forget metformin?"),
+        ("Is it safe to drive?", "Is it safe to drive? (metformin)"),
+        ("Does metformin upset the stomach?", "Does metformin upset the stomach?"),
+        ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop metformin?"),
+        ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?",
+         "asks, : is rheumatic heart disease serious?"),
+    ],
+)  # fmt: skip
+def test_a_follow_up_question_is_made_to_stand_alone(asked: str, alone: str) -> None:
+    assert retrieval_question(RetrievalInput(asked, PATIENT, ORDER, TERMS)) == alone
+
+
+def test_a_chinese_follow_up_question() -> None:
+    terms = (OrderTerm("二甲双胍", 0, 4, "medicine"), OrderTerm("糖尿病", 5, 8, "condition"))
+    for asked, alone in (
+        ("这个病会遗传吗？", "糖尿病会遗传吗？"),
+        ("我叫张三，这个药饭前吃吗？", "二甲双胍饭前吃吗？"),
+        ("可以喝酒吗？", "可以喝酒吗？（二甲双胍）"),
+    ):
+        assert retrieval_question(RetrievalInput(asked, "", "", terms)) == alone
+
+
+def test_what_identifies_is_found() -> None:
+    assert names_in("Name: Jane Q Zyxwvut, 54. Seen by Dr. Smith") == ("Jane Q Zyxwvut", "Zyxwvut", "Smith", "Jane")
+    assert names_in("姓名：张三丰，男") == ("张三丰",)
+    assert "Zyxwvut" not in without_identity("Mr Zyxwvut, born 12/03/1950, a@b.org", PATIENT)
+    assert "1950" not in without_identity("Mr Zyxwvut, born 12/03/1950, a@b.org", PATIENT)
+    assert without_identity("metformin 500 mg") == "metformin 500 mg"
+
+
+def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
+    mention = evidence("1", "Tell us if you take metformin. Store it in the dark.", "Scans")
+    defines = evidence("2", "Metformin lowers the sugar in your blood. Take it with food.", "Diabetes")
+    draft = explain(TermInput("What is metformin?", (mention, defines), True, term="metformin"))
+    assert [each.text for each in draft.statements] == ["Metformin lowers the sugar in your blood."]
+    assert draft.statements[0].citations[0].marker == "2"
+    assert explain(TermInput("What is metformin?", (mention,), True, term="metformin")).statements == ()
+
+
+def test_what_stands_under_the_terms_name_explains_it() -> None:
+    source = evidence("1", "A blood test that counts cells. It does not hurt.", "Full blood count (CBC)")
+    draft = explain(TermInput("What is CBC?", (source,), True, term="CBC", names=("full blood count",)))
+    assert len(draft.statements) == 2
+
+
+def test_a_notice_and_a_list_of_doses_explain_nothing() -> None:
+    notice = evidence("1", "Aspirin is for demonstration, not for clinical use.", "Aspirin")
+    assert explain(TermInput("What is aspirin?", (notice,), True, term="aspirin")).statements == ()
+
+
+def test_names() -> None:
+    assert names_for(OrderTerm("阿莫西林胶囊", 0, 6, "medicine"), "zh") == ("阿莫西林",)
+    assert "full blood count" in names_for(OrderTerm("CBC", 0, 3, "abbreviation"), "en")
+    assert {"full blood count", "cbc"} <= names_of(passage("x", "Full blood count (CBC)"))
+    assert "inr" in names_of(passage("x", "Laboratory guide: INR"))
