@@ -8,13 +8,18 @@ from pathlib import Path
 import click
 
 from localmed.cli.common import echo_wrapped
+from localmed.cli.showing_badge import marked, show_badge
+from localmed.cli.showing_explain import readable
 from localmed.cli.texts import texts, translated
+from localmed.cli.texts_verify import VERDICTS
 from localmed.domain import Answer, AnswerStatus, Citation, Conflict, Evidence, Origin, Part, Statement, Status
 from localmed.workflows.purposes import purpose
 
 
 def show(answer: Answer) -> None:
     """Print an answer: label, sentences with their markers, parts, possible conflicts, notes, sources, purpose."""
+    if answer.workflow == "explain":
+        answer = readable(answer)
     labels = texts(answer.language)
     if answer.status is AnswerStatus.ABSTAINED:
         echo_wrapped(labels["abstained"], bold=True)
@@ -22,6 +27,7 @@ def show(answer: Answer) -> None:
     elif answer.statements:
         echo_wrapped(labels[label_of(answer)], bold=True)
         _show_statements(answer.statements, answer.language)
+        show_badge(answer.verification, answer.language)
     for part in answer.parts:
         _show_part(part, answer.language)
     for conflict in answer.conflicts:
@@ -43,12 +49,17 @@ def _show_part(part: Part, language: str) -> None:
     for name, value in part.facts:
         echo_wrapped(f"{name}: {value}" if name else value, "  ", "  ")
     if part.statements:
-        _show_statements(part.statements, language)
+        _show_statements(part.statements, language, verdicts=part.kind == "support")
 
 
-def _show_statements(statements: Sequence[Statement], language: str) -> None:
+def _show_statements(statements: Sequence[Statement], language: str, verdicts: bool = False) -> None:
+    """One a line; with ``verdicts``, under each what its check came to."""
     for statement in statements:
         echo_wrapped(_line(statement, language), "  - ", "    ")
+        if verdicts and statement.verdict:
+            verdict = VERDICTS[language][statement.verdict.support]
+            reason = translated(statement.verdict.reason, language)
+            echo_wrapped(f"{verdict}: {reason}" if reason else verdict, "      ", "      ")
 
 
 def label_of(answer: Answer) -> str:
@@ -70,7 +81,8 @@ def _line(statement: Statement, language: str) -> str:
     if statement.withheld:
         reason = statement.verdict.reason if statement.verdict else ""
         return texts(language)["withheld"].format(reason=translated(reason, language))
-    return f"{statement.text} {''.join(f'[{citation.marker}]' for citation in statement.citations)}"
+    cited = "".join(f"[{citation.marker}]" for citation in statement.citations)
+    return f"{statement.text} {cited}{marked(statement, language)}"
 
 
 def _cited(answer: Answer, evidence: Evidence) -> list[Citation]:

@@ -1,0 +1,154 @@
+"""``localmed explain ORDER``."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed.cli.common import json_option, print_json
+from localmed.cli.running import run, workflow_options, write_private
+from localmed.cli.showing import show
+from localmed.domain import Answer, SearchFilter
+from localmed.errors import InputError, LimitExceeded, UsageError
+
+if TYPE_CHECKING:
+    from localmed.patient import PatientRecord
+    from localmed.workflows.explain import ExplainInput
+
+LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
+OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
+
+
+@click.command("explain")
+@click.argument("order", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="ORDER")
+@click.option(
+    "--patient",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The patient's record (text, C-CDA or FHIR): questions are understood by it. Never stored.",
+)
+@click.option("--question", "questions", multiple=True, metavar="TEXT", help="A question about the order; repeat it.")
+@click.option("--released-by", default="", metavar="NAME", help="Who gives the explanation to the patient.")
+@click.option(
+    "--leaflet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page (HTML) for the patient to read and print; needs --released-by.",
+)
+@click.option("--keep", is_flag=True, help="Keep the answer in the data folder (kept/), readable by its owner only.")
+@workflow_options
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    order: Path,
+    patient: Path | None,
+    questions: tuple[str, ...],
+    released_by: str,
+    leaflet: Path | None,
+    keep: bool,
+    trace: bool,
+    record: Path | None,
+    profile: str | None,
+    as_json: bool,
+) -> None:
+    """Say the medical order in the file ORDER in plain words, and explain its terms from patients' leaflets, cited.
+
+    ORDER - reads standard input. Nothing is stored unless --keep or --record is given.
+    """
+    given = _given(order, patient, questions, released_by)
+    if leaflet:
+        _may_write(leaflet, given.released_by)
+    answer = run(
+        ctx, lambda app, followed: app.consultation().explain(given, SearchFilter(), followed), trace, record, profile
+    )
+    if keep:
+        _keep(ctx, answer)
+    if leaflet:
+        _write_leaflet(leaflet, answer)
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)
+
+
+def _given(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
+    from localmed.workflows.explain import ExplainInput
+
+    known = _record(patient) if patient else None
+    return ExplainInput(_order(_bytes(order, "order")), known, questions, " ".join(released_by.split()))
+
+
+def _bytes(path: Path, what: str) -> bytes:
+    """What ``path`` (``-``: standard input) holds; never repeated in an error."""
+    try:
+        if str(path) == "-":
+            data = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"the {what} cannot be read ({error.strerror})", "Give a file of text") from None
+    if len(data) > LARGEST:
+        raise LimitExceeded(f"the {what} has more than {LARGEST >> 20} MiB", "Give the part that matters")
+    return data
+
+
+def _order(data: bytes) -> str:
+    """The order as text; raise ``InputError`` for what is none, or is in a script that is not read."""
+    from localmed.ingest.readers.encoding import decode
+
+    if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
+        raise InputError("the order is no text", "Give it as a text file")
+    text = decode(data) if data.strip() else ""
+    if not any(each.isalpha() for each in text):
+        raise InputError("the order holds no words", "Give the text of a medical order")
+    letters = [each for each in text if each.isalpha()]
+    others = sum(not (each < "\u0250" or "\u2e80" <= each <= "\u9fff" or each in "μαβγδ") for each in letters)
+    if others > OTHER_SCRIPTS * len(letters):
+        raise InputError("the order is in a language that is not read", "Give it in English or Chinese")
+    return text
+
+
+def _record(path: Path) -> PatientRecord:
+    from localmed.ingest.records import read
+
+    return read(_bytes(path, "patient's record"))
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def _may_write(leaflet: Path, released_by: str) -> None:
+    """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
+    if not released_by:
+        raise UsageError("a leaflet for a patient needs the name of who releases it", "Give --released-by NAME")
+    if leaflet.exists():
+        raise UsageError(f"{leaflet} exists already", "Give --leaflet another name")
+
+
+def _write_leaflet(file: Path, answer: Answer) -> None:
+    from localmed.workflows.leaflet import leaflet
+
+    write_private(file, leaflet(answer, date.today().isoformat()))
+    click.echo(f"leaflet: {file}", err=True)
+
+
+def _keep(ctx: click.Context, answer: Answer) -> None:
+    """Write the answer beside the library; the name tells the day and nothing of the patient."""
+    import json
+    from dataclasses import asdict
+
+    from localmed import config
+
+    folder = config.load(ctx.obj["data"]).data / "kept"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
+    write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+    click.echo(f"kept: {file}", err=True)

@@ -1,0 +1,129 @@
+"""``localmed explain``: the page, what is refused, and that nothing of a patient is left anywhere."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Localmed
+from tests.cli.test_privacy import MARKER, traces
+
+ORDER = f"Patient: {MARKER} Smith\n1. Paracetamol 1 g PO QID, max 4 g/day\n2. Do not take aspirin.\n3. Lactate in AM\n"
+QUESTION = "What is the maximum dose of this medicine in adults?"
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Path:
+    path = tmp_path / "order.txt"
+    path.write_text(ORDER, "utf-8")
+    return path
+
+
+def test_an_order_is_explained(localmed: Localmed, order: Path) -> None:
+    out = localmed.ok("explain", str(order), "--question", QUESTION).out
+    assert "NOT RELEASED" in out
+    assert "Paracetamol, 1 g, by mouth, four times a day" in out
+    assert "not to take aspirin" in out
+    assert "Reading level: grade" in out
+    assert "gives no advice" in out
+    answer = localmed.ok("explain", "-", "--question", QUESTION, "--json", stdin=ORDER).json
+    assert (answer["workflow"], answer["released_by"]) == ("explain", "")
+    assert {"line", "term", "question", "reading level"} <= {part["kind"] for part in answer["parts"]}
+    asked = next(part for part in answer["parts"] if part["kind"] == "question")
+    assert dict(asked["facts"])["asked as"] == "What is the maximum dose of Paracetamol in adults?"
+
+
+def test_chinese(localmed: Localmed) -> None:
+    out = localmed.ok("explain", "-", stdin="对乙酰氨基酚0.5g 口服 一日三次\n不要自行停药").out
+    assert "每天三次" in out
+    assert "未发放" in out
+
+
+def test_a_leaflet_is_written_once_for_its_owner(localmed: Localmed, order: Path, tmp_path: Path) -> None:
+    page = tmp_path / "leaflet.html"
+    options = ("explain", str(order), "--leaflet", str(page))
+    assert "--released-by" in localmed(*options).failed(2)
+    assert not page.exists()
+    assert "Released by A. Nurse" in localmed.ok(*options, "--released-by", " A.  Nurse ").out
+    assert "A. Nurse" in page.read_text("utf-8")
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert "exists already" in localmed(*options, "--released-by", "A. Nurse").failed(2)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", 3),
+        (b" \n\t", 3),
+        (b"12 34 ... !", 3),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", 3),
+        (b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)) * 20, 3),
+        (bytes(range(256)) * 40, 3),
+        ("Принимать по одной таблетке три раза в день".encode(), 3),
+        ("تناول قرصا واحدا ثلاث مرات في اليوم".encode(), 3),
+        (b"take 5 mg daily\n" * 80_000, 3),
+    ],
+)
+def test_bad_orders_are_refused_in_one_line(localmed: Localmed, tmp_path: Path, data: bytes, code: int) -> None:
+    path = tmp_path / "order"
+    path.write_bytes(data)
+    localmed("explain", str(path)).failed(code)
+
+
+def test_control_characters_are_blanks(localmed: Localmed) -> None:
+    out = localmed.ok("explain", "-", stdin="Warfarin\x07 5 mg\x1b[31m PO\x00 daily").out
+    assert "5 mg" in out
+    assert not {"\x07", "\x1b", "\x00"} & set(out)
+
+
+def test_a_missing_file_and_a_long_order(localmed: Localmed, tmp_path: Path) -> None:
+    assert "cannot be read" in localmed("explain", str(tmp_path / "nothing")).failed(2)
+    thirty_pages = "".join(f"{number}. Warfarin {number} mg PO daily at noon.\n" for number in range(1, 2300))
+    out = localmed.ok("explain", "-", stdin=thirty_pages).out
+    assert "characters; the first" in out
+    assert "lines; the first" in out
+
+
+def test_a_site_can_switch_it_off(copied: Localmed, order: Path) -> None:
+    (copied.data / "localmed.toml").write_text('[workflows]\noff = ["explain"]\n', "utf-8")
+    assert "switched off" in copied("explain", str(order)).failed(2)
+
+
+def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.txt"
+    record.write_text(f"Name: {MARKER} Smith\nProblems: hypertension\n", "utf-8")
+    question = f"I am {MARKER} Smith, tel 555-123-4567. Is this condition bad?"
+    ran = copied.ok("explain", str(order), "--patient", str(record), "--question", question, "--trace")
+    assert MARKER not in ran.err
+    assert traces(copied.data) == []
+    answer = copied.ok("explain", str(order), "--patient", str(record), "--question", question, "--json").json
+    (asked,) = (dict(part["facts"]) for part in answer["parts"] if part["kind"] == "question")
+    assert MARKER not in asked["asked as"]
+    assert "555" not in asked["asked as"]
+    for arguments in (("--profile", "x"), ("--patient", str(tmp_path / MARKER))):
+        refused = copied("explain", "-", *arguments, stdin=ORDER)
+        assert refused.code == 2
+        assert MARKER not in refused.err
+
+
+def test_what_is_kept_is_its_owners(copied: Localmed, order: Path) -> None:
+    assert not (copied.data / "kept").exists()
+    copied.ok("explain", str(order), "--keep")
+    (file,) = (copied.data / "kept").iterdir()
+    assert MARKER not in file.name
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text("utf-8"))["workflow"] == "explain"
+
+
+def test_a_recording_replays_to_the_same_answer(localmed: Localmed, order: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record.txt"
+    record.write_text("Problems: hypertension\n", "utf-8")
+    file = tmp_path / "recording.json"
+    options = ("--patient", str(record), "--question", QUESTION, "--record", str(file), "--released-by", "A. Nurse")
+    localmed.ok("explain", str(order), *options)
+    replayed = localmed.ok("replay", str(file))
+    assert replayed.err == "The replay came to the recorded answer.\n"
+    assert "Released by A. Nurse" in replayed.out
