@@ -146,8 +146,9 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
     from dataclasses import asdict
 
     from localmed import config
+    from localmed.library.originals import KEPT
 
-    folder = config.load(ctx.obj["data"]).data / "kept"
+    folder = config.load(ctx.obj["data"]).data / KEPT
     folder.mkdir(exist_ok=True, mode=0o700)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
     write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))

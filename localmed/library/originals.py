@@ -1,12 +1,13 @@
 """``files/<sha256>``: the imported files themselves, by content, shared by all generations.
 
-``prune`` knows one thing that needs an original: a kept generation. Whatever else comes to cite one joins it there.
+Two things need an original, and ``prune`` knows both: a kept generation, and a kept answer that names it as its source.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from localmed.library.catalogue import FILE, originals_of
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
+KEPT = "kept"  # answers that somebody kept, as JSON; they outlive the generation they were made from
+
+_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def path_of(data: Path, sha256: str) -> Path:
@@ -52,11 +56,12 @@ def sweep(data: Path) -> None:
 
 
 def prune(data: Path) -> tuple[int, int]:
-    """Remove the originals that no kept generation was made from; return how many, and their bytes.
+    """Remove the originals that no kept generation was made from and no kept answer cites; return how many, and bytes.
 
     The caller holds the writer lock. Raise ``Damaged``, with nothing removed, if a catalogue is not as published.
     """
     needed = {sha256 for number in generations.numbers(data) for sha256 in _needed(generations.path_of(data, number))}
+    needed |= _cited(data / KEPT)
     unneeded = [path for path in (data / "files").glob("*") if path.name not in needed]
     size = sum(path.stat().st_size for path in unneeded)
     for path in unneeded:
@@ -84,6 +89,15 @@ def _needed(generation: Path) -> set[str]:
     if not (generation / FILE).is_file() or generations.sha256_of(generation / FILE) != recorded.sha256:
         raise Damaged(f"{FILE} of generation {generation.name} has changed", "Run: localmed generations verify")
     return originals_of(generation)
+
+
+def _cited(folder: Path) -> set[str]:
+    """Every hash in the kept answers; one that cannot be read holds all of them back."""
+    try:
+        texts = [file.read_text("utf-8") for file in sorted(folder.glob("*"))]
+    except (OSError, UnicodeDecodeError):
+        raise Damaged(f"a file in {folder} cannot be read", "Make it readable, or move it away") from None
+    return {found for text in texts for found in _SHA256.findall(text)}
 
 
 def _holds(path: Path, sha256: str) -> bool:

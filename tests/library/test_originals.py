@@ -45,6 +45,18 @@ def test_what_a_kept_generation_was_made_from_stays(changed: Settings) -> None:
     verify(changed.data)
 
 
+def test_what_a_kept_answer_cites_stays(changed: Settings) -> None:
+    (alpha,) = [path for path in (changed.data / "files").iterdir() if path.read_text() == "Alpha."]
+    kept = changed.data / originals.KEPT
+    kept.mkdir()
+    (kept / "answer.json").write_text(f'{{"file_sha256": "{alpha.name}"}}', "utf-8")
+    assert originals.prune(changed.data) == (0, 0)
+    (kept / "answer.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Damaged, match="kept"):
+        originals.prune(changed.data)
+    assert "Alpha." in stored(changed)
+
+
 def test_one_more_generation_and_another_may_go(changed: Settings, corpus: Path) -> None:
     brought(changed, corpus, d="Delta.")
     originals.prune(changed.data)
