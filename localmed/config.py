@@ -22,19 +22,10 @@ if TYPE_CHECKING:
 
 # What a number may not be below: 0 where that switches something off, more where less would not work at all.
 LEAST = {
-    "search.dense_weight": 0,
-    "search.lexical_weight": 0,
-    "search.keyword_weight": 0,
-    "search.sparse_weight": 0,
-    "search.title_boost": 0,
-    "search.rerank_lexical_weight": 0,
-    "search.rerank_fused_weight": 0,
-    "search.guidelines": 0,
-    "search.guideline_weight": 0,
-    "search.guideline_similarity": 0,
-    "search.guideline_coverage": 0,
-    "ask.abstain_below": 0,
-    "ask.abstain_below_lexical": 0,
+    **dict.fromkeys(("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0),
+    **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
+    **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
+    **dict.fromkeys(("search.guideline_coverage", "ask.abstain_below", "ask.abstain_below_lexical"), 0),
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
@@ -45,10 +36,8 @@ LEAST = {
 }
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
-    "search.guideline_similarity": 1,
-    "search.guideline_coverage": 1,
-    "ask.abstain_below": 1,
-    "ask.abstain_below_lexical": 1,
+    **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
+    **dict.fromkeys(("ask.abstain_below", "ask.abstain_below_lexical"), 1),
     "chat.nice": 19,
     "chat.sequences": 64,  # what every build of llama.cpp takes
     "m_eval.found": 100,  # each is read whole
@@ -165,6 +154,14 @@ class WorkflowSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class VerificationSettings:
+    """What is done before anyone reads an answer."""
+
+    unsupported: str = "withhold"  # a sentence that its sources do not carry: one of UNSUPPORTED
+    jury: tuple[str, ...] = ("badge",)  # the roles that judge the badge, by majority: badge, badge_strict
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Where the models lie. Which of them serve is chosen by ``localmed models use``, else by the profile."""
 
@@ -177,6 +174,7 @@ PROFILES: Mapping[str, Mapping[str, str]] = {
     "starter": {"encoder": "minilm", "reranker": "maxsim", "entailment": JUDGE},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
+UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
 NONE = "none"  # in a model's place: nothing serves the role
 CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
@@ -264,6 +262,7 @@ class Settings:
     chat: ChatSettings = field(default_factory=ChatSettings)
     host: HostSettings = field(default_factory=HostSettings)
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
+    verification: VerificationSettings = field(default_factory=VerificationSettings)
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
 
 
@@ -326,6 +325,8 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
     settings = _filled(Settings(folder), values, str(file), "")
     profile_known(settings)
     _presets_known(settings, str(file))
+    if settings.verification.unsupported not in UNSUPPORTED:
+        raise BadSettings(f"{file}: verification.unsupported is unknown", f"Set one of: {', '.join(UNSUPPORTED)}")
     return settings
 
 

@@ -176,6 +176,14 @@ class Catalogue:
         query = "SELECT id FROM documents WHERE content = ?"
         return {row[0] for content in contents for row in self._database.execute(query, (content,))}
 
+    def identified(self, identifiers: Iterable[str]) -> list[Document]:
+        """The documents that have one of ``identifiers`` (``pmid:123``). Reads every row: none is indexed so."""
+        names = sorted(set(identifiers))
+        holds = [json.dumps(name, ensure_ascii=False) for name in names]
+        where = " OR ".join(["instr(more, ?) > 0"] * len(names))
+        found = self._documents(where, tuple(holds)) if names else []
+        return [each for each in found if not set(names).isdisjoint(each.identifiers)]
+
     def not_current(self) -> dict[str, Status]:
         """The status of every document that is not current."""
         rows = self._database.execute("SELECT id, status FROM documents WHERE status <> 'current'")

@@ -23,7 +23,7 @@ WORDS = 7  # in a department's name at most; longer headings are sentences
 CHARACTERS = 30  # of a Chinese name at most
 
 _ANYWHERE = re.compile(  # words that name a department wherever they stand
-    r"\b(\w{3,}olog(y|ie|ical)|psychiatry|\w{2,}iatrics|orthop(a?e)dics|maternity|obstetrics|midwifery|dent(istry|al)"
+    r"\b(\w{2,}olog(y|ie|ical)|psychiatry|\w{2,}iatrics|orthop(a?e)dics|maternity|obstetrics|midwifery|dent(istry|al)"
     r"|pharmacy|surgery|reception|phlebotomy|laboratory|physiotherapy|rehabilitation|endoscopy|dialysis|nutrition"
     r"|oncology|a&e|ent)\b",
     re.IGNORECASE,
@@ -47,7 +47,8 @@ _FLOOR = re.compile(
     r"\b(?:(?:lower |upper )?ground|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|top"
     r"|\d{1,2}(?:st|nd|rd|th))"
     r"[ -]floor\b|\b(?:floor|level) -?\d{1,2}\b|\bbasement\b"
-    r"|(?:地下|负)?[一二三四五六七八九十]{1,3}[楼层]|(?:地下|负|-)?\d{1,2} ?[楼层]|\b[Bb]?\d{1,2} ?F\b",
+    r"|(?:地下|负)?[一二三四五六七八九十]{1,3}[楼层]|(?:地下|负|-)?\d{1,2} ?[楼层]"
+    r"|(?<![A-Za-z0-9])B?\d{1,2} ?F(?![A-Za-z])",
     re.IGNORECASE,
 )
 _EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)

@@ -1,0 +1,192 @@
+"""The roles of the departments workflow (Dual-RAG): which department a complaint belongs to, and the final check of it.
+
+A model chooses among the departments that were found in the guide and no others; each of its reasons cites that
+department's own section. The final check (Dual-RAG, module "Check") holds what was written against the guide: a
+department whose section does not carry the reason is dropped, and so is a reason that names what the patient has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import Asked
+from localmed.agents.budget import Fitted
+from localmed.agents.roles import Choosing, Role, Writing
+from localmed.domain import Evidence, Hit, Origin, Statement
+from localmed.errors import Rejected
+from localmed.ports import Choice
+
+SHOWN = 3  # departments in an answer
+REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Department:
+    """A department of the guide: the sections of it that were found, as hits and, in their order, as evidence."""
+
+    name: str
+    hits: tuple[Hit, ...]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GuidanceInput(Asked):
+    """``question`` is the complaint; ``departments`` as they were found. The result is a ``Guidance``.
+
+    ``dense`` says whether the similarities of the hits count, ``reranker`` whose scores they carry ("": nobody's).
+    """
+
+    departments: tuple[Department, ...]
+    dense: bool
+    reranker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """A department that fits, and why: statements that cite its sections."""
+
+    department: str
+    why: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """The departments that fit, best first; none where the guide names no department for the complaint."""
+
+    advised: tuple[Advised, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput(Asked):
+    """What was ``advised``, each beside its department as the guide has it. The result is a ``bool`` for each."""
+
+    advised: tuple[Advised, ...]
+    departments: tuple[Department, ...]
+
+    def department(self, name: str) -> Department | None:
+        """The department of that name."""
+        return next((each for each in self.departments if each.name == name), None)
+
+
+_DISEASE = (
+    r"\w+(itis|osis|aemia|emia|oma|pathy)|infection|cancer|tumou?r|disease|disorder|syndrome|failure|heart attack"
+)
+_DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may have, a disease
+    rf"\b(have|has|having|be|is|are|suffer\w*)\b.{{0,30}}\b({_DISEASE}|stroke|diabetes|asthma|depression|migraine)\b"
+    r"|\bdiagnos\w+|\b(suggests?|indicates?|points to|signs? of|symptoms? of)\b"
+    r"|诊断|(可能|大概|应该)(是|患|得)了?|(您|你|患者|他|她)(患有|得了)|提示.{0,12}(病|炎|癌|症)|考虑为|疑似",
+    re.IGNORECASE,
+)
+
+
+def stands(given: CheckInput, advised: Advised) -> bool:
+    """Whether ``advised`` is of the guide: its name, its citations, and no word of what the patient has."""
+    department = given.department(advised.department)
+    if department is None or not advised.why:
+        return False
+    own = {each.marker for each in department.evidence}
+    cited = {citation.marker for each in advised.why for citation in each.citations}
+    written = (each.text for each in advised.why if each.origin is Origin.GENERATED)
+    return bool(cited) and cited <= own and not any(_DIAGNOSIS.search(text) for text in written)
+
+
+def check_by_rule(given: CheckInput) -> tuple[bool, ...]:
+    """The final check without a model."""
+    return tuple(stands(given, each) for each in given.advised)
+
+
+# --- how a chat model is asked ----------------------------------------------------------------------------------------
+
+
+def _section(department: Department) -> str:
+    return f"{department.name}\n{shown.evidence_text(department.evidence)}"
+
+
+def _schema(given: GuidanceInput) -> Any:
+    names = [each.name for each in given.departments]
+    markers = [evidence.marker for each in given.departments for evidence in each.evidence]
+    sources = {"type": "array", "items": {"enum": markers}, "minItems": 1, "maxItems": 3}
+    reason = {"type": "string", "minLength": 1, "maxLength": REASON_CHARACTERS}
+    item = shown.object_of({"department": {"enum": names}, "reason": reason, "sources": sources})
+    return shown.object_of({"departments": {"type": "array", "items": item, "maxItems": SHOWN}})
+
+
+def _guidance(given: GuidanceInput, value: Any) -> Guidance:
+    known = {each.name: each for each in given.departments}
+    advised: dict[str, Advised] = {}
+    for each in value["departments"]:
+        if each["department"] not in known:
+            raise Rejected("the model named a department that it was not given", "Ask again, or choose another model")
+        department = known[each["department"]]
+        said = {"text": each["reason"], "sources": each["sources"]}
+        why = shown.cited([said], department.evidence, given.language)
+        advised.setdefault(department.name, Advised(department.name, why))
+    return Guidance(tuple(advised.values())[:SHOWN])
+
+
+def _shortened(given: GuidanceInput, fitted: Fitted) -> GuidanceInput:
+    return replace(given, departments=tuple(given.departments[place] for place in fitted.kept))
+
+
+def _reasons(given: CheckInput) -> tuple[str, ...]:
+    found = []
+    for each in given.advised:
+        department = given.department(each.department)
+        section = _section(department) if department else each.department
+        found.append(f"{section}\n{shown.between_marks('reason', ' '.join(why.text for why in each.why))}")
+    return tuple(found)
+
+
+def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
+    return tuple(each.best == 0 for each in choices)
+
+
+DEPARTMENT = Role(
+    "department",
+    "Which departments of the guide a complaint belongs to",
+    "1",
+    "Dual-RAG, generation over the department guide",
+    Writing(
+        {
+            "en": "A patient tells what troubles them. Name the departments of the hospital's guide to go to, at most "
+            "three, the most fitting first, each with a short reason taken from its section of the guide and the "
+            "marker of that section. Name only departments that you are shown. Never say which disease it may be. If "
+            f"none fits, give an empty list. {shown.QUOTED['en']}",
+            "zh": "患者说明自己的不适。请从所给的科室指南中选出应去的科室，最多三个，最合适的在前；每个科室用一句话"
+            "说明理由，理由须出自该科室的介绍，并标明其编号。只能选所给的科室，不得说出可能是什么疾病。没有合适的科室时给出空列表。"
+            f"{shown.QUOTED['zh']}",
+        },
+        _schema,
+        lambda given: shown.between_marks("complaint", given.question),
+        _guidance,
+        lambda given: tuple(_section(each) for each in given.departments),
+        _shortened,
+        max_tokens=600,
+    ),
+)
+FINAL_CHECK = Role(
+    "final_check",
+    "Whether the guide carries what was advised",
+    "1",
+    "Dual-RAG, check module",
+    Choosing(
+        {
+            "en": "A reason was given for sending a patient to a department. Compare it with the section of the "
+            "hospital's guide. It fits if the section says that the department sees such complaints and the reason "
+            "names no disease as the patient's; otherwise it does not. "
+            f"{shown.QUOTED['en']} Reply with one word: fits or unfit.",
+            "zh": "下面是建议患者去某科室的理由。请与科室指南的介绍比较：介绍说明该科室诊治这类不适，且理由没有断言患者"
+            f"所患疾病的，为相符；否则为不符。{shown.QUOTED['zh']}只回答两个字：相符或不符。",
+        },
+        {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
+        lambda given: f"{shown.between_marks('complaint', given.question)}\n",
+        _reasons,
+        _checked,
+    ),
+)
+ROLES = (DEPARTMENT, FINAL_CHECK)

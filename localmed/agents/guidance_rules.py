@@ -1,0 +1,162 @@
+"""Departments without a language model: each is scored by its sections in the guide; the best sentence is the why.
+
+A score adds up: the share of the complaint's weight (inverse document frequency; its own words, and with less weight
+those that ``lay_words`` adds) that the section holds; where the encoder knows the language, the similarity of complaint
+and section and MaxSim's score; and whether the department is for such a person: a child, somebody pregnant. The weights
+and thresholds were chosen on the development cases (tests/workflows/cases).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from localmed import language
+from localmed.agents.cast import Rules
+from localmed.agents.guidance import (
+    DEPARTMENT,
+    FINAL_CHECK,
+    SHOWN,
+    Advised,
+    Department,
+    Guidance,
+    GuidanceInput,
+    check_by_rule,
+)
+from localmed.agents.lay_words import added, characters
+from localmed.domain import Citation, Evidence, Origin, Statement
+from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.guide import is_emergency
+from localmed.retrieval.relevance import MAXSIM as READER
+from localmed.retrieval.relevance import Question, searched_text, weigh
+
+WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
+SIMILARITY, MAXSIM = 1.0, 1.0  # of the best section; both lie between about 0 and 0.7
+# Score from which a department fits: with MaxSim, with similarities, by words alone (Chinese counts characters too).
+READ, SIMILAR = 0.5, 0.35
+WORDS = {"en": 0.2, "zh": 0.5}
+CLOSE = 0.3  # of the best score: what is further off is not named
+WRONG_PERSON = 0.6  # taken off a department for children or the pregnant where the complaint is of nobody such
+RIGHT_PERSON = 0.9  # added where it is
+EMERGENCY = 0.3  # taken off the Emergency Department, which red flags name: its section holds words of every kind
+SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """People who have departments of their own: how a complaint tells of them, and what such departments are called."""
+
+    people: re.Pattern[str]
+    departments: re.Pattern[str]
+
+
+GROUPS = (
+    Group(
+        re.compile(
+            r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
+            r"|girl)|newborn|infant)"
+            r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
+            r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
+            r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
+            r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
+            r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
+            r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE),
+    ),
+    Group(
+        re.compile(
+            r"\b(pregnan\w+|weeks along|months along|expecting a baby|positive (pregnancy )?test"
+            r"|test was positive|breast-?feed\w*"
+            r"|gave birth|contractions|waters broke|nursing|in my belly)\b|怀孕|怀上|孕(?!酮)|肚子里的(宝宝"
+            r"|孩子)|胎动|宫缩|破水|产检|喂奶|哺乳|坐月子|产后|两条杠",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE),
+    ),
+)
+
+
+class GuidanceRules:
+    """The roles of the departments workflow by rule."""
+
+    def __init__(self, index: LexicalIndex) -> None:
+        """``index`` weighs words."""
+        self._index = index
+
+    def rules(self) -> Rules:
+        """The roles it serves."""
+        return {DEPARTMENT.name: self.advise, FINAL_CHECK.name: check_by_rule}
+
+    def advise(self, given: GuidanceInput) -> Guidance:
+        """The departments whose sections fit the complaint best, each with its best sentence as the why."""
+        own = weigh(given.question, self._index)
+        more = weigh(added(given.question, given.language), self._index)
+        each = characters(given.question).split()
+        single = Question(dict(zip(each, self._index.rarity(each), strict=True)))
+        least = (READ if _read(given) else SIMILAR) if given.dense else WORDS[given.language]
+        scored = [(self.score(each, given, (own, more, single)), each) for each in given.departments]
+        scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
+        close = [each for score, each in scored[:SHOWN] if score >= CLOSE * scored[0][0]]
+        return Guidance(tuple(Advised(each.name, (self._why(each, own, more),)) for each in close))
+
+    def score(self, department: Department, given: GuidanceInput, parts: Sequence[Question]) -> float:
+        """How well ``department`` fits; about 0 to 3."""
+        held = [set(self._index.analyse(searched_text(hit.passage))) for hit in department.hits]
+        total = max(
+            sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
+        )
+        if given.dense:
+            total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
+        if given.dense and _read(given):
+            total += MAXSIM * max(hit.rerank_score or 0.0 for hit in department.hits)
+        for group in GROUPS:
+            if group.departments.search(department.name):
+                total += RIGHT_PERSON if group.people.search(given.question) else -WRONG_PERSON
+        return total - (EMERGENCY if is_emergency(department.name) else 0.0)
+
+    def _why(self, department: Department, own: Question, more: Question) -> Statement:
+        """The sentence of the department's sections that holds most of the complaint's weight; of equals the first."""
+
+        def held(text: str) -> float:
+            terms = set(self._index.analyse(text))
+            return own.coverage(terms) + more.coverage(terms)
+
+        return _best(department, held)
+
+
+def _read(given: GuidanceInput) -> bool:
+    """Whether MaxSim has read the sections; another reranker's scores are on another scale."""
+    return given.reranker.startswith(READER)
+
+
+def reason(department: Department, complaint: str) -> Statement:
+    """The sentence of the department's sections that shares most words with ``complaint``; of equals the longest."""
+    said = set(language.words(complaint))
+    return _best(department, lambda text: len(said & set(language.words(text))) + len(text) / 10_000)
+
+
+def _best(department: Department, score: Callable[[str], float]) -> Statement:
+    found = [
+        (score(evidence.passage.text[start:end]), evidence, start, end)
+        for evidence in department.evidence
+        for start, end in language.sentences(evidence.passage.text)
+        if end - start >= SHORTEST
+    ]
+    if not found:
+        evidence = department.evidence[0]
+        return quoted(evidence, 0, len(evidence.passage.text))
+    _, evidence, start, end = max(found, key=lambda each: each[0])
+    return quoted(evidence, start, end)
+
+
+def quoted(evidence: Evidence, start: int, end: int) -> Statement:
+    """A statement that is nothing but the cited characters."""
+    passage = evidence.passage
+    boxes = passage.boxes(start, end)
+    page = boxes[0].page if boxes else passage.page
+    text = passage.text[start:end]
+    citation = Citation(evidence.marker, passage.id, passage.document_id, start, end, text, page, boxes)
+    return Statement(text, (citation,), Origin.EXTRACTIVE)

@@ -1,0 +1,92 @@
+"""Whether a text is of somebody who may harm themselves, or asks how to: then the site's message, and no recipe.
+
+Two things are told apart. *Disclosure*: somebody says that they want to die or to hurt themselves; the message is given
+to anyone, staff too. *Means*: a lethal dose or a way to die is asked for; a patient gets the message, while staff, who
+treat poisonings, get cited evidence. Rules look first and cannot be switched off; a chat model may add to what they
+find, never take away from it. Rules know wordings, English and Chinese; a person who says it otherwise is not
+recognised by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import Asked
+from localmed.agents.roles import Choosing, Role
+from localmed.ports import Choice
+
+Audience = Literal["patient", "staff"]
+Concern = Literal["", "disclosure", "means", "chat"]
+
+READ = 4_000  # characters that a chat model is shown, the last ones: what somebody comes to ask stands at the end
+
+MESSAGES: Mapping[str, str] = {
+    "en": "This sounds as if you, or somebody near you, may be in danger. You do not have to face it alone. Please "
+    "speak to somebody now: go to the nearest emergency department, call the emergency number, or tell a member of "
+    "staff.{line} Nothing is searched or answered on how to do harm. If this is not about you or somebody near you, "
+    "please ask a member of staff.",
+    "zh": "听起来您或身边的人可能正处于危险之中。您不必独自面对。请现在就告诉别人：前往最近的急诊科，拨打急救电话，"
+    "或告诉身边的工作人员。{line}本系统不检索、也不回答任何伤害自己的方法。如果这与您和身边的人无关，请直接询问工作人员。",
+}
+LINES: Mapping[str, str] = {"en": " Crisis line: {number}.", "zh": "心理援助热线：{number}。"}
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyInput(Asked):
+    """What somebody wrote, and whether they ask as a patient or as staff. The result is a ``Screening``."""
+
+    audience: Audience = "staff"
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """``concern`` says what was recognised, "" if nothing; ``subject`` whether death or harm is spoken of at all."""
+
+    concern: Concern = ""
+    subject: bool = False
+
+
+def message(language: str, chosen: str, crisis_line: str) -> str:
+    """The site's message: ``chosen`` (a setting), else ours; ``crisis_line`` is put in for ``{line}``, or after it."""
+    text = chosen or MESSAGES[language]
+    line = LINES[language].format(number=crisis_line) if crisis_line else ""
+    return text.replace("{line}", line) if "{line}" in text else f"{text}{line}"
+
+
+def _task(given: SafetyInput) -> str:
+    asker = {"en": {"patient": "a patient", "staff": "clinical staff"}, "zh": {"patient": "患者", "staff": "医务人员"}}
+    label = {"en": "Asked by", "zh": "提问者"}[given.language]
+    return f"{label}: {asker[given.language][given.audience]}\n"
+
+
+def _screening(_: SafetyInput, choices: Sequence[Choice]) -> Screening:
+    return Screening("chat" if choices[0].best == 0 else "")
+
+
+SAFETY = Role(
+    "safety",
+    "Whether somebody may harm themselves, or a patient asks for a lethal dose",
+    "1",
+    "",
+    Choosing(
+        {
+            "en": "Decide whether a text calls for a safety message in place of an answer. It does if the writer says "
+            "that they want to die or to hurt themselves, whoever they are; and if a patient asks for a lethal dose or "
+            "a way to die. It does not if clinical staff ask about poisoning, overdose or suicide as their work, or if "
+            "death or pain is only spoken of, as in a family history, a figure of speech or a mistake with a medicine. "
+            f"{shown.QUOTED['en']} Reply with one word: danger or ordinary.",
+            "zh": "请判断一段文字是否应以安全提示代替回答。写下文字的人（无论是谁）表示想死或想伤害自己的，或患者询问"
+            "致死剂量、死亡方法的，为危险。医务人员因工作询问中毒、过量或自杀的，或只是提到死亡与疼痛的（家族史、夸张说法、"
+            "误服药物），为平常。"
+            f"{shown.QUOTED['zh']}只回答两个字：危险或平常。",
+        },
+        {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
+        _task,
+        lambda given: (shown.between_marks("text", given.question[-READ:]),),
+        _screening,
+    ),
+)
+ROLES = (SAFETY,)

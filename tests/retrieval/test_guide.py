@@ -1,0 +1,101 @@
+"""Which passages of a hospital's own pages are of which department, and on which floor it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from localmed.domain import Hit, Passage
+from localmed.retrieval.guide import by_department, department, floor, is_emergency, named
+from tests.values import passage
+
+
+def section(*headings: str, text: str = "What we see.", table: bool = False) -> Passage:
+    return replace(passage(text, headings[0]), headings=headings, table=table)
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("Cardiology", "Cardiology"),
+        ("Urology", "Urology"),
+        ("Ear, Nose and Throat", "Ear, Nose and Throat"),
+        ("Diabetes and Endocrinology:", "Diabetes and Endocrinology"),
+        ("Department of Surgery", "Department of Surgery"),
+        ("Orthopedics (Outpatient Clinic, 2nd floor)", "Orthopedics"),
+        ("The Lodge (rehabilitation unit)", "The Lodge"),
+        ("A&E", "A&E"),
+        ("骨科（创伤骨科、手足显微外科）门诊（门诊二层）：", "骨科门诊"),
+        ("神经内科与卒中单元", "神经内科与卒中单元"),
+        ("门诊药房", "门诊药房"),
+        ("Where departments are", ""),
+        ("Finding your way: departments, floors and telephone extensions", ""),
+        ("Visiting", ""),
+        ("How to prepare for surgery", ""),
+        ("Medicine to take before the examination of the stomach in the clinic", ""),
+        ("科室位置", ""),
+        ("就诊指南：科室楼层、开放时间与分机号", ""),
+        ("探视", ""),
+        ("各科室", ""),
+        ("", ""),
+    ],
+)
+def test_names(heading: str, name: str) -> None:
+    assert named(heading) == name
+
+
+def test_sections_under_a_department_are_its_own() -> None:
+    assert department(section("Our hospital", "Orthopaedics", "Trauma to the hands")) == "Orthopaedics"
+    assert department(section("Cardiology")) == "Cardiology"  # a record a department: the title is its name
+    assert department(section("Our hospital", "Visiting")) == ""
+    hits = [Hit(section("Guide", "Cardiology", text=text), 1.0) for text in ("one", "two")]
+    assert [len(each) for each in by_department([*hits, Hit(section("Guide", "Visiting"), 1.0)]).values()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Second floor, room 12.", "Second floor"),
+        ("You find us on the 3rd floor.", "3rd floor"),
+        ("Ground floor.", "Ground floor"),
+        ("Building B, Level 2.", "Level 2"),
+        ("门诊楼三楼。", "三楼"),
+        ("门诊二层。", "二层"),
+        ("位于3F。", "3F"),
+        ("地下一层。", "地下一层"),
+        ("We see hearts.", ""),
+        ("心脏和循环。", ""),
+    ],
+)
+def test_the_floor_is_what_the_section_says(text: str, said: str) -> None:
+    found = floor("Cardiology", [section("Guide", "Cardiology", text=text)])
+    assert (found.text if found else "") == said
+    if found:
+        assert text[found.start : found.end] == said
+
+
+def test_a_floor_in_the_heading() -> None:
+    found = floor("骨科门诊", [section("指南", "骨科门诊（门诊二层）")])
+    assert found is not None
+    assert (found.text, found.end) == ("二层", 0)
+
+
+def test_a_floor_in_the_row_of_a_table() -> None:
+    rows = "Department: Neurology; Floor: Fourth floor\nDepartment: Cardiology; Floor: Second floor; Extension: 1210"
+    table = section("Guide", "Where departments are", text=rows, table=True)
+    found = floor("Cardiology", [section("Guide", "Cardiology"), table])
+    assert found is not None
+    assert found.text == "Second floor"
+    assert rows[found.start : found.end].startswith("Department: Cardiology")
+    assert floor("Surgery", [table]) is None
+
+
+def test_another_departments_floor_is_not_taken() -> None:
+    assert floor("Surgery", [section("Guide", "Cardiology", text="Second floor.")]) is None
+
+
+@pytest.mark.parametrize(("name", "urgent"), [("Emergency Department", True), ("A&E", True), ("急诊科", True),
+                                              ("Maternity", False), ("外科", False)])  # fmt: skip
+def test_where_emergencies_go(name: str, urgent: bool) -> None:
+    assert is_emergency(name) is urgent

@@ -1,0 +1,149 @@
+"""The Link-Eval flow, replayed with scripted results: what it asks for, what it counts, and that it replays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localmed.agents.asking import RELEVANCE, Relevance
+from localmed.agents.cast import Rules, cast
+from localmed.agents.chat import ChatRoles
+from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
+from localmed.agents.linking_rules import not_measured
+from localmed.cli.texts import translated
+from localmed.domain import Answer, SearchFilter, TraceStep
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import Stance
+from localmed.retrieval.search import Found
+from localmed.retrieval.tiers import Tier
+from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Driver, Judge, Perform, Search
+from localmed.workflows.links import FEWER, NOT_FLUENT, NOTHING_SAID, counts_of, links
+from localmed.workflows.recording import Recording, replay
+from tests.values import PROVENANCE, hit
+from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, said
+
+SECRET = "Patientname Zyxwvut"
+BASIS = LinkBasis("words 1", ("en",), 0.5)
+ON = frozenset({"relevance", "fluency"})
+PLAN = Plan((Tier(("guidelines",), whole=True),), 8, roles=ON)
+ROLES = {role.name: role for role in (RELEVANCE, VALIDITY, FLUENCY)}
+
+
+class Finder:
+    """Finds what was given to it."""
+
+    def __init__(self, *texts: str) -> None:
+        self.hits = tuple(hit(text, "", 0.5) for text in texts)
+
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+        return Found(self.hits, True, "en")
+
+
+def validity(given: ValidityInput) -> tuple[float | None, ...]:
+    known = {each.passage.text: score for each, score in zip(SOURCES, SCORES, strict=True)}
+    return tuple(known.get(each.text, 0.95) for each in given.references)
+
+
+RULES: Rules = {
+    RELEVANCE.name: lambda given: Relevance((0.9,) * len(given.hits), 0.5),
+    VALIDITY.name: validity,
+    FLUENCY.name: not_measured,
+}
+
+
+def run(
+    given: LinkInput, finder: Finder | None = None, chat: ChatRoles | None = None, plan: Plan = PLAN
+) -> tuple[Answer, str, list[TraceStep]]:
+    """The answer, its recording and the steps."""
+    steps: list[TraceStep] = []
+    recording = Recording()
+    arguments = (given, SearchFilter(), plan, BASIS, PROVENANCE)
+    recording.begin("links", arguments)
+    served = cast(ROLES, "chat" if chat else "rules", {"relevance": "rules"}, RULES, chat)
+    driver = Driver(
+        finder or Finder(), served, lambda _, __: (), lambda *_: None,
+        lambda pairs: [by_words(*pair) for pair in pairs], steps.append, recording.step,
+    )  # fmt: skip
+    answer = driver.run(links(*arguments))
+    return answer, recording.finish(answer), steps
+
+
+def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
+    answer, recorded, _ = run(WORKED)
+    found = counts_of(answer)
+    assert found.citation_set_precision == 2 / 3
+    assert found.citation_precision == 2 / 5
+    assert found.citation_recall == 2 / 3
+    assert answer.notes == (NOT_FLUENT,)
+    assert answer.verification.judge == "words 1"
+    again, same = replay(recorded)
+    assert same
+    assert counts_of(again) == found
+
+
+def test_each_set_says_what_became_of_it() -> None:
+    answer, _, _ = run(WORKED)
+    sets = [dict(each.facts) for each in answer.parts if each.kind == "citation_set"]
+    assert [each["correct"] for each in sets] == ["yes", "yes", "no"]
+    assert [each["irreplaceable"] for each in sets] == ["1", "2", ""]
+
+
+def test_what_was_retrieved_and_not_cited_is_looked_for_again() -> None:
+    cited = replace(WORKED, sources=SOURCES[:4], retrieved=True)
+    answer, _, steps = run(cited, Finder("Zinc again: nobody cites it.", "Nor this."))
+    found = counts_of(answer)
+    assert [each.name for each in steps][:2] == ["search", "relevance"]
+    assert (found.references, found.valid, found.valid_cited) == (6, 4, 2)
+    assert counts_of(run(replace(cited, retrieved=False), Finder("Nor this."))[0]).references == 4
+
+
+def test_a_model_judges_how_statements_read() -> None:
+    labels = ({"fluent": 0.9, "awkward": 0.1}, {"fluent": 0.5, "awkward": 0.5}, "awkward", "fluent")
+    answer, _, _ = run(WORKED, chat=ChatRoles(ScriptedChat(labels)))
+    assert counts_of(answer).fluency == pytest.approx((0.9 + 0.5 + 0.0 + 1.0) / 4)
+    assert answer.notes == ()
+
+
+def test_chinese_statements_are_judged_in_chinese() -> None:
+    given = FluencyInput(("可以服用对乙酰氨基酚。",))
+    chat = ChatRoles(ScriptedChat(["流畅"]))
+    assert chat.perform(FLUENCY, given) == (1.0,)
+
+
+def test_no_statement_and_too_many() -> None:
+    assert run(LinkInput("?", ()))[0].notes == (NOTHING_SAID,)
+    many = LinkInput("?", tuple(said(f"Drug {number} helps.") for number in range(MOST_COMPARED + 1)))
+    answer, _, _ = run(many)
+    assert FEWER.format(number=MOST_COMPARED) in answer.notes
+    assert counts_of(answer).uncited == MOST_COMPARED + 1
+
+
+def test_the_trace_and_the_parts_hold_no_text() -> None:
+    given = replace(WORKED, statements=(LinkStatement(f"Zinc helps {SECRET}.", ("1",)),), gold=SECRET)
+    answer, _, steps = run(given)
+    shown = json.dumps([(each.title, each.facts) for each in answer.parts])
+    assert SECRET not in shown + repr(steps) + " ".join(answer.notes)
+
+
+def test_only_stances_that_are_needed_are_asked_for() -> None:
+    flow = links(WORKED, SearchFilter(), PLAN, BASIS, PROVENANCE)
+    asked: list[Any] = [next(flow)]
+    asked.append(flow.send(SCORES))
+    first: Judge = asked[-1]
+    asked.append(flow.send(tuple(by_words(*pair) for pair in first.pairs)))
+    assert [type(each) for each in asked] == [Perform, Judge, Judge]
+    assert len(first.pairs) == 3 + 4 * 3
+    assert len(asked[2].pairs) == 2  # the set of two, without each of them; a set of one has nothing left
+    assert not any(isinstance(each, Search) for each in asked)
+    assert isinstance(by_words("a", "b"), Stance)
+
+
+@pytest.mark.parametrize("note", [NOT_FLUENT, NOTHING_SAID, FEWER.format(number=60)])
+def test_notes_are_told_in_chinese(note: str) -> None:
+    assert translated(note, "zh") != note
