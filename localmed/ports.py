@@ -75,6 +75,9 @@ class Stance:
         return "contradiction" if self.contradiction >= self.entailment else "entailment"
 
 
+NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # in a language that the judge was not shown to know nothing is claimed: neutral
+
+
 class Entailment(Protocol):
     """Judges whether a text (the premise) supports a statement (the hypothesis), speaks against it, or neither."""
 

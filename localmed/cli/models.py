@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.config import built_in
 from localmed.errors import ModelError
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
 UNKNOWN_HASH = "recorded when added"
+RESTART = "The model host that runs owns another one, so each command loads its own. End it and start it: localmed host"
 
 
 @click.group("models", invoke_without_command=True)
@@ -48,7 +51,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     table = [_row(each) for each in rows]
     print_table("Models", ("name", "for", "size", "licence", "sha256"), table)
     click.echo(f"sha256: how it begins; -: {UNKNOWN_HASH}")
-    click.echo("Serving: " + ", ".join(f"{role}: {name}" for role, name in serving.items()))
+    echo_wrapped("Serving: " + ", ".join(f"{role}: {name}" for role, name in serving.items()))
 
 
 def _row(each: dict[str, Any]) -> tuple[str, ...]:
@@ -134,6 +137,8 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     else:
         for each, problems in results.items():
             click.echo(f"{each}: " + ("; ".join(problems) if problems else "ok"))
+        if not results:
+            click.echo("No model is registered")
     if any(results.values()):
         sys.exit(ModelError.exit_code)
 
@@ -151,7 +156,10 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
         if not yes:
             click.confirm(f"Delete the {len(model.files)} files of {name} ({_size(model.bytes)})?", abort=True)
         model_changes.remove(app.registry, app.data, name)
-    click.echo(f"Removed {name}" + (f"; nothing serves {', '.join(serves)} now" if serves else ""))
+        now, hosted = [f"{app.serving[role]} serves {role}" for role in serves], _owned_by_host(app, serves)
+    click.echo("; ".join([f"Removed {name}", *now]))
+    if hosted:
+        echo_wrapped(RESTART)
 
 
 @command.command("use")
@@ -173,11 +181,22 @@ def use(ctx: click.Context, role: str, name: str) -> None:
         serving = app.serving
         built_with = app.built_with() if role == "encoder" else ""
         now = app.encoder.identity.slug if built_with else ""
+        hosted = _owned_by_host(app, [role])
     click.echo(f"{serving[role]} serves {role}")
     if serving["reranker"] == "none" and role == "encoder":
         click.echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
     if built_with != now:
         click.echo(f"The library was encoded by {built_with}. Bring it to this encoder now: localmed reindex")
+    if hosted:
+        echo_wrapped(RESTART)
+
+
+def _owned_by_host(app: App, roles: Sequence[str]) -> bool:
+    """Whether a model host runs that owns, for one of ``roles``, another model than the one chosen now."""
+    with suppress(ModelError):  # one that does not answer is not used either
+        found = app.host_status()
+        return found is not None and app.settings.host.use and not set(roles).isdisjoint(found.others)
+    return False
 
 
 @command.command("plan")
@@ -197,7 +216,7 @@ def plan(ctx: click.Context, as_json: bool) -> None:
     click.echo(f"Memory {_size(found.memory)}, {found.processors} processors; {gpus}")
     rows = [(each.name, each.role, "its file" if each.exact else "estimate", *_cells(each)) for each in fits]
     print_table("Models", ("name", "for", "by", *(f"{each // 1024}k tokens" for each in fit.CONTEXTS)), rows)
-    click.echo(
+    echo_wrapped(
         "Estimates are from the manifest until the model is added. A model that fits the GPU needs it to itself."
     )
 

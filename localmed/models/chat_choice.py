@@ -41,7 +41,7 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
         if not settings.server_model:
             told = "chat.server is set and chat.server_model is not"
             raise BadSettings(told, "Set the model's name as the server calls it")
-        key = os.environ.get(KEY, "")
+        key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
         return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key)
     name = chosen.get("chat", NONE)
     if name == NONE:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from localmed.config import BUILT_IN, DEFAULT
 from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.models import templates
 from localmed.models.header import Header
 from localmed.models.inspecting import INSPECTED, inspect
 from localmed.models.manifests import NAME, ROLES, ModelManifest
@@ -74,6 +75,21 @@ def inspected(choice: Choice) -> Header | None:
     if header and wanted and header.architecture != wanted:
         raise InputError(f"{choice.name} should be of the architecture {wanted}, and the file is not", "Check the file")
     return header
+
+
+def template_of(choice: Choice, given: str) -> str:
+    """The chat template: the one ``given``, else the manifest's; "" of a model that does not chat.
+
+    Raise ``BadSettings`` for one that there is not, ``UsageError`` for a chat model without one.
+    """
+    if choice.role != "chat":
+        return ""
+    name = given or (choice.manifest.template if choice.manifest else "")
+    if not name:
+        known = ", ".join(templates.TEMPLATES)
+        raise UsageError(f"no manifest says which chat template {choice.name} has", f"Give --template, one of: {known}")
+    templates.named(name)
+    return name
 
 
 def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:

@@ -48,6 +48,14 @@ class Turns(Generic[Item]):
         line.append(item)
         self._lines[low].setdefault(user, line)
 
+    def drop(self, user: str, gone: Callable[[Item], bool], low: bool = False) -> None:
+        """Let those items of ``user`` wait no longer that are ``gone``; the others keep their turn."""
+        lines = self._lines[low]
+        if kept := [item for item in lines.get(user, ()) if not gone(item)]:
+            lines[user] = deque(kept)
+        else:
+            lines.pop(user, None)
+
     def next(self) -> Item:
         """Take the item whose turn it is; raise ``IndexError`` if nobody waits."""
         for lines in self._lines:
@@ -81,7 +89,14 @@ class Worker:
                 raise Busy("the model is being shut down", "Ask again when it is back")
             self._turns.put(user, (future, call), low)  # type: ignore[arg-type]
             self._changed.notify()
+        future.add_done_callback(lambda ended: self._left(user, ended, low))  # it must not hold ``call``: a cycle
         return future
+
+    def _left(self, user: str, ended: Future[Result], low: bool) -> None:
+        """Keep no place, and nothing of the request, for somebody who has gone."""
+        if ended.cancelled():
+            with self._changed:
+                self._turns.drop(user, lambda job: job[0] is ended, low)
 
     def waiting(self) -> int:
         """How many requests wait, the one that runs not counted."""

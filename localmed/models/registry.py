@@ -101,7 +101,7 @@ class Registry:
         known = self.record.models
         if name not in known:
             names = ", ".join(known) or "none"
-            raise UnknownName(f"no model of that name is registered (registered: {names})", "localmed models list")
+            raise UnknownName(f"no model of that name is registered (registered: {names})", "See: localmed models list")
         return known[name]
 
     def candidates(self) -> list[Candidate]:
@@ -211,7 +211,7 @@ class Registry:
         with self._changing() as before:
             inside = (self.folder / choice.name).resolve() == source.resolve()
             self._free(choice.name, before, inside)
-            header = offered.inspected(choice)
+            header, template = offered.inspected(choice), offered.template_of(choice, template)
             if started:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = self._hashed(choice, progress) if inside else self._copied(choice, progress)
@@ -254,7 +254,7 @@ class Registry:
         return tuple(files)
 
     def remove(self, name: str) -> Model:
-        """Forget the model ``name`` and delete its files; the roles that it served are served by none."""
+        """Forget the model ``name`` and delete its files; for the roles that it served nothing is chosen then."""
         with self._changing() as before:
             model = self.model(name)
             record.write(self.folder, before.without(name))
@@ -311,7 +311,6 @@ def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, t
         return model
     return replace(
         model,
-        template=template or manifest.template,
         context=manifest.context,
         library=manifest.library,
         languages=manifest.languages,

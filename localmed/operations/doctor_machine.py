@@ -117,15 +117,30 @@ def models_chosen(site: Site) -> Iterator[Check]:
             yield problem("models", says, f"localmed models add {where} --as {name}")
         else:
             yield ok("models", f"{name} serves {role}")
-    if not wanted:
+    server = site.settings.chat.server
+    if server:
+        yield _server(site)
+    if not wanted and not server:
         yield ok("models", "the starter's own encoder; answers are quoted, not written")
         return
     judge = PROFILES[site.settings.profile]["entailment"]
     if not built_in("entailment", judge) and judge not in known and "entailment" not in site.registry.record.roles:
         says = f"the starter judges entailment: {judge} is not registered"
         yield warning("models", says, f"localmed models add FOLDER --as {judge}")
-    if "chat" not in wanted:
+    if "chat" not in wanted and not server:
         yield warning("models", "none serves chat: answers are quoted, not written", "localmed models use chat NAME")
+
+
+def _server(site: Site) -> Check:
+    """The chat server that the settings name; it comes before a registered model and is not dialled here."""
+    chat = site.settings.chat
+    if chat.server not in chat.servers:
+        return problem(
+            "models", f"the chat server {chat.server} is not listed in chat.servers", "List it, or name none"
+        )
+    if not chat.server_model:
+        return problem("models", "chat.server is set and chat.server_model is not", "Set the model's name there")
+    return ok("models", f"the server {chat.server} serves chat (not asked)")
 
 
 def models_whole(site: Site) -> Iterator[Check]:

@@ -71,6 +71,8 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
         assert answer(copied) == alone
         status = copied.ok("host", "--status", "--json").json
         assert status["process"] == process.pid
+        limits = " ".join(Path(f"/proc/{process.pid}/limits").read_text().split())
+        assert "Max core file size 0 0" in limits  # questions would be in it
         assert status["served"]["encode"] > 0
         assert status["served"]["score"] > 0
         assert status["served"]["nearest"] > 0
@@ -94,7 +96,7 @@ def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> Non
         same = MiniLM().encode(texts, "query")
         assert hosted.encoder.encode(texts, "query").tobytes() == same.tobytes()
         os.kill(process.pid, signal.SIGSTOP)  # so that the request is there and not yet answered
-        with pytest.raises(ModelError, match=r"ended in the middle of a request\. Ask again"):
+        with pytest.raises(ModelError, match=r"ended in the middle of a request\. Give the command again"):
             _killed_while_asked(process, hosted.encoder)
         hosted.close()
     assert (copied.data / FOLDER / SOCKET).exists()

@@ -14,7 +14,9 @@ import pytest
 from localmed.operations.audit import Audit
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.models import model_files as files
+from tests.models.host.house import House
 from tests.models.model_files import make
+from tests.models.tiny import make_sentence_encoder
 
 
 @pytest.fixture
@@ -47,13 +49,34 @@ def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     assert rows["qwen3-8b"]["serves"] == ["chat"]
     assert rows["qwen3-8b"]["sha256"] == added["sha256"] != ""
     assert added["sha256"][:12] in empty.ok("models", "list").out
-    assert "nothing serves chat now" in empty.ok("models", "remove", "qwen3-8b", "--yes").out
+    assert "none serves chat" in empty.ok("models", "remove", "qwen3-8b", "--yes").out
     log = Audit(empty.data)
     assert [(each.action, each.subject) for each in log.entries()] == [
         ("model add", "qwen3-8b"), ("model use", "qwen3-8b"), ("model remove", "qwen3-8b"),
     ]  # fmt: skip
     assert not log.verify()
     log.close()
+
+
+def test_what_serves_after_a_removal_is_the_profiles_own(empty: Localmed, tmp_path: Path) -> None:
+    made = make_sentence_encoder(tmp_path / "ours")
+    empty.ok("models", "add", str(made), "--role", "encoder")
+    empty.ok("models", "use", "encoder", "ours")
+    assert empty.ok("models", "remove", "ours", "--yes").out == "Removed ours; minilm serves encoder\n"
+    assert empty.ok("models", "verify").out == "No model is registered\n"
+    assert empty.ok("models", "verify", "--json").json == {}
+
+
+def test_a_host_that_owns_another_model_is_told_of(empty: Localmed) -> None:
+    """Its choices are those of ``house.CHOICES``: none of this folder's."""
+    house = House(empty.data).start()
+    try:
+        out = empty.ok("models", "use", "reranker", "none").out
+        assert out.startswith("none serves reranker\nThe model host that runs owns another one")
+        assert "host" not in empty.ok("models", "use", "terms", "none").out  # of no concern to a host
+    finally:
+        house.stop()
+    assert empty.ok("models", "use", "reranker", "none").out == "none serves reranker\n"
 
 
 def test_an_unlisted_model_says_so(empty: Localmed, tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ class ChatContract:
 
     def test_tokens_make_the_text(self, model: ChatModel) -> None:
         heard: list[str] = []
-        assert "".join(heard) == "" != model.complete(Request(ASK, 8), Watch(token=heard.append)).text.join(heard)
+        reply = model.complete(Request(ASK, 8), Watch(token=heard.append))
+        assert "".join(heard) == reply.text != ""
 
     def test_a_reply_to_a_schema_is_an_object_of_it(self, model: ChatModel) -> None:
         assert model.complete(Request(ASK, 64, SCHEMA)).value["label"] in LABELS

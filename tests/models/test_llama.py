@@ -82,6 +82,13 @@ def test_a_schema_that_only_llama_cpp_refuses_is_a_clear_error(model: LlamaChat)
     assert model.complete(Request(ASK, 20, {"type": "string", "pattern": "^[0-9]{4}$"})).value.isdigit()
 
 
+def test_half_a_character_at_the_end_is_heard_as_it_is_told(model: LlamaChat) -> None:
+    heard: list[str] = []
+    with pytest.raises(ModelError, match="cut after 2 tokens"):  # a quotation mark, the first byte of two
+        model.complete(Request(ASK, 2, {"const": "é"}), Watch(heard.append))
+    assert "".join(heard) == '"\N{REPLACEMENT CHARACTER}'
+
+
 def test_a_seed_decides_above_temperature_zero(model: LlamaChat) -> None:
     texts = {seed: model.complete(Request(ASK, 30, temperature=1.5, seed=seed)).text for seed in (1, 2)}
     assert texts[1] != texts[2]
@@ -225,6 +232,18 @@ def test_a_child_that_hangs_before_it_takes_a_long_request_is_ended(path: Path) 
         os.kill(model.owner.pid or 0, signal.SIGSTOP)
         with pytest.raises(ModelError, match=r"silent for 0\.5 seconds"):
             model.count(["the dose " * 100_000])
+
+
+def test_memory_is_allowed_for_all_files_of_a_model(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"big-Q8-0000{number}-of-00003.gguf").write_bytes(bytes(1000 * number))
+    (tmp_path / "other.gguf").write_bytes(bytes(5000))
+    given = chat(tmp_path / "big-Q8-00001-of-00003.gguf")._setup()
+    assert given["memory_bytes"] == 2 * 6000 + SETTINGS.child_memory_bytes
+    assert chat(tmp_path / "other.gguf")._setup()["memory_bytes"] == 2 * 5000 + SETTINGS.child_memory_bytes
+    (tmp_path / "big-Q8-00002-of-00003.gguf").unlink()
+    with pytest.raises(ModelError, match="is not there"):
+        chat(tmp_path / "big-Q8-00001-of-00003.gguf")._setup()
 
 
 def test_out_of_memory_is_a_clear_error(path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -121,6 +123,29 @@ def test_a_request_that_is_cancelled_while_it_waits_leaves_the_queue(worker: Wor
         Queued(model, worker, "a").complete(ASK, Watch(cancelled=lambda: True))
     gate.set()
     assert Queued(model, worker, "b").complete(ASK).text == "never said"
+
+
+def test_who_has_gone_keeps_no_place_and_no_text() -> None:
+    class Text(str):
+        """Can be referred to weakly."""
+
+    gate = threading.Event()
+    with closing(Worker(waiting=3, each=2)) as worker:
+        worker.submit("first", gate.wait)
+        while worker.waiting():
+            time.sleep(0.001)
+        kept = [worker.submit(user, lambda: 1) for user in "ab"]
+        for _ in range(5):
+            text = Text("of a patient")
+            left, seen = worker.submit("a", partial(len, text)), weakref.ref(text)
+            with pytest.raises(Busy):
+                worker.submit("c", lambda: 2)
+            assert left.cancel()
+            del left, text
+            assert seen() is None  # at once, not when garbage is collected
+            assert worker.waiting() == 2
+        gate.set()
+        assert [each.result(5) for each in kept] == [1, 1]
 
 
 def test_a_queued_model_answers_as_the_model_does(worker: Worker) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.errors import Busy, InputError, LimitExceeded, UnknownName, UsageError
+from localmed.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
 from localmed.models import offered
 from localmed.models.copying import PIECE
 from localmed.models.registry import Registry
@@ -44,7 +44,7 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert stat.S_IMODE(registry.folder.stat().st_mode) == 0o700
     data = Registry(tiny.parent / "data" / "models")
-    data.add(tiny, "librarian", role="chat")
+    data.add(tiny, "librarian", role="chat", template="chatml")
     assert stat.S_IMODE(data.folder.parent.stat().st_mode) == 0o700
     assert not leftovers(registry)
 
@@ -71,10 +71,21 @@ def test_a_model_that_no_manifest_lists(registry: Registry, tmp_path: Path) -> N
     assert (model.name, model.listed, model.template, model.role) == ("some-model-v2", False, "llama3", "chat")
 
 
+def test_a_chat_model_without_a_template_that_there_is_is_refused(registry: Registry, tmp_path: Path) -> None:
+    path = make(tmp_path / "other.gguf", CONTENT)
+    with pytest.raises(UsageError, match=r"which chat template other has\. Give --template, one of: chatml"):
+        registry.add(path, "x", role="chat")
+    with pytest.raises(BadSettings, match="no chat template called 'poem'"):
+        registry.add(path, "x", role="chat", template="poem")
+    assert not registry.record.models
+    assert not (registry.folder / "other").exists()
+    assert registry.add(path, "x", role="encoder", template="poem").template == ""
+
+
 def test_a_split_model_counts_all_its_files(registry: Registry, tmp_path: Path) -> None:
     make(tmp_path / "big" / "big-00001-of-00002.gguf", CONTENT)
     make(tmp_path / "big" / "big-00002-of-00002.gguf", files.gguf([("split.no", files.U32, 1)]))
-    header = registry.add(tmp_path / "big", "x", role="chat").header
+    header = registry.add(tmp_path / "big", "x", role="chat", template="chatml").header
     assert header is not None
     assert (header.architecture, header.parameters) == ("qwen3", 2 * 68)
     assert registry.opened("big").gguf.name == "big-00001-of-00002.gguf"

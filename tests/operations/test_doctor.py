@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import Settings
+from localmed.config import ChatSettings, Settings
 from localmed.domain import Document
 from localmed.environment import OFFLINE
 from localmed.errors import LibraryError
@@ -89,6 +89,28 @@ def test_all_well(full_site: Site) -> None:
     assert set(levels(full_site).values()) == {Level.OK}
     assert set(levels(dataclasses.replace(full_site, full=True)).values()) == {Level.OK}
     assert "0002 is served, 2 kept" in lines(full_site, "library")[0].says
+
+
+@pytest.mark.parametrize(
+    ("chat", "says"),
+    [
+        (ChatSettings(server="http://a:1", server_model="m"), "not listed in chat.servers"),
+        (ChatSettings(server="http://a:1", servers=("http://a:1",)), "chat.server_model is not"),
+    ],
+)
+def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: str) -> None:
+    assert says in only(_with(site, chat), "models", Level.PROBLEM)
+
+
+def test_a_chat_server_that_is_set_up(site: Site) -> None:
+    chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
+    assert [each.says for each in lines(_with(site, chat), "models")] == [
+        "the server http://a:1 serves chat (not asked)"
+    ]
+
+
+def _with(site: Site, chat: ChatSettings) -> Site:
+    return dataclasses.replace(site, settings=dataclasses.replace(site.settings, chat=chat))
 
 
 # --- the data folder -----------------------------------------------------------------------------------------------

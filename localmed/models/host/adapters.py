@@ -212,6 +212,7 @@ class HostChat:
             "schema": None if request.schema is None else dict(request.schema),
             "temperature": float(request.temperature),
             "seed": request.seed,
+            "heard": watch.token is not UNWATCHED.token,  # else the host's model need not send its tokens
         }
         answer = self._client.ask("complete", asked, watch)
         try:

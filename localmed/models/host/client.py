@@ -26,7 +26,7 @@ from localmed.ports import UNWATCHED, Watch
 
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
 LOOK = 0.05  # seconds between two looks at a cancellation
-START = "Ask again: without a host the command loads the models itself. To start one: localmed host"
+START = "Give the command again: without a host it loads the models itself. To start one: localmed host"
 
 
 @dataclass(frozen=True, slots=True)

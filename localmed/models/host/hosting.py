@@ -15,10 +15,11 @@ import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from localmed import confined
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import chat_choice, choice
@@ -40,6 +41,7 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
     ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
     loaded.
     """
+    confined.no_core_dump()
     with claimed(data) as folder, closing(made()) as host:
         host.warm()
         with _listening(folder) as listener:
@@ -65,7 +67,8 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
 def claimed(data: Path) -> Iterator[Path]:
     """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
     folder = data / FOLDER
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for each in (data, folder):  # the data folder may be made here: for its owner only
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         folder.chmod(0o700)
     except PermissionError:
@@ -88,10 +91,13 @@ def _listening(folder: Path) -> Iterator[socket.socket]:
         with address(folder) as name:
             listener.bind(name)
         listener.listen(BACKLOG)
+        ours = path.stat().st_ino
         try:
             yield listener
         finally:
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # of a data folder that was removed and made anew it is another host's
+                if path.stat().st_ino == ours:
+                    path.unlink()
 
 
 def status(data: Path, settings: HostSettings, wanted: Mapping[str, str]) -> Status | None:

@@ -130,7 +130,10 @@ def _complete(owned: Owned, asked: Frame) -> Job:
         _typed(values, "temperature", float),
         _typed(values, "seed", int),
     )
-    return lambda watch: Frame("reply", asdict(chat.complete(request, watch)))
+    heard = _typed(values, "heard", bool)
+    return lambda watch: Frame(
+        "reply", asdict(chat.complete(request, watch if heard else Watch(cancelled=watch.cancelled)))
+    )
 
 
 def _choose(owned: Owned, asked: Frame) -> Job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from localmed.models import structured
 from localmed.models.llama.process import COMMAND, Owner
 from localmed.models.templates import named, render
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
+
+SPLIT = re.compile(r"(?P<name>.+)-00001-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class LlamaChat:
     def _setup(self) -> Mapping[str, Any]:
         settings, file = self._settings, self._file
         try:
-            size = file.path.stat().st_size
+            size = sum(each.stat().st_size for each in parts(file.path))
         except OSError:
             raise ModelError(f"the file of the model {file.name} is not there", "Run `localmed doctor`") from None
         return {
@@ -102,6 +105,18 @@ class LlamaChat:
             "nice": settings.nice,
             "memory_bytes": 2 * size + settings.child_memory_bytes,
         }
+
+
+def parts(path: Path) -> list[Path]:
+    """The files of the model whose first one is ``path``: a large model comes in several, ``NAME-00001-of-00003.gguf``.
+
+    llama.cpp finds the others by their names.
+    """
+    split = SPLIT.fullmatch(path.name)
+    if not split:
+        return [path]
+    name, count = split["name"], split["count"]
+    return [path.with_name(f"{name}-{number:05d}-of-{count}.gguf") for number in range(1, int(count) + 1)]
 
 
 def _reply(answer: Mapping[str, Any]) -> Reply:

@@ -221,18 +221,24 @@ class Engine:
         """Continue ``prompt`` by at most ``most`` tokens; return the text, their number, and why it ended."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may take several tokens
         text: list[str] = []
+        finish = "length"
         with self.cleared():
             self.read_all(prompt, check, wanted=True)
             for count in range(most):
                 check()
                 token = self._api.llama_sampler_sample(sampler, self._context, -1)
                 if token == self.end or self._api.llama_vocab_is_eog(self._vocabulary, token):
-                    return "".join(text) + decoder.decode(b"", True), count, "stop"
+                    finish = "stop"
+                    break
                 text.append(decoder.decode(self.piece(token)))
                 emit(text[-1])
                 if count + 1 < most:
                     self._next(token, len(prompt) + count)
-        return "".join(text) + decoder.decode(b"", True), most, "length"
+        made = len(text)
+        if cut := decoder.decode(b"", True):  # the end of a character did not come
+            text.append(cut)
+            emit(cut)
+        return "".join(text), made, finish
 
     def _next(self, token: int, position: int) -> None:
         """Read one generated token; like ``read``, without the copy of its logits, which the sampler takes itself."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,11 @@ from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
 from localmed.models.record import Model, Record
-from localmed.ports import CountingChat, Message, Request, Watch, encode_both
+from localmed.models.scripted import ScriptedChat
+from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
+from tests.models.host.conftest import Start
 from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
 
 TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
@@ -74,6 +78,21 @@ class TestChat(ChatContract):
         assert heard == ["one", " two", " three"]
         assert reply == Speaker().complete(Request((Message("user", "words"),), 64))
         assert model.count(["a b", ""]) == [2, 0]
+
+
+def test_tokens_that_nobody_hears_are_not_sent(start: Start) -> None:
+    watched: list[Watch] = []
+
+    class Watched(ScriptedChat):
+        def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
+            watched.append(watch)
+            return super().complete(request, watch)
+
+    with closing(start(chat=Watched(["one two", "one two"], "scripted")).hosted()) as hosted:
+        assert hosted.chat is not None
+        for watch in (Watch(cancelled=lambda: False), Watch(lambda _: None)):
+            hosted.chat.complete(Request((Message("user", "words"),), 8), watch)
+    assert [each.token is UNWATCHED.token for each in watched] == [True, False]
 
 
 def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -202,6 +204,17 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
     with pytest.raises(ModelError, match="has ended"):
         hosted.chat.complete(ASK)
     hosted.close()
+
+
+def test_a_host_whose_folder_is_gone_leaves_the_next_ones_socket(start: Start) -> None:
+    first = start()
+    shutil.rmtree(first.data)
+    second = start()  # nobody else is there, as far as the folder tells
+    first.stop()
+    with closing(second.hosted()) as hosted:
+        assert encoder_of(hosted).identity == second.encoder.identity
+    shutil.rmtree(second.data)
+    second.stop()
 
 
 def test_a_host_that_was_started_again_is_used_without_a_word(start: Start) -> None:
