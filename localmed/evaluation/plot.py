@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import ModelError
+from localmed.evaluation import badges, claims, links
+from localmed.evaluation.badges import BadgeReport
+from localmed.evaluation.claims import ClaimsReport
+from localmed.evaluation.links import LinkReport
 from localmed.evaluation.measures import INSTALL, MEASURES
 from localmed.evaluation.report import Report, alternative
 from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -58,6 +62,71 @@ def draw_confusion(found: StanceReport, folder: Path) -> tuple[Path, ...]:
         f"{each.judge}: accuracy {each.accuracy:.3f}, macro-F1 {each.macro_f1:.3f}" for each in found.judges
     )
     return _saved(figure, f"Confusion of labels. {told}", folder, "confusion")
+
+
+def draw_links(found: LinkReport, folder: Path) -> tuple[Path, ...]:
+    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a point a metric, those undefined said in words."""
+    library = require()
+    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1]), layout="constrained")
+    library.backends.backend_agg.FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for place, each in enumerate(found.metrics):
+        if each.mean is None:
+            axes.text(0.02, place, links.shown(each), va="center", fontsize=9)
+            continue
+        low, high = each.interval or (each.mean, each.mean)
+        spread = [[max(0.0, each.mean - low)], [max(0.0, high - each.mean)]]
+        axes.errorbar(each.mean, place, xerr=spread, fmt="s", color="black", capsize=3, markersize=6)
+    names = [f"{each.name.replace('_', ' ')} (n = {each.defined})" for each in found.metrics]
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    axes.grid(axis="x", color="0.85", linewidth=0.6)
+    figure.suptitle(f"Link-Eval, {found.questions} questions: means and 95 % bootstrap intervals", fontsize=11)
+    return _saved(figure, links.alternative(found), folder, "plot")
+
+
+def draw_claims(found: ClaimsReport, folder: Path) -> tuple[Path, ...]:
+    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar of labels of the responses, one of the claims."""
+    library = require()
+    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1] * 0.7), layout="constrained")
+    library.backends.backend_agg.FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for place, counts in enumerate((found.responses, found.claims)):
+        total, start = max(1, sum(counts.values())), 0.0
+        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white"), strict=True):
+            if count:
+                share = count / total
+                axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)
+                axes.text(start + share / 2, place, f"{label}\n{count}", ha="center", va="center", fontsize=8)
+                start += share
+    axes.set_yticks((0, 1), (f"responses ({found.answers})", f"claims ({sum(found.claims.values())})"), fontsize=9)
+    axes.set_ylim(1.5, -0.5)
+    axes.set_xlim(0, 1)
+    figure.suptitle(f"{found.set}: M-Eval, judged by {found.judge}", fontsize=10)
+    return _saved(figure, claims.alternative(found), folder, "plot")
+
+
+def draw_badges(found: BadgeReport, folder: Path) -> tuple[Path, ...]:
+    """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar a source, its colours told apart by hatching."""
+    library = require()
+    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, 1.2 + 0.5 * len(found.summaries)), layout="constrained")
+    library.backends.backend_agg.FigureCanvasAgg(figure)
+    axes, total = figure.subplots(), max(1, found.questions)
+    for place, each in enumerate(found.summaries):
+        start = 0.0
+        for name, face, hatch in (("green", "#8fce8f", ""), ("yellow", "#f2d974", "//"), ("red", "#e09090", "xx")):
+            count = getattr(each, name)
+            if count:
+                axes.barh(place, count / total, left=start, color=face, hatch=hatch, edgecolor="black", height=0.6)
+                text = axes.text(start + count / total / 2, place, f"{name} {count}", ha="center", va="center")
+                text.set(fontsize=8, backgroundcolor="white")
+                start += count / total
+    axes.set_yticks(range(len(found.summaries)), [each.source for each in found.summaries], fontsize=9)
+    axes.set_ylim(len(found.summaries) - 0.5, -0.5)
+    axes.set_xlim(0, 1)
+    figure.suptitle(f"Badges by source, {found.questions} questions", fontsize=11)
+    return _saved(figure, badges.alternative(found), folder, "plot")
 
 
 def _saved(figure: Any, described: str, folder: Path, name: str) -> tuple[Path, Path]:

@@ -1,0 +1,68 @@
+"""The roles of Link-Eval (LINS): is a reference valid for a question, does a statement read well.
+
+Validity has no form for a chat model: its threshold was derived on the rules' scores, and another scorer's would mean
+something else. Fluency has no rules: without a chat model it is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import Asked
+from localmed.agents.roles import Choosing, Role
+from localmed.domain import Passage
+from localmed.language import detect
+from localmed.ports import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityInput(Asked):
+    """References for a question. The result is a tuple: each one's score (0 to 1), None where there is none for it."""
+
+    references: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FluencyInput:
+    """Statements of an answer. The result is a tuple: how likely each reads well (0 to 1); empty: not measured."""
+
+    statements: tuple[str, ...]
+
+    @property
+    def language(self) -> str:
+        """The statements'."""
+        return detect(" ".join(self.statements))
+
+
+def _fluency(_: FluencyInput, choices: Sequence[Choice]) -> tuple[float, ...]:
+    return tuple(each.probabilities[0] for each in choices)
+
+
+VALIDITY = Role(
+    "reference_validity",
+    "How well a reference answers the question, as a score",
+    "1",
+    "LINS, Link-Eval: correlation scorer",
+)
+FLUENCY = Role(
+    "fluency",
+    "Whether a statement reads well",
+    "1",
+    "LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does",
+    Choosing(
+        {
+            "en": "You judge the language of a statement, not whether it is true. It reads well if its grammar is "
+            "right, its words fit and nobody has to read it twice. A line of a list or a heading that is no sentence "
+            f"does not. {shown.QUOTED['en']} Reply with one word: fluent or awkward.",
+            "zh": "请只判断一句话的语言，不判断内容是否正确。语法正确、用词恰当、一读就懂的，为流畅；"
+            f"不成句的列表行或标题，为生硬。{shown.QUOTED['zh']}只回答两个字：流畅或生硬。",
+        },
+        {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
+        lambda _: "",
+        lambda given: tuple(shown.between_marks("statement", each) for each in given.statements),
+        _fluency,
+    ),
+)
+ROLES = (VALIDITY, FLUENCY)

@@ -1,0 +1,54 @@
+"""The roles of Link-Eval without a language model: references scored as passages are for an answer; no fluency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localmed.agents.cast import Rules
+from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
+from localmed.domain import Hit, Passage
+from localmed.language import detect
+from localmed.library.lexical import LexicalIndex
+from localmed.ports import Embedder, Reranker
+from localmed.retrieval.relevance import relevance, weigh
+
+
+class LinkRules:
+    """Scores references by the rules of ``retrieval.relevance``, wherever they come from."""
+
+    def __init__(self, index: LexicalIndex, encoder: Embedder, reranker: Reranker | None) -> None:
+        """``index`` weighs words; ``encoder`` and ``reranker`` compare meanings in the languages they know."""
+        self._index, self._encoder, self._reranker = index, encoder, reranker
+
+    def rules(self) -> Rules:
+        """The roles it serves."""
+        return {VALIDITY.name: self.validity, FLUENCY.name: not_measured}
+
+    def validity(self, given: ValidityInput) -> tuple[float | None, ...]:
+        """The probability that each reference holds an answer; None in a language that the encoder does not know.
+
+        There words alone would be compared, and their score is on another scale than the threshold.
+        """
+        known = self._encoder.identity.languages
+        if given.language not in known:
+            return (None,) * len(given.references)
+        read = [each for each in given.references if detect(each.text) in known]
+        scores = iter(self._scores(given.question, read) if read else ())
+        return tuple(next(scores) if detect(each.text) in known else None for each in given.references)
+
+    def _scores(self, question: str, references: Sequence[Passage]) -> tuple[float, ...]:
+        texts = [each.in_context for each in references]
+        asked = self._encoder.encode([question], "query")[0]
+        near = self._encoder.encode(texts, "passage") @ asked
+        read = self._reranker.score(question, texts) if self._reranker else [None] * len(texts)
+        hits = [
+            Hit(each, 0.0, float(similarity), rerank_score=score)
+            for each, similarity, score in zip(references, near, read, strict=True)
+        ]
+        name = self._reranker.name if self._reranker else ""
+        return relevance(weigh(question, self._index), hits, self._index, True, name)
+
+
+def not_measured(_: FluencyInput) -> tuple[float, ...]:
+    """Nothing: rules do not see whether a sentence reads well."""
+    return ()

@@ -1,0 +1,198 @@
+"""``localmed eval links``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
+from localmed.errors import InputError
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.domain import SearchFilter
+    from localmed.evaluation.link_files import LinkQuestion, LinkRow
+    from localmed.evaluation.links import LinkReport
+
+KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
+ROWS = "rows.jsonl"
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("links")
+@click.option(
+    "--questions",
+    type=_file,
+    required=True,
+    metavar="FILE",
+    help="ID<TAB>QUESTION lines (a third column: the gold answer), .jsonl, or .toml with [[question]] tables.",
+)
+@click.option(
+    "--answers",
+    type=_file,
+    metavar="FILE",
+    help="Evaluate these answers (JSON lines: id, answer with citations, sources) instead of asking the library.",
+)
+@click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.",
+)
+@click.option("--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped.")
+@filter_options
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given: Any) -> None:
+    """Measure how well the sentences of answers are tied to their sources (Link-Eval).
+
+    Reports citation set precision, citation precision, citation recall, consistency, statement correctness (where a
+    gold answer is given) and fluency (with a chat model), with 95 % intervals. What nothing can be taken of is
+    undefined, never 1. Writes no question and no text. Needs the extra "eval".
+    """
+    from localmed.evaluation import links, plot, statistics
+
+    for library in (statistics, plot):
+        library.require()  # before minutes of asking, not after
+    _writable(out)
+    try:
+        found = _measured(ctx, out, seed, not as_json, **given)
+    except KeyboardInterrupt:
+        click.echo(KEPT, err=True)
+        raise
+    _write(found, out)
+    if as_json:
+        click.echo(links.as_json(found), nl=False)
+    else:
+        _tell(found, out)
+
+
+def _measured(
+    ctx: click.Context,
+    out: Path,
+    seed: int,
+    show: bool,
+    questions: Path,
+    answers: Path | None,
+    preset: str | None,
+    resume: bool,
+    **filters: Any,
+) -> LinkReport:
+    from localmed.evaluation import link_files, links
+
+    asked = link_files.questions(questions)
+    asked = link_files.with_answers(asked, answers) if answers else asked
+    limited = wanted(**filters)
+    with opened(ctx) as app:
+        made_with = {
+            "questions": link_files.digest_of(questions),
+            "answers": link_files.digest_of(answers) if answers else "",
+            "asked": repr((preset, limited)),
+            **_models(app),
+        }
+        done = link_files.begin(out / ROWS, made_with, resume)
+        evaluate = _evaluator(app, limited, preset, bool(answers))
+        with progress(show) as (started, advance):
+            started(len(asked))
+            rows = list(_rows(asked, done, evaluate, out / ROWS, advance))
+        app.note("evaluate", f"links, {len(rows)} questions", "finished", generation=app.library.manifest.number)
+    return links.report(rows, made_with, seed)
+
+
+def _models(app: App) -> dict[str, str]:
+    """What the figures were made with."""
+    from localmed import __version__
+    from localmed.verification.link_eval import DERIVED_WITH, VALID_FROM
+
+    consultation = app.consultation()
+    encoder = app.encoder.identity
+    return {
+        "generation": app.library.path.name,
+        "profile": app.settings.profile,
+        "encoder": encoder.slug,
+        "reranker": app.reranker.name if app.reranker else "none",
+        "judge": app.entailment.name,
+        "answers by": dict(consultation.provenance().models).get("chat", ""),
+        "valid_from": f"{VALID_FROM:.2f}",
+        "version": __version__,
+        "note": ""
+        if encoder.name == DERIVED_WITH
+        else "The threshold for valid references was derived with the starter encoder, not this",
+    }
+
+
+def _evaluator(
+    app: App, limited: SearchFilter, preset: str | None, given_only: bool
+) -> Callable[[LinkQuestion], LinkRow]:
+    """What evaluates one question: its given answer, else the library's."""
+    from localmed.domain import AnswerStatus
+    from localmed.evaluation.link_files import LinkRow
+    from localmed.language import detect
+    from localmed.verification import link_eval
+    from localmed.workflows.links import counts_of
+
+    def evaluate(each: LinkQuestion) -> LinkRow:
+        given, spoken = each.given, detect(each.text)
+        if given is None and given_only:
+            return LinkRow(each.id, spoken, "no answer given")
+        if given is None:
+            answer = app.ask(each.text, limited, preset)
+            if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
+                return LinkRow(each.id, spoken, answer.status.value)
+            given = link_eval.of_answer(answer, each.gold)
+        return LinkRow(each.id, spoken, "answered", counts_of(app.consultation().links(given, limited, preset)))
+
+    return evaluate
+
+
+def _rows(
+    asked: Sequence[LinkQuestion],
+    done: dict[str, LinkRow],
+    evaluate: Callable[[LinkQuestion], LinkRow],
+    file: Path,
+    advance: Callable[[float, str], None],
+) -> Any:
+    """The row of each question, finished ones as they are."""
+    from localmed.evaluation import link_files
+
+    for each in asked:
+        row = done.get(each.id)
+        if row is None:
+            row = evaluate(each)
+            link_files.keep(file, row)
+        advance(1, "evaluating")
+        yield row
+
+
+def _writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ROWS).touch()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _write(found: LinkReport, out: Path) -> None:
+    from localmed.evaluation import links, plot
+
+    try:
+        (out / "report.json").write_text(links.as_json(found), "utf-8")
+        (out / "table.csv").write_text(links.as_csv(found), "utf-8")
+        plot.draw_links(found, out)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _tell(found: LinkReport, out: Path) -> None:
+    from localmed.evaluation import links
+
+    print_table("Link-Eval", *links.table(found))
+    for fact in links.facts(found):
+        echo_wrapped(fact, "- ", "  ")
+    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")

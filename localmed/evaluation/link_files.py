@@ -1,0 +1,221 @@
+"""The files of a Link-Eval batch: questions, answers written elsewhere, and the rows that are finished.
+
+Questions, told apart by the file's ending:
+
+- ``.toml``: ``[[question]]`` tables with ``text`` (or ``question``), and where they are known ``id`` and ``gold`` (or
+  ``evidence``): the answer known to be right, as a sentence or as words that must be said;
+- ``.jsonl``: one object a line with the same names;
+- anything else: ``ID<TAB>QUESTION`` lines, after which a third column may give the gold answer.
+
+Answers are JSON lines with ``answer`` (text with citations, in any style that ``verification.marked_text`` reads) and
+``id`` (or ``question``) of their question; ``sources`` are the references, cited or not: texts, or objects with
+``text`` and, where they are known, ``marker`` (else its place in the list) and ``title``; ``gold`` as above.
+A message names the line that is wrong, never what stands there. Rows hold ids and counts, no text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Passage, digest
+from localmed.errors import InputError, UsageError
+from localmed.evaluation.sets import blankless, read_bytes
+from localmed.language import clean, detect
+from localmed.verification import marked_text
+from localmed.verification.link_eval import LinkCounts, LinkInput, LinkSource, LinkStatement
+
+MOST_QUESTIONS = 100_000  # of one batch: a day's work on starter
+MOST_SOURCES = 200  # references of one answer
+ID_CHARACTERS = 100
+FORM = "Give TOML with [[question]] tables, JSON lines with text, or ID<TAB>QUESTION lines"
+ANSWER_FORM = 'Give JSON lines such as {"id": "1", "answer": "... [1]", "sources": [{"text": "..."}]}'
+
+
+@dataclass(frozen=True, slots=True)
+class LinkQuestion:
+    """A question and what it is called in the results; the texts are in no representation, so that no log shows them.
+
+    ``given`` is the answer to evaluate; without one the library is asked.
+    """
+
+    id: str
+    text: str = field(repr=False)
+    gold: str = field(default="", repr=False)
+    given: LinkInput | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """The outcome of one question: how it ended (``answered``, ``abstained``, ``no answer given``) and the counts."""
+
+    id: str
+    language: str
+    status: str
+    counts: LinkCounts = field(default_factory=LinkCounts)
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def questions(file: Path) -> tuple[LinkQuestion, ...]:
+    """The questions of ``file``; raise ``InputError`` naming the one that is wrong."""
+    found = tuple(_questions(file))
+    if not 0 < len(found) <= MOST_QUESTIONS:
+        raise InputError(f"{file.name} holds {len(found)} questions, not 1 to {MOST_QUESTIONS:,}", FORM)
+    if len({each.id for each in found}) < len(found):
+        raise InputError(f"{file.name} uses an id twice", "Give each question an id of its own")
+    return found
+
+
+def _questions(file: Path) -> Iterator[LinkQuestion]:
+    for number, record in enumerate(_records(file), 1):
+        text = clean(_text(record, "text") or _text(record, "question")).strip()
+        if not text:
+            raise InputError(f"{file.name}, question {number}: there is no text", FORM)
+        yield LinkQuestion(_id(record, number), text, _gold(record))
+
+
+def _records(file: Path) -> Iterator[Mapping[str, Any]]:
+    text = _read(file)
+    if file.suffix == ".toml":
+        try:
+            yield from (each for each in tomllib.loads(text).get("question", []) if isinstance(each, dict))
+        except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+            raise InputError(f"{file.name} is not valid TOML", FORM) from None
+    elif file.suffix == ".jsonl":
+        yield from _objects(file.name, text, FORM)
+    else:
+        for line in text.splitlines():
+            if line.strip():
+                name, asked, gold, *_ = (*line.split("\t"), "", "")
+                yield {"id": name, "text": asked, "gold": gold}
+
+
+def _objects(name: str, text: str, form: str) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict):
+                raise InputError(f"{name}, line {number}: no JSON object", form)
+            yield record
+
+
+def _read(file: Path) -> str:
+    try:
+        return read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text", "Convert it to UTF-8") from None
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name)
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+
+
+def _id(record: Mapping[str, Any], number: int) -> str:
+    return blankless(_text(record, "id"))[:ID_CHARACTERS] or str(number)
+
+
+def _gold(record: Mapping[str, Any]) -> str:
+    return clean(_text(record, "gold") or _text(record, "evidence")).strip()
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def with_answers(asked: Sequence[LinkQuestion], file: Path) -> tuple[LinkQuestion, ...]:
+    """Those of ``asked`` that ``file`` answers, by id or by the question's text; the others stay without an answer.
+
+    Raise ``InputError`` for an answer of no question, for two of one, and for what is no answer.
+    """
+    places = {name: place for place, each in enumerate(asked) for name in (("text", each.text), ("id", each.id))}
+    found: dict[int, LinkInput] = {}
+    for number, record in enumerate(_objects(file.name, _read(file), ANSWER_FORM), 1):
+        name = ("id", _id(record, 0)) if _text(record, "id") else ("text", clean(_text(record, "question")).strip())
+        place = places.get(name)
+        if place is None or place in found:
+            trouble = "of no question that was given" if place is None else "of a question that has one already"
+            raise InputError(f"{file.name}, answer {number}: it is the answer {trouble}", ANSWER_FORM)
+        found[place] = answer(record, asked[place], f"{file.name}, answer {number}")
+    return tuple(
+        LinkQuestion(each.id, each.text, each.gold, found.get(place)) for place, each in enumerate(asked)
+    )  # fmt: skip
+
+
+def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkInput:
+    """The answer of ``record`` with its sources; an entry of the references in its text is none, it has no text."""
+    sources = record.get("sources") or []
+    if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
+        raise InputError(f"{where}: no answer, or more than {MOST_SOURCES} sources", ANSWER_FORM)
+    read = marked_text.read(clean(record["answer"]))
+    statements = tuple(LinkStatement(each.text, each.markers) for each in read.sentences)
+    references = tuple(_source(each, place, where) for place, each in enumerate(sources, 1))
+    return LinkInput(asked.text, statements, references, _gold(record) or asked.gold, malformed=read.malformed)
+
+
+def _source(source: Any, place: int, where: str) -> LinkSource:
+    record = {"text": source} if isinstance(source, str) else source
+    if not isinstance(record, dict):
+        raise InputError(f"{where}, source {place}: neither text nor an object", ANSWER_FORM)
+    text, title = clean(_text(record, "text")), clean(_text(record, "title"))
+    marker = _text(record, "marker").strip("[]() ").lower() or str(place)
+    name = digest("given", marker, title, text)
+    return LinkSource(marker, Passage(name, name, "", detect(text), "", title, (), text, f"0-{len(text)}"))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def digest_of(file: Path) -> str:
+    """The sha256 of ``file``: a batch goes on only with the same questions and answers."""
+    return sha256(read_bytes(file)).hexdigest()
+
+
+def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[str, LinkRow]:
+    """The rows that ``file`` holds if ``resume``, which must have been ``made_with`` the same; else start it anew."""
+    if not resume or not file.exists():
+        _append(file, dict(made_with), "w")
+        return {}
+    lines = _read(file).split("\n")
+    if _parsed(lines[0]) != dict(made_with):
+        raise UsageError(
+            f"{file} was made with other questions, models or settings", "Leave --resume out, or give another --out"
+        )
+    whole = [record for record in map(_parsed, lines[1:]) if isinstance(record, dict)]  # a last line may be cut off
+    rows = [LinkRow(**{**each, "counts": LinkCounts(**each["counts"])}) for each in whole]
+    _append(file, dict(made_with), "w")
+    for each in rows:
+        keep(file, each)
+    return {each.id: each for each in rows}
+
+
+def keep(file: Path, row: LinkRow) -> None:
+    """Add a finished row, so that it outlives an interruption."""
+    _append(file, asdict(row), "a")
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _append(file: Path, value: Mapping[str, Any], mode: str) -> None:
+    try:
+        with file.open(mode, encoding="utf-8") as opened:
+            opened.write(json.dumps(value, ensure_ascii=False) + "\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise InputError(f"{file} cannot be written ({error.strerror})", "Give another --out") from None

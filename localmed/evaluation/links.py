@@ -1,0 +1,147 @@
+"""The outcome of a Link-Eval batch: each metric's mean over the questions that define it, with its interval; files.
+
+A metric that is undefined for a question is left out of its mean and counted; a mean of nothing is undefined. Intervals
+are percentile bootstrap intervals over questions; of one question there is none. Nothing written holds a text: ids,
+counts and settings only.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from localmed.evaluation import statistics
+from localmed.evaluation.link_files import LinkRow
+from localmed.verification.link_eval import METRICS, MOST_COMPARED, LinkCounts
+
+UNDEFINED = "undefined"
+NOT_MEASURED = "not measured"
+TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fluency"))
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """One metric over a batch; the interval is (low, high), None of fewer than two questions."""
+
+    name: str
+    mean: float | None
+    interval: tuple[float, float] | None
+    defined: int
+    undefined: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReport:
+    """A whole batch. ``statuses`` count how the questions ended, ``totals`` the counts of those answered."""
+
+    questions: int
+    statuses: Mapping[str, int]
+    metrics: tuple[MetricScores, ...]
+    totals: Mapping[str, int]
+    made_with: Mapping[str, str]
+    seed: int
+    confidence: float
+    rows: tuple[LinkRow, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the rows with their metrics, None where they are undefined."""
+        rows = [asdict(each) | {"metrics": each.counts.metrics()} for each in self.rows]
+        return asdict(self) | {"rows": rows}
+
+
+def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> LinkReport:
+    """The outcome of ``rows``; those that were not answered define nothing."""
+    answered = [each.counts for each in rows if each.status == "answered"]
+    return LinkReport(
+        len(rows),
+        dict(Counter(each.status for each in rows)),
+        tuple(_scores(name, [getattr(each, name) for each in answered], seed) for name in METRICS),
+        {name: sum(getattr(each, name) for each in answered) for name in TOTALS},
+        dict(made_with),
+        seed,
+        statistics.CONFIDENCE,
+        tuple(rows),
+    )
+
+
+def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScores:
+    known = np.array([each for each in values if each is not None], np.float64)
+    mean = float(known.mean()) if len(known) else None
+    interval = statistics.interval(known, seed) if len(known) > 1 else None
+    return MetricScores(name, mean, interval, len(known), len(values) - len(known))
+
+
+# --- how it is shown --------------------------------------------------------------------------------------------------
+
+
+def table(found: LinkReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Column names and a row a metric."""
+    rows: list[tuple[str, ...]] = [
+        (each.name.replace("_", " "), shown(each), interval(each), str(each.defined), str(each.undefined))
+        for each in found.metrics
+    ]
+    return ("metric", "mean", "95 %", "defined", UNDEFINED), rows
+
+
+def shown(each: MetricScores) -> str:
+    """The mean, or why there is none."""
+    if each.mean is None:
+        return NOT_MEASURED if each.name == "fluency" else UNDEFINED
+    return f"{each.mean:.3f}"
+
+
+def interval(each: MetricScores) -> str:
+    """The interval, "-" where there is none."""
+    return "{:.2f}-{:.2f}".format(*each.interval) if each.interval else "-"
+
+
+def facts(found: LinkReport) -> tuple[str, ...]:
+    """What the table does not say, a line each."""
+    total, made = found.totals, found.made_with
+    ended = ", ".join(f"{number} {status}" for status, number in sorted(found.statuses.items()))
+    lines = [
+        f"{found.questions} questions: {ended}; a metric is undefined where there is nothing to take it of",
+        f"{total['statements']} statements, {total['uncited']} without a citation (in no precision); "
+        f"{total['citations']} citations, {total['unresolved']} of them naming no source; "
+        f"{total['malformed']} could not be read",
+        f"{total['correct_sets']} correct citation sets; {total['verbatim_sets']} hold their statement word for word, "
+        "which no judge was asked of",
+        f"not judged, for their language or beyond the first {MOST_COMPARED} statements: "
+        f"{total['unjudged_sets']} citation sets, {total['unjudged_pairs']} pairs of statements; "
+        f"{total['unjudged_references']} references have no score",
+        f"{total['conflicts']} of {total['pairs']} pairs of statements were called contradictory",
+        f"judge {made['judge']}; a reference is valid above {made['valid_from']}; encoder {made['encoder']}; "
+        f"generation {made['generation']}; localmed {made['version']}; seed {found.seed}",
+    ]
+    return (*lines, *((made["note"],) if made.get("note") else ()))
+
+
+def as_csv(found: LinkReport) -> str:
+    """A line a question: its metrics, empty where undefined, then its counts."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "language", "status", *METRICS, *TOTALS))
+    for row in found.rows:
+        metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
+        writer.writerow((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
+    return text.getvalue()
+
+
+def as_json(found: LinkReport) -> str:
+    """Everything."""
+    return json.dumps(found.as_dict(), ensure_ascii=False, indent=2) + "\n"
+
+
+def alternative(found: LinkReport) -> str:
+    """The plot in words."""
+    return "Link-Eval. " + "; ".join(
+        f"{each.name.replace('_', ' ')} {shown(each)} ({interval(each)}, {each.defined} questions)"
+        for each in found.metrics
+    )
