@@ -15,35 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from localmed.bounds import within
 from localmed.errors import BadSettings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-# What a number may not be below: 0 where that switches something off, more where less would not work at all.
-LEAST = {
-    **dict.fromkeys(("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0),
-    **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
-    **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
-    **dict.fromkeys(("search.guideline_coverage", "ask.abstain_below", "ask.abstain_below_lexical"), 0),
-    "chunk.characters": 100,  # a sentence has about 100
-    "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
-    "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
-    "chat.threads": 0,
-    "chat.gpu_layers": -1,
-    "chat.nice": 0,
-    "chat.sequences": 2,  # one holds the prefix
-}
-LEAST_OTHERWISE = {int: 1, float: 0.001}
-MOST = {
-    **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
-    **dict.fromkeys(("ask.abstain_below", "ask.abstain_below_lexical"), 1),
-    "chat.nice": 19,
-    "chat.sequences": 64,  # what every build of llama.cpp takes
-    "m_eval.found": 100,  # each is read whole
-    "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
-}
-MOST_OTHERWISE = 2**53  # what every system call and library takes
 
 _Level = TypeVar("_Level", bound="DataclassInstance")
 
@@ -61,6 +37,10 @@ class ReadBounds:
     record_characters: int = 20_000_000  # one document's text; the longest textbooks hold ~10 million
     records: int = 2_000_000  # records in one file; a PubMed baseline file holds 30,000
     faults: int = 1_000  # refused records listed one by one; the rest are counted
+    archive_bytes: int = 4 * 2**30  # what an archive or Office file may unpack to: a year of a journal is ~1 GiB
+    archive_ratio: int = 200  # times its own size; XML packs 10 to 50 times, only what is made to do harm a thousand
+    archive_members: int = 50_000  # files in one archive
+    archive_depth: int = 2  # an archive in an archive is read, one in that is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +113,14 @@ class AskSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class MEvalSettings:
-    """Further evidence on an answer's claims (M-Eval)."""
-
-    found: int = 15  # studies by BM25; the paper's
-    kept: int = 9  # the most reliable of them are judged; the paper's
-    kinds: tuple[str, ...] = ("literature",)  # of collections they come from
-
-
-@dataclass(frozen=True, slots=True)
 class WorkflowSettings:
     """What a site allows and says."""
 
-    off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments
+    off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
+    m_eval_kinds: tuple[str, ...] = ("literature",)  # of collections whose studies are held against an answer
+    m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
+    m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
     patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
     safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (agents/safety.py)
     safety_zh: str = ""
@@ -256,7 +230,6 @@ class Settings:
     keywords: KeywordSettings = field(default_factory=KeywordSettings)
     tiers: TierSettings = field(default_factory=TierSettings)
     ask: AskSettings = field(default_factory=AskSettings)
-    m_eval: MEvalSettings = field(default_factory=MEvalSettings)
     library: LibrarySettings = field(default_factory=LibrarySettings)
     models: ModelSettings = field(default_factory=ModelSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
@@ -349,9 +322,9 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         elif isinstance(current, tuple):
             changes[name] = _names(value, path, file)
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
-            changes[name] = float(_within(value, path, file))
+            changes[name] = float(within(value, path, file, float))
         elif type(value) is type(current):
-            changes[name] = _within(value, path, file)
+            changes[name] = within(value, path, file, type(value))
         else:
             raise BadSettings(f"{file}: {path} must be {_KINDS.get(type(current), 'a table')}", "Correct its value")
     return dataclasses.replace(settings, **changes)
@@ -389,12 +362,3 @@ def _presets_known(settings: Settings, file: str) -> None:
 
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
-
-
-def _within(value: Any, path: str, file: str) -> Any:
-    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        least, most = LEAST.get(path, LEAST_OTHERWISE[type(value)]), MOST.get(path, MOST_OTHERWISE)
-        if not least <= value <= most:  # also for nan
-            raise BadSettings(f"{file}: {path} must be from {least} to {most}", "Correct its value")
-    return value

@@ -38,6 +38,7 @@ from localmed.agents.linking_rules import LinkRules
 from localmed.agents.orders_rules import OrderRules
 from localmed.agents.practice_rules import Practice
 from localmed.agents.roles import Role
+from localmed.agents.safety_likeness import SafetyLikeness
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY, Settings
 from localmed.domain import Answer, Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, TraceStep
@@ -132,8 +133,7 @@ class Consultation:
     def verify(self, given: VerifyInput, followed: Followed = UNFOLLOWED) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
         self.allow("verify")
-        cleaned = replace(given, question=clean(given.question), text=clean(given.text))
-        return self.run("verify", (cleaned, self._bounds(), self.provenance(judged=True)), followed)
+        return self.run("verify", (given.cleaned(), self._bounds(), self.provenance(judged=True)), followed)
 
     def plan_sources(
         self, question: str, wanted: SearchFilter, strategy: str = "prompting", followed: Followed = UNFOLLOWED
@@ -248,7 +248,8 @@ class Consultation:
         extractive = Extractive(self.library.lexical, site.encoder, settings.ask, settings.keywords)
         of_orders = OrderRules(self.library.graph, self.library.lexical, site.expand)
         of_planning = planning_rules.rules(extractive.extract_keywords)
-        of_guidance = {**GuidanceRules(self.library.lexical).rules(), **safety_rules.RULES}
+        of_safety = {**safety_rules.RULES, **SafetyLikeness(site.encoder).rules()}
+        of_guidance = {**GuidanceRules(self.library.lexical).rules(), **of_safety}
         return {
             **extractive.rules(), **of_planning, **of_orders.rules(), **Practice(extractive).rules(), **of_guidance,
             **appraisal.RULES, **JudgingRules(self.library.lexical, site.encoder).rules(),
@@ -369,8 +370,9 @@ class Consultation:
 
     def _bounds(self) -> Bounds:
         """How many studies M-Eval looks at, and where."""
-        settings = self.settings.m_eval
-        return Bounds(settings.found, settings.kept, self._of_kinds(settings.kinds), APPRAISAL.name in self.cast.on)
+        site = self.settings.workflows
+        on = APPRAISAL.name in self.cast.on
+        return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on)
 
     def _of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""

@@ -30,7 +30,7 @@ LEVELS = (
     ("retrieval", "ingest", "models"),
     ("library",),
     ("ports", "config", "language", "confined", "children", "environment", "measures", "medicines"),
-    ("domain", "errors", "patient", "__init__"),
+    ("domain", "errors", "patient", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
 
@@ -39,6 +39,7 @@ ALLOWED = {
     ("language", "config"),
     ("ports", "config"),
     ("config", "language"),
+    ("bounds", "errors"),
     ("app", "consultation"),
     ("agents", "verification"),
 }
@@ -64,6 +65,10 @@ HEAVY = {
     "llama_cpp": (("models/llama/engine.py", "models/llama/child.py"), True),  # in the child, which the parent names
     "ir_measures": (("evaluation/measures.py",), True),
     "fhir": (("ingest/records/fhir.py",), True),
+    "docx": (("ingest/readers/docx.py",), True),
+    "pptx": (("ingest/readers/pptx.py",), True),
+    "openpyxl": (("ingest/readers/xlsx.py",), True),
+    "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
     "scipy": (("evaluation/statistics.py",), True),
     "matplotlib": (("evaluation/plot.py",), True),
     # Run in child processes only (see CHILDREN), which is what keeps it out of everything else.

@@ -26,6 +26,7 @@ from localmed.cli.showing import show
     metavar="QUESTION",
     help="A question asked before this one, which it refers to (may be given several times).",
 )
+@click.option("--check", is_flag=True, help="Hold the answer's claims against further studies (M-Eval), below it.")
 @workflow_options
 @filter_options
 @json_option
@@ -36,6 +37,7 @@ def command(
     question: str,
     preset: str | None,
     earlier: tuple[str, ...],
+    check: bool,
     trace: bool,
     record: Path | None,
     profile: str | None,
@@ -48,7 +50,13 @@ def command(
     QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
     asked = wanted(**filters)
-    answer = run(ctx, lambda app, followed: app.ask(question, asked, preset, earlier, followed), trace, record, profile)
+    answer = run(
+        ctx,
+        lambda app, followed: app.consultation().ask(question, asked, preset, earlier, followed, check),
+        trace,
+        record,
+        profile,
+    )
     if as_json:
         print_json(answer)
     else:

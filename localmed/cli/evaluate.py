@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import evaluate_stance
+from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance
 from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError
@@ -31,6 +31,9 @@ def command() -> None:
 
 
 command.add_command(evaluate_stance.command)
+command.add_command(evaluate_badges.command)
+command.add_command(evaluate_claims.command)
+command.add_command(evaluate_links.command)
 
 
 @command.command("retrieval")

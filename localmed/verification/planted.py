@@ -24,12 +24,18 @@ _ENGLISH = (
     r"\b(?:must|should|shall|has to|have to)\s+"
     r"(?:answer|reply|respond|say|tell|output|write|recommend)\b",
     r"\b(?:reply|respond|answer)\s+(?:only\s+)?with\s+(?:the\s+(?:words?|text|sentence|phrase)\b|[\"'“])",
+    # What M-Eval's judge would be told: as an order again, so that "raters judged each claim as true" is none.
+    r"\b(?:label|mark|rate|classify|judge|score|treat|count)\s+(?:this|the|every|each|all|any|these)\s+"
+    r"(?:claim|answer|statement|response|passage|evidence|hypothesis)s?\s+(?:as\s+|is\s+|to be\s+)?"
+    r"(?:supported|true|correct|entailed|green|relevant|contradicted|refuted|false)\b(?!\s+(?:or|and)\b)",
     r"<\|?(?:im_start|im_end|system|assistant|eot_id|begin_of_text)\|?>|\[/?inst\]|<<sys>>",
 )
 _CHINESE = (
     r"(?:忽略|无视|忘记|不要理会|不要遵守)[^。！？\n]{0,12}(?:指令|指示|提示词|提示|规则|要求|上文|以上内容|前面的内容|来源)",
     r"(?:系统提示词|开发者消息|越狱模式)",
     r"(?:你现在是|从现在起你是)[^。！？\n]{0,12}(?:助手|模型|机器人|医生|专家)",
+    r"[将把](?:本|该|此|这[条个句]|所有|每[条个句])?(?:论断|说法|陈述|回答|证据|结论)(?:标记|标注|判定|判断|评定?)[为成]"
+    r"(?:得到)?(?:支持|正确|真|有关|矛盾|错误)",
     r"(?:语言模型|人工智能|AI|助手)(?:必须|应当|应该|请)(?:回答|回复|输出|告诉|推荐)",
 )
 _PLANTED = re.compile("|".join((*_ENGLISH, *(each.lower() for each in _CHINESE))))

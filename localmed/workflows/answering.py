@@ -1,7 +1,8 @@
 """Answering from evidence, as every workflow does it: a draft, the gate, one more try, or nothing.
 
-A draft passes ``gate``. Where the answer conflicts with its sources (LINS, PCA), or the site wants unsupported sentences
-written again, it is written once more from the evidence, told what was wrong; if it conflicts again there is none.
+A draft passes ``gate``. Where the answer conflicts with its sources (LINS, PCA), or the site wants unsupported
+sentences written again, it is written once more from the evidence, told what was wrong; if it conflicts again there is
+none.
 Nobody sees a sentence before its check. What stands at the end gets its badge.
 """
 

@@ -1,7 +1,7 @@
 """The gate before display: what every drafted answer passes, in this order, before anybody sees a sentence of it.
 
-1. Citations exist and quote exactly; a quotation brings its neighbouring exceptions with it (``verification.citations``,
-   ``verification.support``).
+1. Citations exist and quote exactly; a quotation brings its neighbouring exceptions with it
+   (``verification.citations``, ``verification.support``).
 2. A model's sentences are carried by what they cite, by rule and by the judge of entailment; what is not is withheld,
    marked or written once more, as the site says.
 3. The answer as a whole agrees with its sources (LINS, PCA; the department guide's own final check, Dual-RAG's Check,

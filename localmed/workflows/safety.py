@@ -2,8 +2,9 @@
 
 A flow begins with ``concern = yield from screened(text, plan)`` and, where that is not empty, ends with
 ``return refused(...)``: the site's message, no evidence, nothing searched. Rules decide first and cannot be switched
-off. Where the safety role is on, a chat model may add to them: for every text of a patient, and for staff where death
-or harm is spoken of at all.
+off. Two roles may add to them: likeness to sentences of our own, for every text of a patient, and of staff who speak of
+themselves; and, where the safety role is on, a chat model, for every text of a patient, and for staff where death or
+harm is spoken of at all.
 """
 
 from __future__ import annotations
@@ -11,20 +12,26 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from localmed.agents.safety import SAFETY, Concern, SafetyInput, Screening, message
-from localmed.agents.safety_rules import screen
+from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, message
+from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.language import detect
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Asked, attempt
+from localmed.workflows.flow import Asked, Perform, attempt
 
 
 def screened(text: str, plan: Plan) -> Generator[Asked, Any, Concern]:
     """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks."""
     given = SafetyInput(text, plan.audience)
     ruled = screen(given)
-    if ruled.concern or SAFETY.name not in plan.roles or not (ruled.subject or plan.audience == "patient"):
+    if ruled.concern:
         return ruled.concern
+    if LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
+        likened: Screening = yield Perform(LIKENESS, given)
+        if likened.concern:
+            return likened.concern
+    if SAFETY.name not in plan.roles or not (ruled.subject or plan.audience == "patient"):
+        return ""
     asked, _ = yield from attempt(SAFETY, given)
     screening: Screening = asked
     return screening.concern

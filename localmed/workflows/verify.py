@@ -44,12 +44,14 @@ from localmed.workflows.m_eval import Assessment, Bounds, assess
 from localmed.workflows.verify_parts import parts, quoted, statement, supported
 
 MOST_SENTENCES = 200  # of one answer; what an essay has
+MOST_CHARACTERS = 100_000  # read of it: 200 sentences of 500
 
 NOTHING = "The text holds no sentence that a study could be held against"
 NO_QUESTION = "No question was given: the first sentences are the claims, and whether they answer is not looked at"
 NO_CITATIONS = "The answer cites nothing"
 MALFORMED = "Citations that could not be read: {number}"
 UNRESOLVED = "Cited, but not in the library: {markers}"
+CUT = "Only the first {most} of {number} characters were read"
 TOO_LONG = "Only the first {most} of {number} sentences were read"
 NO_LITERATURE = "The library holds no literature: only what the answer cites was judged"
 NO_STUDY = "No study in the library speaks of the claims"
@@ -77,8 +79,8 @@ class _Cited:
 
 def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     """The flow of one answer."""
-    marked = read(given.text)
-    language = detect(f"{given.question}\n{given.text}")
+    marked = read(given.text[:MOST_CHARACTERS])
+    language = detect(f"{given.question}\n{given.text[:MOST_CHARACTERS]}")
     notes = _reading(given, marked)
     known = (*given.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
@@ -130,7 +132,8 @@ def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
     ordered = tuple({hit.passage.id: hit for each in carrying for hit in hits[each]}.values())
     evidence: tuple[Evidence, ...] = (yield Cite(ordered)) if ordered else ()
     by_passage = _by_passage(evidence)
-    sources = {each: [by_passage[hit.passage.id] for hit in hits[each]] for each in carrying}
+    # Two markers may name one document.
+    sources = {each: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[each])) for each in carrying}
     checked = yield from _checked([statement(each.text, sources[each]) for each in carrying if sources[each]], evidence)
     waiting = iter(checked)
     statements = tuple(next(waiting) if sources[each] else _unfounded(each, studies) for each in carrying)
@@ -158,13 +161,13 @@ def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read
 def _checked(
     statements: Sequence[Statement], evidence: tuple[Evidence, ...]
 ) -> Generator[Asked, Any, tuple[Statement, ...]]:
-    """The statements with verdicts. None is withheld: whoever asks has the text already, and is told what is wrong."""
+    """The statements with verdicts, marked and not withheld: whoever asks has the text, and is told what is wrong."""
     if not statements:
         return ()
     checked, verification = citations.check(statements, evidence)
     stances = yield Judge(support.pairs(checked, evidence))
-    judged, _ = support.check(checked, evidence, stances, verification)
-    return tuple(replace(each, withheld=False) for each in judged)
+    judged, _ = support.check(checked, evidence, stances, verification, policy="mark")
+    return judged
 
 
 def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
@@ -227,6 +230,7 @@ def _reading(given: VerifyInput, marked: MarkedText) -> tuple[str, ...]:
     cites = any(each.markers for each in marked.sentences)
     told = (
         (not given.question.strip() and count, NO_QUESTION),
+        (len(given.text) > MOST_CHARACTERS, CUT.format(most=MOST_CHARACTERS, number=len(given.text))),
         (count > MOST_SENTENCES, TOO_LONG.format(most=MOST_SENTENCES, number=count)),
         (count and not cites and not given.references, NO_CITATIONS),
         (marked.malformed, MALFORMED.format(number=marked.malformed)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from localmed.agents.evidence import citation
-from localmed.domain import Origin, Statement, Support, Verification
+from localmed.domain import Evidence, Origin, Statement, Support, Verification
 from localmed.ports import Stance
-from localmed.verification import support
+from localmed.verification import citations, comparison, quantities, support
 from tests.values import evidence, quotation
 
 SOURCE = evidence("1", "Give 0.5 mg of adrenaline into the thigh. Repeat after 5 minutes.", "Anaphylaxis")
@@ -55,8 +57,8 @@ def test_each_cited_passage_is_judged_once() -> None:
     both = (citation(SOURCE, text), citation(other, text), citation(SOURCE, text))
     statement = Statement(text, both, Origin.GENERATED)
     assert [premise for premise, _ in support.pairs((statement,), (SOURCE, other))] == [
-        SOURCE.passage.in_context,
-        other.passage.in_context,
+        "Anaphylaxis\nGive 0.5 mg of adrenaline into the thigh.",
+        "Notes\nAdrenaline is given into the thigh.",
     ]
     (checked,), _ = support.check((statement,), (SOURCE, other), (NEITHER, FOR), Verification(1, 0))
     assert checked.verdict is not None
@@ -67,3 +69,82 @@ def test_a_translation_is_not_measured_by_its_words() -> None:
     text = "肾上腺素 0.5 mg，肌内注射。"
     assert judged(text).verdict is not None
     assert not judged(text).withheld
+
+
+UNSHOWN = "written by a model; its support was not shown"
+RULES = evidence(
+    "1",
+    "Start ramipril 2.5 mg by mouth once a day. Do not give ramipril in pregnancy. Check potassium after two weeks.",
+    "Heart failure",
+)
+
+
+def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withhold") -> tuple[str, bool]:
+    statement = Statement(text, (citation(source, text),), Origin.GENERATED)
+    (checked,), _ = support.check((statement,), (source,), (NEITHER,), Verification(1, 0), policy)
+    assert checked.verdict is not None
+    return checked.verdict.reason, checked.withheld
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ramipril is not given in pregnancy.", UNSHOWN),
+        ("Potassium is checked two weeks later.", UNSHOWN),
+        ("Check potassium after 14 days.", UNSHOWN),
+        ("Potassium is checked two months later.", quantities.UNIT),
+        ("Start ramipril 2.5 g by mouth once a day.", quantities.UNIT),
+        ("Start ramipril 5 mg by mouth once a day.", quantities.NUMBER),
+        ("Start bisoprolol 2.5 mg by mouth once a day.", comparison.MEDICINE),
+        ("Start ramipril 2.5 mg intravenously once a day.", comparison.MANNER),
+        ("Start ramipril 2.5 mg by mouth three times a day.", quantities.NUMBER),
+        ("Give ramipril in pregnancy.", comparison.NEGATION),
+        ("Do not check potassium after two weeks.", comparison.NEGATION),
+        ("Start ramipril 2.5 mg by mouth once a day.", support.OMITTED),
+        ("Start ramipril 2.5 mg by mouth once a day, but not in pregnancy.", UNSHOWN),
+        ("Children improve most in winter.", comparison.MORE),
+    ],
+)  # fmt: skip
+def test_what_the_rules_find(text: str, expected: str) -> None:
+    assert reason(text)[0] == expected
+
+
+def test_a_fault_is_withheld_or_marked_as_the_site_says() -> None:
+    assert reason("Start ramipril 5 mg by mouth once a day.") == (quantities.NUMBER, True)
+    assert reason("Start ramipril 5 mg by mouth once a day.", policy="mark") == (quantities.NUMBER, False)
+
+
+def test_an_exception_that_another_sentence_says_is_not_omitted() -> None:
+    texts = ("Start ramipril 2.5 mg by mouth once a day.", "Ramipril is not given in pregnancy.")
+    statements = tuple(Statement(text, (citation(RULES, text),), Origin.GENERATED) for text in texts)
+    checked, _ = support.check(statements, (RULES,), (NEITHER, NEITHER), Verification(2, 0))
+    assert not any(each.withheld for each in checked)
+
+
+def test_a_quotation_brings_the_sentence_that_limits_it() -> None:
+    quoted = quotation(RULES, 0, 42)
+    found = support.with_exceptions((quoted,), (RULES,))
+    assert [each.text for each in found] == [quoted.text, "Do not give ramipril in pregnancy."]
+    checked, _ = citations.check(found, (RULES,))
+    assert [each.verdict and each.verdict.support for each in checked] == [Support.VERBATIM] * 2
+    assert support.with_exceptions(found, (RULES,)) == found, "nothing is said twice"
+
+
+def test_no_citations_unknown_markers_and_evidence_in_another_language() -> None:
+    bare = Statement("Start ramipril.", (), Origin.EXTRACTIVE)
+    assert support.with_exceptions((bare, quotation(SOURCE, 0, 41)), ()) == (bare, quotation(SOURCE, 0, 41))
+    checked, account = citations.check((replace(bare, origin=Origin.GENERATED),), ())
+    assert support.pairs(checked, ()) == ()
+    assert support.check(checked, (), (), account)[0] == checked
+    chinese = evidence("1", "雷米普利起始剂量为2.5毫克，每日一次。妊娠期禁用。", "心力衰竭")
+    assert reason("Ramipril starts at 2.5 mg once a day.", chinese)[1] is False
+    assert reason("Ramipril starts at 2.5 g once a day.", chinese) == (quantities.UNIT, True)
+    assert reason("Bisoprolol starts at 2.5 mg once a day.", chinese) == (comparison.MEDICINE, True)
+
+
+def test_two_hundred_statements() -> None:
+    text = "Potassium is checked after two weeks."
+    many = tuple(Statement(text, (citation(RULES, text),), Origin.GENERATED) for _ in range(200))
+    checked, account = support.check(many, (RULES,), (FOR,) * 200, Verification(200, 0))
+    assert account.statements_withheld == 0
+    assert {each.verdict.support for each in checked if each.verdict} == {Support.SUPPORTED}

@@ -68,7 +68,7 @@ def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
         [found(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,), Coherence(True, "x")], plan=ALL
     )
     judged = [each for each in requests if isinstance(each, Judge)]
-    assert judged[0].pairs == ((SOURCE.passage.in_context, "Give 5 mg by mouth."),)
+    assert judged[0].pairs == (("Title\nGive 5 mg by mouth.", "Give 5 mg by mouth."),)
     (statement,) = answer.statements
     assert statement.verdict is not None
     assert statement.verdict.support is Support.SUPPORTED

@@ -239,6 +239,12 @@ def test_citations_are_looked_up_and_their_support_is_checked() -> None:
     assert (answer.verification.statements_checked, answer.verification.markers_rejected) == (3, 1)
 
 
+def test_two_markers_may_name_one_document() -> None:
+    answer = verify("Aspirin surely prevents most strokes [1][2].", known={"1": FOR, "2": FOR})
+    assert [each.marker for each in part(answer, "support").statements[0].citations] == ["1"]
+    assert len(part(answer, "studies").facts) == 1, "and it has one vote"
+
+
 def test_references_by_author_and_those_never_cited() -> None:
     text = "Aspirin prevents stroke (Smith 2020).\n\nReferences\n1. Smith 2020, aspirin.\n2. Lee 2019, dogs."
     answer = verify(text, known={"Smith 2020, aspirin.": FOR, "Lee 2019, dogs.": BESIDE})

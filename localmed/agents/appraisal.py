@@ -1,0 +1,86 @@
+"""The role that looks at how a study was done (M-Eval, Fig. 4): which of four aspects its abstract does not show.
+
+A chat model is asked each aspect of the title and abstract, between marks; the rules of ``verification.reliability``
+look for words. Either reads an abstract, not the study: an aspect may have been met and not been written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from localmed.agents import evidence as shown
+from localmed.agents.cast import Rules
+from localmed.agents.roles import Choosing, Role
+from localmed.language import detect
+from localmed.ports import Choice
+from localmed.verification import reliability
+
+READ = 4_000  # characters of an abstract before a model: twice a usual one
+LEAST = 0.5  # probability of "yes" from which an aspect counts as met
+
+_QUESTIONS = {
+    "random selection": {
+        "en": "Were participants or data selected or allocated at random, or, in a review, by a systematic search?",
+        "zh": "研究对象或数据是否随机选取或分配（综述则是否经系统检索）？",
+    },
+    "complete data": {"en": "Are the data complete, without important losses?", "zh": "数据是否完整、没有重要缺失？"},
+    "unbiased conclusions": {
+        "en": "Do the conclusions follow from the results, without bias or interests?",
+        "zh": "结论是否由结果得出、没有偏倚或利益影响？",
+    },
+    "blinding": {"en": "Was anybody blinded to the treatment?", "zh": "研究是否采用盲法？"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AppraisalInput:
+    """A study's title and abstract. The result is a tuple of the ``ASPECTS`` that they do not show."""
+
+    title: str = field(repr=False)
+    text: str = field(repr=False)
+
+    @property
+    def language(self) -> str:
+        """The study's."""
+        return detect(self.text)
+
+
+def by_rules(given: AppraisalInput) -> tuple[str, ...]:
+    """See ``reliability.failed``."""
+    return reliability.failed(given.title, given.text)
+
+
+def _task(given: AppraisalInput) -> str:
+    return shown.between_marks("study", "\n".join((given.title, given.text[:READ]))) + "\n"
+
+
+def _branches(given: AppraisalInput) -> tuple[str, ...]:
+    return tuple(_QUESTIONS[each][given.language] for each in reliability.ASPECTS)
+
+
+def _failed(_: AppraisalInput, choices: Sequence[Choice]) -> tuple[str, ...]:
+    pairs = zip(reliability.ASPECTS, choices, strict=True)
+    return tuple(name for name, choice in pairs if choice.probabilities[0] < LEAST)
+
+
+APPRAISAL = Role(
+    "appraisal",
+    "Which aspects of a study's method its abstract does not show",
+    "1",
+    "M-Eval, reliability score: level penalty",
+    Choosing(
+        {
+            "en": "You appraise how a medical study was done, from its title and abstract. Answer each question with "
+            f"yes if the text shows it and no if it does not. {shown.QUOTED['en']} Reply with one word: yes or no.",
+            "zh": "请根据标题和摘要评价一项医学研究的做法。文中能看出的回答“是”，看不出的回答“否”。"
+            f"{shown.QUOTED['zh']}只回答一个字：是或否。",
+        },
+        {"en": ("yes", "no"), "zh": ("是", "否")},
+        _task,
+        _branches,
+        _failed,
+    ),
+)
+ROLES = (APPRAISAL,)
+RULES: Rules = {APPRAISAL.name: by_rules}

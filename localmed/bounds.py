@@ -1,0 +1,44 @@
+"""What the numbers of the settings may be: what a number may not be below or above, where that is not obvious."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localmed.errors import BadSettings
+
+# What a number may not be below: 0 where that switches something off, more where less would not work at all.
+LEAST = {
+    **dict.fromkeys(
+        ("search.dense_weight", "search.lexical_weight", "search.keyword_weight", "search.sparse_weight"), 0
+    ),
+    **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
+    **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
+    **dict.fromkeys(("search.guideline_coverage", "ask.abstain_below", "ask.abstain_below_lexical"), 0),
+    "chunk.characters": 100,  # a sentence has about 100
+    "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
+    "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
+    "chat.threads": 0,
+    "chat.gpu_layers": -1,
+    "chat.nice": 0,
+    "host.silent_seconds": 3,  # a host that works gives a sign every second
+    "chat.sequences": 2,  # one holds the prefix
+}
+LEAST_OTHERWISE = {int: 1, float: 0.001}
+MOST = {
+    **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
+    **dict.fromkeys(("ask.abstain_below", "ask.abstain_below_lexical"), 1),
+    "chat.nice": 19,
+    "chat.sequences": 64,  # what every build of llama.cpp takes
+    "workflows.m_eval_found": 100,  # each is read whole
+    "keywords.most": 20,  # the searches for n keywords are at worst n * (n + 1) / 2
+}
+MOST_OTHERWISE = 2**53  # what every system call and library takes
+
+
+def within(value: Any, path: str, file: str, kind: type = int) -> Any:
+    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        least, most = LEAST.get(path, LEAST_OTHERWISE[kind]), MOST.get(path, MOST_OTHERWISE)
+        if not least <= value <= most:  # also for nan
+            raise BadSettings(f"{file}: {path} must be from {least} to {most}", "Correct its value")
+    return value

@@ -1,0 +1,160 @@
+"""``localmed eval claims``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from localmed.evaluation.claims import ClaimsReport
+    from localmed.evaluation.stance import StanceReport
+
+KEPT = "the answers that are finished are kept in --out; the same command with --resume goes on"
+Counts = dict[tuple[str, str], int]
+
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("claims")
+@click.option(
+    "--questions",
+    type=_file,
+    metavar="FILE",
+    help='Answers to verify: JSON lines or a JSON list of {"id", "question", "answer", "sources", "label"}; a label '
+    "(correct or mistaken) is what a person found.",
+)
+@click.option(
+    "--pairs",
+    type=_file,
+    metavar="FILE",
+    help="Labelled pairs of a text and a statement, as of `eval stance`: how stances inside M-Eval agree with them.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write report.json, a plot and, of answers, table.csv and results.jsonl there.",
+)
+@click.option("--resume", is_flag=True, help="Use the answers that an interrupted call has left in --out.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    questions: Path | None,
+    pairs: Path | None,
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Verify many answers by M-Eval, or measure its stances on labelled pairs.
+
+    Reports labels of responses, claims and given evidence; where answers are labelled, accuracy, recall and
+    specificity. Writes no text, only ids and counts. The plot needs the extra "eval".
+    """
+    from localmed.evaluation import plot
+
+    if (questions is None) == (pairs is None):
+        raise UsageError("either --questions or --pairs is needed", "See: localmed eval claims --help")
+    if resume and not (out and questions):
+        raise UsageError("--resume needs --questions and the folder of the earlier call", "Give --out FOLDER")
+    if out:
+        plot.require()  # before minutes of judging, not after
+        _writable(out)
+    if questions:
+        _answers(ctx, questions, out, resume, as_json)
+    elif pairs:
+        _pairs(ctx, pairs, seed, out, as_json)
+
+
+def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_json: bool) -> None:
+    from localmed.evaluation import claims, plot
+
+    items = claims.load(file)
+    try:
+        with opened(ctx) as app, progress(not as_json) as (started, advance):
+            started(len(items))
+            results = claims.run(items, app.consultation().verify, advance, out, resume)
+            found = claims.report(file.name, app.entailment.name, results)
+    except KeyboardInterrupt:
+        if out:
+            click.echo(KEPT, err=True)
+        raise
+    if out:
+        _write(out, found.as_dict(), lambda: plot.draw_claims(found, out), table=claims.as_csv(found))
+    if as_json:
+        print_json(found.as_dict())
+        return
+    _tell_answers(found)
+    if out:
+        click.echo(f"Written to {out}: report.json, table.csv, results.jsonl, plot.png, plot.svg")
+
+
+def _tell_answers(found: ClaimsReport) -> None:
+    from localmed.evaluation import claims
+
+    for title, counts in (("Responses", found.responses), ("Claims", found.claims)):
+        print_table(f"{found.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
+    for fact in claims.facts(found):
+        echo_wrapped(fact, "- ", "  ")
+
+
+def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json: bool) -> None:
+    from localmed.evaluation import claims, plot, stance
+
+    asked = stance.load(file)
+    with opened(ctx) as app:
+        judges = [claims.Inside(app.entailment), app.entailment]
+        with progress(not as_json) as (started, advance):
+            started(len(asked.pairs) * len(judges))
+            found = stance.report(asked, judges, seed, advance)
+        counts = claims.by_claim(asked, judges[0].judge([(each.premise, each.hypothesis) for each in asked.pairs]))
+        app.note("evaluate", f"claims, {found.pairs} pairs", "finished")
+    values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
+                                            sorted(counts.items())]}  # fmt: skip
+    if out:
+        _write(out, values, lambda: plot.draw_confusion(found, out))
+    if as_json:
+        print_json(values)
+        return
+    _tell_pairs(found, counts)
+    if out:
+        click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
+
+
+def _tell_pairs(found: StanceReport, counts: Counts) -> None:
+    """The judge inside M-Eval and alone, each class, and what the votes made of the claims."""
+    rows = [(each.judge, f"{each.accuracy:.3f}", f"{each.macro_f1:.3f}") for each in found.judges]
+    print_table(f"{found.set}: stances", ("judge", "accuracy", "macro-F1"), rows)
+    classes = found.judges[0].classes.items()
+    by_class = [(label, f"{each.precision:.3f}", f"{each.recall:.3f}", each.pairs) for label, each in classes]
+    print_table("Inside M-Eval, by class", ("class", "precision", "recall", "pairs"), by_class)
+    claims = [(is_so, said, number) for (is_so, said), number in sorted(counts.items())]
+    print_table("Claims by vote", ("the labels say", "M-Eval says", "claims"), claims)
+
+
+def _writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.json").touch()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table: str = "") -> None:
+    try:
+        (out / "report.json").write_text(json.dumps(values, indent=2, ensure_ascii=False), "utf-8")
+        if table:
+            (out / "table.csv").write_text(table, "utf-8")
+        draw()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None

@@ -1,0 +1,253 @@
+"""M-Eval over many answers, and how well its votes agree with labelled pairs.
+
+*Answers* (``load``): a JSON list or JSON lines of ``{"id", "question", "answer", "sources", "label"}``, where ``label``
+("correct" or "mistaken") is what a person found, if anybody looked. Recall is the share of the correct responses that
+are called correct, specificity that of the mistaken ones that are called mistaken (the paper's Table I); a response on
+which there is not enough evidence is called neither. Undefined is ``None``.
+
+*Pairs* (``Inside``): each text of a labelled set is a study without type or date; what M-Eval takes of it is judged,
+and only a stance that is sure enough to vote counts. ``by_claim`` compares the votes' outcome with the labels' own.
+
+Nothing kept or written holds a question's or an answer's text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import Answer, digest
+from localmed.errors import InputError
+from localmed.evaluation.sets import read_bytes
+from localmed.evaluation.stance import PairSet
+from localmed.ports import Entailment, Stance
+from localmed.verification.answer_file import VerifyInput, of_object
+from localmed.verification.claims import Read, premise
+from localmed.verification.m_eval_texts import labels
+from localmed.verification.vote import Label, outcome, vote
+
+RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH)
+CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH)
+RESULTS = "results.jsonl"  # what is finished, a line an answer
+
+Advance = Callable[[float, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An answer to be verified; ``gold`` is "correct", "mistaken" or "". ``key`` tells whether it has changed."""
+
+    id: str
+    given: VerifyInput
+    gold: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an answer came to: labels and counts."""
+
+    id: str
+    key: str
+    gold: str
+    response: str
+    claims: tuple[str, ...]
+    quality: str
+    alerts: int
+    sentences: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsReport:
+    """All answers together; shares are of those with a ``gold`` label, ``None`` where there is none."""
+
+    set: str
+    answers: int
+    judge: str
+    responses: Mapping[str, int]
+    claims: Mapping[str, int]
+    given: Mapping[str, int]
+    alerts: int
+    accuracy: float | None
+    recall: float | None
+    specificity: float | None
+    median_seconds: float
+    results: tuple[Result, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def load(file: Path) -> tuple[Item, ...]:
+    """The answers of ``file``; raise ``InputError`` naming the one that cannot be used, without its text."""
+    try:
+        text = read_bytes(file).decode("utf-8-sig")
+        rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, _lines(text)))
+    except (ValueError, RecursionError):
+        raise InputError(f"{file.name} is neither a JSON list nor JSON lines", "One object an answer") from None
+    if not rows:
+        raise InputError(f"{file.name} holds no answers", "One JSON object an answer")
+    items = tuple(_item(row, place, file.name) for place, row in enumerate(rows, 1))
+    twice = [name for name, count in Counter(each.id for each in items).items() if count > 1]
+    if twice:
+        raise InputError(f"{file.name} has {len(twice)} ids twice", "Give each answer an id of its own")
+    return items
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (line for line in text.splitlines() if line.strip())
+
+
+def _item(row: Any, place: int, name: str) -> Item:
+    try:
+        given = of_object(row)
+    except InputError as error:
+        raise InputError(f"{name}, answer {place}: {error.what}", error.remedy) from None
+    gold = str(row.get("label") or "").lower()
+    if gold not in ("", Label.CORRECT, Label.MISTAKEN):
+        raise InputError(f"{name}, answer {place}: the label is neither correct nor mistaken", "Or leave it out")
+    return Item(str(row.get("id") or place), given, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True)))
+
+
+def result(item: Item, answer: Answer) -> Result:
+    """What ``answer`` (of the verification of ``item``) says."""
+    found = labels(answer)
+    alerts = sum(len(part.facts) for part in answer.parts if part.kind == "alerts")
+    seconds = round(sum(step.seconds for step in answer.trace), 4)
+    count = answer.verification.statements_checked
+    return Result(
+        item.id, item.key, item.gold, found.response or Label.NOT_ENOUGH.value, found.claims, found.quality, alerts,
+        count, seconds,
+    )  # fmt: skip
+
+
+def run(
+    items: Sequence[Item], verify: Callable[[VerifyInput], Answer], advance: Advance, out: Path | None, resume: bool
+) -> tuple[Result, ...]:
+    """Every item verified, in order; each is written to ``out`` when it is finished. ``resume`` takes those there."""
+    file = out / RESULTS if out else None
+    done = _kept(file) if file and resume else {}
+    if file and not resume:
+        file.write_text("", "utf-8")
+    found = []
+    for item in items:
+        kept = done.get((item.id, item.key))
+        each = kept or result(item, verify(item.given))
+        if file and not kept:
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(each), ensure_ascii=False) + "\n")
+        found.append(replace(each, gold=item.gold))
+        advance(1.0, each.response)
+    return tuple(found)
+
+
+def _kept(file: Path) -> dict[tuple[str, str], Result]:
+    """The finished results; a line that an interruption cut is left out."""
+    kept = {}
+    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+        try:
+            values = json.loads(line)
+            each = Result(**(values | {"claims": tuple(values["claims"])}))
+        except (ValueError, TypeError, KeyError):
+            continue
+        kept[each.id, each.key] = each
+    return kept
+
+
+def report(name: str, judge: str, results: Sequence[Result]) -> ClaimsReport:
+    """The counts and shares of ``results``."""
+    seconds = sorted(each.seconds for each in results)
+    return ClaimsReport(
+        set=name,
+        answers=len(results),
+        judge=judge,
+        responses=_counts(RESPONSES, [each.response for each in results]),
+        claims=_counts(CLAIMS, [label for each in results for label in each.claims]),
+        given=dict(Counter(each.quality for each in results if each.quality)),
+        alerts=sum(bool(each.alerts) for each in results),
+        accuracy=_share([each for each in results if each.gold]),
+        recall=_share([each for each in results if each.gold == Label.CORRECT]),
+        specificity=_share([each for each in results if each.gold == Label.MISTAKEN]),
+        median_seconds=seconds[len(seconds) // 2] if seconds else 0.0,
+        results=tuple(results),
+    )
+
+
+def _counts(names: Sequence[str], said: Sequence[str]) -> dict[str, int]:
+    return {str(name): said.count(name) for name in names}
+
+
+def _share(results: Sequence[Result]) -> float | None:
+    """The share that is called what it is; undefined of nothing."""
+    return sum(each.response == each.gold for each in results) / len(results) if results else None
+
+
+def as_csv(found: ClaimsReport) -> str:
+    """One line an answer."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "gold", "response", *map(str, CLAIMS), "given evidence", "alerts", "seconds"))
+    for each in found.results:
+        counts = [each.claims.count(name) for name in CLAIMS]
+        writer.writerow((each.id, each.gold, each.response, *counts, each.quality, each.alerts, each.seconds))
+    return text.getvalue()
+
+
+def facts(found: ClaimsReport) -> list[str]:
+    """What the table does not say, a line each."""
+    shares = (("accuracy", found.accuracy), ("recall", found.recall), ("specificity", found.specificity))
+    told = [f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in shares]
+    given = ", ".join(f"{name} {count}" for name, count in found.given.items()) or "none"
+    return [
+        f"{found.answers} answers, judged by {found.judge}; median {found.median_seconds:.2f} s",
+        ", ".join(told),
+        f"evidence given: {given}; answers with an alert: {found.alerts}",
+    ]
+
+
+def alternative(found: ClaimsReport) -> str:
+    """The plot in words, for those who cannot see it."""
+    told = (f"{name}: " + ", ".join(f"{label} {count}" for label, count in counts.items())
+            for name, counts in (("responses", found.responses), ("claims", found.claims)))  # fmt: skip
+    return f"Two bars of labels. {'; '.join(told)}."
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+class Inside:
+    """``Entailment`` as M-Eval uses ``judge``: what it takes of a text, and only what is sure enough to vote."""
+
+    def __init__(self, judge: Entailment) -> None:
+        self._judge = judge
+        self.name, self.languages = f"inside M-Eval: {judge.name}", judge.languages
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment``; every stance is certain."""
+        taken = [(premise([Read.of(text)], claim).text, claim) for text, claim in pairs]
+        stances = iter(self._judge.judge([each for each in taken if each[0]]))
+        votes = [vote(next(stances)) if text else 0 for text, _ in taken]
+        return [Stance(float(each == 1), float(each == 0), float(each == -1)) for each in votes]
+
+
+def by_claim(asked: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, str], int]:
+    """How often (what the labels' vote says of a claim, what the stances' vote says), every text weighing the same."""
+    said: dict[str, tuple[list[int], list[int]]] = {}
+    values = {"entailment": 1, "contradiction": -1}
+    for pair, stance in zip(asked.pairs, stances, strict=True):
+        gold, mine = said.setdefault(pair.hypothesis, ([], []))
+        gold.append(values.get(pair.label, 0))
+        mine.append(vote(stance))
+    found: Counter[tuple[str, str]] = Counter()
+    for votes in said.values():
+        gold_label, label = (outcome(each, [1.0] * len(each)).label.value for each in votes)
+        found[gold_label, label] += 1
+    return dict(found)

@@ -1,0 +1,173 @@
+"""Studies: documents as evidence on a claim, found by BM25 over title, abstract and MeSH (M-Eval, III-C), or by name.
+
+One study is one document, all its passages together. The lexical index holds title and text; MeSH headings stand in the
+catalogue. So the best ``CANDIDATES`` passages by title and text are taken, and the BM25 score of their documents' MeSH
+headings is added (k1 and b as Tantivy's; how rare a word is, the index says). A study that matches by its MeSH headings
+alone is not found.
+
+Every status is searched: what may not count is returned as well, where it stands among the best, so that a reader can
+be told of it. Who asks leaves it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from localmed.config import SearchSettings
+from localmed.domain import Document, Kind, Passage, SearchFilter, Status
+from localmed.errors import UnknownName
+from localmed.language import detect, words
+from localmed.library.library import Library
+
+CANDIDATES = 200  # passages by title and text, of which MeSH may change the order: over ten times what is wanted
+STUDY_CHARACTERS = 6_000  # read of one study; an abstract has 2,000, so only books and whole papers are cut
+K1, B = 1.2, 0.75  # of BM25 (Robertson & Zaragoza 2009), as in Tantivy
+NAMED = 5  # documents compared with a reference that has no identifier
+LEAST_TITLE = 3  # words of a title by which a reference is recognised; shorter ones ("Asthma") stand in any text
+LEAST_ID = 6  # characters of a document's or passage's id
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One document as evidence, with its status in force now; ``passages`` are what is read of it, in order."""
+
+    document: Document
+    passages: tuple[Passage, ...]
+    kind: Kind = Kind.OTHER
+
+    @property
+    def text(self) -> str:
+        """All that is read of it."""
+        return "\n".join(each.text for each in self.passages)
+
+    @property
+    def language(self) -> str:
+        """The language of its text."""
+        return detect(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What an answer cites: the ``marker`` it is called by, and what is known of it.
+
+    ``text`` is its entry in the list of references, or its title; ``identifiers`` are such as ``pmid:123``; ``id`` is a
+    document's or passage's of this library, or its beginning.
+    """
+
+    marker: str
+    text: str = field(default="", repr=False)
+    identifiers: tuple[str, ...] = ()
+    id: str = ""
+
+
+def find(
+    library: Library, query: str, most: int, collections: tuple[str, ...], settings: SearchSettings
+) -> tuple[Study, ...]:
+    """The best studies in ``collections`` for ``query``: ``most`` that may answer, and those among them that may not.
+
+    None where there are no collections.
+    """
+    if not collections:
+        return ()
+    wanted = SearchFilter(collections, statuses=tuple(Status))
+    asked, terms = query[: settings.query_characters], settings.query_terms
+    rows = library.search_lexical(asked, CANDIDATES, wanted, settings.title_boost, terms)
+    scores: dict[str, float] = {}
+    for _, document, score in rows:
+        scores.setdefault(document, score)  # of its best passage
+    documents = library.catalogue.by_ids(scores)
+    by_mesh = _mesh(library, asked, documents.values(), terms)
+    ranked = sorted(documents, key=lambda each: -(scores[each] + by_mesh[each]))
+    found = {passage: document for passage, document, _ in rows}
+    studies: list[Study] = []
+    for each in ranked:
+        if most < 1:
+            break
+        study = _study(library, documents[each], [passage for passage, of in found.items() if of == each])
+        studies.append(study)
+        most -= study.document.status is Status.CURRENT
+    return tuple(studies)
+
+
+def _mesh(library: Library, query: str, documents: Iterable[Document], most: int) -> dict[str, float]:
+    """The BM25 score of each document's MeSH headings, 0 where it has none."""
+    terms = library.lexical.terms(query, most)
+    weights = dict(zip(terms, library.lexical.rarity(terms), strict=True))
+    headings = {each.id: Counter(library.lexical.analyse(" ".join(each.mesh))) for each in documents}
+    lengths = [count.total() for count in headings.values() if count]
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    return {name: bm25(weights, count, mean) for name, count in headings.items()}
+
+
+def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
+    """BM25 of a field: ``weights`` is the rarity of each word asked for, ``mean`` the mean length in words."""
+    long = K1 * (1 - B + B * counts.total() / mean)
+    return sum(weight * counts[term] * (K1 + 1) / (counts[term] + long) for term, weight in weights.items())
+
+
+# --- by name ----------------------------------------------------------------------------------------------------------
+
+
+def named(library: Library, references: Sequence[Reference]) -> tuple[Study | None, ...]:
+    """The study that each of ``references`` names, ``None`` where the library does not hold it.
+
+    By id, else by identifier, else by title: the title of a document must stand, word for word, in the reference.
+    """
+    listed = {name for each in references for name in each.identifiers}
+    identified = {name: each for each in library.catalogue.identified(listed) for name in each.identifiers}
+    return tuple(_named(library, each, identified) for each in references)
+
+
+def _named(library: Library, reference: Reference, identified: dict[str, Document]) -> Study | None:
+    if len(reference.id) >= LEAST_ID and (found := _by_id(library, reference.id)):
+        return found
+    document = next((identified[name] for name in reference.identifiers if name in identified), None)
+    document = document or _titled(library, reference.text)
+    return _study(library, document) if document else None
+
+
+def _by_id(library: Library, prefix: str) -> Study | None:
+    try:
+        passage = library.passage(prefix)
+        return _study(library, library.catalogue.document(passage.document_id), [passage.id])
+    except UnknownName:
+        pass
+    try:
+        return _study(library, library.catalogue.document(prefix))
+    except UnknownName:
+        return None
+
+
+def _titled(library: Library, text: str) -> Document | None:
+    """The document whose title stands in ``text``; of several the longest title."""
+    if not text.strip():
+        return None
+    rows = library.search_lexical(text, NAMED, SearchFilter(statuses=tuple(Status)), 3.0, 64)
+    there = f" {_plain(text)} "
+    found = [
+        each
+        for each in library.catalogue.by_ids(dict.fromkeys(document for _, document, _ in rows)).values()
+        if len(words(each.title)) >= LEAST_TITLE and f" {_plain(each.title)} " in there
+    ]
+    return max(found, key=lambda each: len(each.title), default=None)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", " ".join(words(text, for_query=True))).strip()
+
+
+def _study(library: Library, document: Document, first: Sequence[str] = ()) -> Study:
+    """``document`` with all its passages, or of a long one with the ``first`` and as many others as fit."""
+    whole = library.lexical.of_document(document.id)
+    place = {each: number for number, each in enumerate(first)}
+    kept, left = set[str](), STUDY_CHARACTERS
+    for each in sorted(whole, key=lambda passage: place.get(passage.id, len(place))):
+        if not kept or len(each.text) <= left:
+            kept.add(each.id)
+            left -= len(each.text)
+    current = replace(document, status=library.status(document.id))
+    kind = library.catalogue.collection(document.collection).kind
+    return Study(current, tuple(each for each in whole if each.id in kept), kind)

@@ -1,0 +1,104 @@
+"""An answer to be verified, as a file brings it: text or Markdown, JSON, or what ``localmed ask --json`` printed.
+
+JSON is an object with ``answer`` (the text), and ``question`` and ``sources`` where they are known. A source is the
+text of a reference, or an object: ``marker`` (else its number in the list), ``title``, ``pmid``, ``doi``, ``id`` (a
+document's or passage's of this library). Whatever text a source brings along is not read: only what the library holds
+counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localmed.errors import InputError, LimitExceeded
+from localmed.language import clean
+from localmed.retrieval.studies import Reference
+from localmed.verification.marked_text import REFERENCES
+
+TEXT_BYTES = 2 * 2**20  # of one file; the longest answers have some 20 KiB, and JSON of ours brings its sources along
+HOW = 'Give text, or a JSON object such as {"question": "...", "answer": "... [1]", "sources": [{"pmid": "123"}]}'
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyInput:
+    """An answer to ``question`` ("" if none is known), with the sources it names beside its own list of references."""
+
+    question: str = field(repr=False)
+    text: str = field(repr=False)
+    references: tuple[Reference, ...] = ()
+
+    def cleaned(self) -> VerifyInput:
+        """The same as every library takes it (see ``language.clean``)."""
+        references = (
+            Reference(clean(each.marker), clean(each.text), tuple(map(clean, each.identifiers)), clean(each.id))
+            for each in self.references
+        )
+        return VerifyInput(clean(self.question), clean(self.text), tuple(references))
+
+
+def read(data: bytes, question: str = "") -> VerifyInput:
+    """The answer in ``data``; ``question`` stands before what the file says of it.
+
+    Raise ``InputError`` for what is no text or JSON of this form, ``LimitExceeded`` for too much of it.
+    """
+    if len(data) > TEXT_BYTES:
+        raise LimitExceeded(f"the answer has more than {TEXT_BYTES:,} bytes", "Give one answer at a time")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("the answer is not UTF-8 text", "Convert it to UTF-8") from None
+    if text.lstrip().startswith("{"):
+        return of_object(_parsed(text), question)
+    return VerifyInput(question, text)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("the answer is no valid JSON", HOW) from None
+
+
+def of_object(given: Any, question: str = "") -> VerifyInput:
+    """The answer of a JSON object; raise ``InputError`` where it has none."""
+    if isinstance(given, Mapping) and isinstance(given.get("statements"), list):
+        return _own(given, question)
+    answer = given.get("answer") if isinstance(given, Mapping) else None
+    if not isinstance(answer, str):
+        raise InputError("the JSON has no answer", HOW)
+    sources = given.get("sources") or ()
+    if not isinstance(sources, (list, tuple)):
+        raise InputError("the sources are no list", HOW)
+    references = tuple(_reference(each, place) for place, each in enumerate(sources[:REFERENCES], 1))
+    return VerifyInput(question or _text(given.get("question")), answer, references)
+
+
+def _reference(source: Any, place: int) -> Reference:
+    """One source; ``marker`` is its own, else its place."""
+    if isinstance(source, str):
+        return Reference(str(place), source)
+    if not isinstance(source, Mapping):
+        raise InputError(f"source {place} is neither text nor an object", HOW)
+    schemes = (("pmid", _text(source.get("pmid"))), ("doi", _text(source.get("doi")).lower()))
+    identifiers = tuple(f"{scheme}:{value.removeprefix(f'{scheme}:').strip()}" for scheme, value in schemes if value)
+    marker = _text(source.get("marker")).strip("[] ") or str(place)
+    return Reference(marker, _text(source.get("title")), identifiers, _text(source.get("id")))
+
+
+def _own(given: Mapping[str, Any], question: str) -> VerifyInput:
+    """An answer as ``ask --json`` printed it: its sentences with their markers, its evidence by passage."""
+    try:
+        said = [each for each in given["statements"] if not each.get("withheld")]
+        marked = [(str(each["text"]), "".join(f"[{one['marker']}]" for one in each["citations"])) for each in said]
+        names = tuple(Reference(str(each["marker"]), id=str(each["passage"]["id"])) for each in given["evidence"])
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("the JSON is no answer of localmed", HOW) from None
+    return VerifyInput(question or _text(given.get("question")), "\n".join(map(" ".join, marked)), names[:REFERENCES])
+
+
+def _text(value: Any) -> str:
+    """``value`` as text; numbers (a PMID) are taken as they are written, all else as nothing."""
+    return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""

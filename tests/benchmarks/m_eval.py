@@ -1,0 +1,134 @@
+"""M-Eval on starter: how long it takes, whether MeSH helps to find a study, and how good its stances and labels are.
+
+PubMedQA's abstracts (without their conclusions) are the literature. An answer is timed with nine studies found; the
+authors' conclusion is the answer then. "Yes." and "No." to the same question are a correct and a mistaken response, by
+what PubMedQA's annotators decided. Stances are those of HealthVer's test pairs and COVID-Fact's, as M-Eval takes them.
+Nothing of this was trained or tuned on but the two thresholds of a vote, on HealthVer's development pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localmed.app import App
+from localmed.config import Settings
+from localmed.domain import Kind, SearchFilter
+from localmed.evaluation import claims, stance
+from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
+from localmed.evaluation.stance import StanceReport
+from localmed.retrieval import studies
+from localmed.verification.answer_file import VerifyInput
+from localmed.verification.vote import Label
+from tests.benchmarks.common import Place, Row, met, percentile
+from tests.benchmarks.known_item import PUBMEDQA
+
+LITERATURE = replace(PUBMEDQA, collection=replace(PUBMEDQA.collection, kind=Kind.LITERATURE))
+TIMED = 40  # answers
+ANSWERED = 150  # questions with a yes or no, each asked twice
+SEED = 1
+MOST_SECONDS = 3.0
+
+
+def run(place: Place) -> list[Row]:
+    """All figures."""
+    source = place.data / "pubmedqa" / "ori_pqal.json"
+    records: dict[str, dict[str, Any]] = json.loads(source.read_text("utf-8"))
+    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+        app.import_paths([source], LITERATURE)
+        rows = [_finding(app, records), _time(app, list(records.values())), _labels(app, records)]
+        rows += [_stances(app, place.data / "claims" / name) for name in ("healthver/healthver_test.csv",
+                                                                          "covidfact/rte_dev.tsv")]  # fmt: skip
+        return rows
+
+
+def _finding(app: App, records: dict[str, dict[str, Any]]) -> Row:
+    """Each question looks for its own abstract, with MeSH headings and without."""
+    library, settings = app.newest(), app.settings.search
+    keys = {each.id: each.key.rpartition("#")[2] for each in library.catalogue.documents("pubmedqa")}
+    wanted = SearchFilter(("pubmedqa",))
+    ranks: dict[str, list[float]] = {"with": [], "without": []}
+    for name, record in records.items():
+        asked = record["QUESTION"]
+        found = [keys[each.document.id] for each in studies.find(library, asked, 15, ("pubmedqa",), settings)]
+        plain = library.search_lexical(asked, studies.CANDIDATES, wanted, settings.title_boost, settings.query_terms)
+        alone = list(dict.fromkeys(keys[document] for _, document, _ in plain))[:15]
+        for kind, order in (("with", found), ("without", alone)):
+            ranks[kind].append(1 / (order.index(name) + 1) if name in order else 0.0)
+    told = (f"{kind} MeSH: MRR@15 {_mean(each):.3f}, among the 15 {_mean([bool(rank) for rank in each]):.3f}"
+            for kind, each in ranks.items())  # fmt: skip
+    how = f"{len(records)} questions of PubMedQA, each for its own abstract; the abstracts have no titles"
+    return Row("M-Eval, studies found by BM25", "", "; ".join(told), "-", how)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _time(app: App, records: Sequence[dict[str, Any]]) -> Row:
+    """The first answer loads the encoder and is not timed."""
+    seconds, judged = [], []
+    for record in records[: TIMED + 1]:
+        answer = app.consultation().verify(VerifyInput(record["QUESTION"], record["LONG_ANSWER"]))
+        seconds.append(sum(step.seconds for step in answer.trace))
+        judged.append(len(next((part.facts for part in answer.parts if part.kind == "studies"), ())))
+    p50, p95 = percentile(seconds[1:], 0.5), percentile(seconds[1:], 0.95)
+    how = f"{TIMED} conclusions of PubMedQA, median of {percentile(judged, 0.5):.0f} studies judged; warm"
+    return Row(
+        "M-Eval of an answer, 9 studies, starter", f"p95 <= {MOST_SECONDS:.0f} s",
+        f"p50 {p50:.2f} s, p95 {p95:.2f} s", met(p95 <= MOST_SECONDS), how,
+    )  # fmt: skip
+
+
+def _labels(app: App, records: dict[str, dict[str, Any]]) -> Row:
+    """A right and a wrong answer to each question."""
+    decided = [(name, each) for name, each in records.items() if each["final_decision"] in ("yes", "no")][:ANSWERED]
+    items = [
+        Item(f"{name} {said}", VerifyInput(each["QUESTION"], f"{said.title()}."),
+             Label.CORRECT if said == each["final_decision"] else Label.MISTAKEN, "")
+        for name, each in decided
+        for said in ("yes", "no")
+    ]  # fmt: skip
+    results = claims.run(items, app.consultation().verify, lambda *_: None, None, resume=False)
+    found = claims.report("PubMedQA", app.entailment.name, results)
+    how = f"{len(items)} bare answers to {len(decided)} questions of PubMedQA, half of them wrong; undecided is wrong"
+    return Row("M-Eval, response labels, starter", "", _told(found), "-", how)
+
+
+def _told(found: ClaimsReport) -> str:
+    shares = (("accuracy", found.accuracy), ("recall", found.recall), ("specificity", found.specificity))
+    undecided = found.responses[Label.NOT_ENOUGH] / max(1, found.answers)
+    return (
+        ", ".join(f"{name} {value:.3f}" for name, value in shares if value is not None) + f", undecided {undecided:.3f}"
+    )
+
+
+def _stances(app: App, file: Path) -> Row:
+    """Per class, and of three-way pairs what the votes make of the claims."""
+    asked = stance.load(file)
+    judge = Inside(app.entailment)
+    found = stance.report(asked, [judge], SEED)
+    by_class = "; ".join(
+        f"{label} {each.precision:.2f}/{each.recall:.2f} of {each.pairs}"
+        for label, each in found.judges[0].classes.items()
+    )
+    measured = f"macro-F1 {found.judges[0].macro_f1:.3f}; precision/recall: {by_class}"
+    how = f"{found.pairs} pairs; accuracy {found.judges[0].accuracy:.3f}; only stances sure enough to vote"
+    if len(found.labels) == 3:
+        how += "; " + _claims(judge, asked, found)
+    return Row(f"stance inside M-Eval, {asked.name}, starter", "", measured, "-", how)
+
+
+def _claims(judge: Inside, asked: stance.PairSet, found: StanceReport) -> str:
+    stances = judge.judge([(each.premise, each.hypothesis) for each in asked.pairs])
+    counts = by_claim(asked, stances)
+    right = sum(number for (gold, said), number in counts.items() if gold == said)
+    wrong = counts.get((Label.SUPPORTED, Label.CONTRADICTED), 0), counts.get((Label.CONTRADICTED, Label.SUPPORTED), 0)
+    return (
+        f"of {found.hypotheses} claims by vote {right} right, {wrong[0]} supported ones called contradicted, "
+        f"{wrong[1]} contradicted ones called supported"
+    )

@@ -1,0 +1,137 @@
+"""``localmed verify``, ``ask --check`` and ``eval claims`` on a small library with a literature collection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Localmed
+
+MANIFEST = """
+name = "pubmed"
+title = "PubMed"
+licence = "test"
+kind = "literature"
+[fields]
+id = "id"
+title = "title"
+text = "text"
+edition = "edition"
+status = "status"
+identifiers = "identifiers"
+publication_types = "publication_types"
+"""
+STUDIES = (
+    {"id": "1", "title": "Warfarin in atrial fibrillation", "text": "Warfarin prevents stroke in atrial fibrillation.",
+     "edition": "2024", "identifiers": ["pmid:11"], "publication_types": ["Meta-Analysis"]},
+    {"id": "2", "title": "Warfarin, a retracted trial", "text": "Warfarin prevents stroke in atrial fibrillation.",
+     "edition": "2020", "identifiers": ["pmid:12"], "publication_types": ["Retracted Publication"],
+     "status": "withdrawn"},
+)  # fmt: skip
+ANSWER = "Warfarin prevents stroke in atrial fibrillation [1]. Zyxwvut takes it [PMID: 12]. So it is (PMID: 12)."
+
+
+@pytest.fixture
+def library(copied: Localmed, tmp_path: Path) -> Localmed:
+    (tmp_path / "m.toml").write_text(MANIFEST, "utf-8")
+    (tmp_path / "studies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in STUDIES), "utf-8")
+    copied.ok("import", str(tmp_path / "studies.jsonl"), "-c", "pubmed", "--manifest", str(tmp_path / "m.toml"))
+    return copied
+
+
+def facts(answer: Any, kind: str) -> dict[str, str]:
+    return next(dict(each["facts"]) for each in answer["parts"] if each["kind"] == kind)
+
+
+def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
+    file = tmp_path / "answer.json"
+    given = {"question": "What prevents stroke in atrial fibrillation?", "answer": ANSWER, "sources": [{"pmid": 11}]}
+    file.write_text(json.dumps(given), "utf-8")
+    answer = library.ok("verify", str(file), "--json").json
+    assert answer["workflow"] == "verify"
+    assert facts(answer, "citations")["[1]"] == "Warfarin in atrial fibrillation (2024)"
+    assert "retracted trial" in str(facts(answer, "alerts"))
+    assert facts(answer, "claim")["label"] == "supported"
+    shown = library.ok("verify", str(file)).out
+    assert "word for word in what it cites" in shown
+    assert "NOT SUPPORTED" in shown
+    assert "decides nothing" in shown.replace("\n", " ")
+
+
+def test_text_from_standard_input_and_a_recording(library: Localmed, tmp_path: Path) -> None:
+    record = tmp_path / "r.json"
+    ran = library.ok("verify", "-", "--question", "Stroke?", "--trace", "--record", str(record), stdin=ANSWER)
+    assert "Claim (question and answer): Stroke?" in ran.out.replace("\n", " ")
+    assert "studies:" in ran.err
+    assert "Zyxwvut" not in ran.err
+    assert (
+        "came to the recorded answer" in library.ok("replay", str(record)).out + library.ok("replay", str(record)).err
+    )
+
+
+def test_our_own_answer_can_be_verified(library: Localmed, tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    file.write_text(library.ok("ask", "What does warfarin prevent in atrial fibrillation?", "--json").out, "utf-8")
+    answer = library.ok("verify", str(file), "--json").json
+    support = next(each for each in answer["parts"] if each["kind"] == "support")
+    assert {each["verdict"]["support"] for each in support["statements"]} == {"verbatim"}
+
+
+def test_ask_check_adds_the_parts(library: Localmed) -> None:
+    question = "What does warfarin prevent in atrial fibrillation?"
+    answer = library.ok("ask", question, "--check", "--json").json
+    assert answer["workflow"] == "ask"
+    assert answer["statements"]
+    assert {"response", "claim", "given", "studies"} <= {each["kind"] for each in answer["parts"]}
+    assert not library.ok("ask", question, "--json").json["parts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("verify", "missing.txt"), 3), (("verify",), 2), (("eval", "claims"), 2),
+     (("eval", "claims", "--questions", "missing"), 3), (("eval", "claims", "--pairs", "x", "--resume"), 2)],
+    ids=range(5),
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_line(localmed: Localmed, arguments: tuple[str, ...], code: int) -> None:
+    localmed(*arguments).failed(code)
+
+
+def test_neither_text_nor_question_is_in_an_error_or_the_audit(library: Localmed) -> None:
+    error = library("verify", "-", stdin='{"answer": "Zyxwvut"').failed(3)
+    assert "Zyxwvut" not in error
+    library.ok("verify", "-", stdin=ANSWER)
+    for file in library.data.glob("audit*"):
+        assert b"Zyxwvut" not in file.read_bytes()
+
+
+def test_a_batch_of_answers(library: Localmed, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file, out = tmp_path / "answers.jsonl", tmp_path / "out"
+    file.write_text(
+        json.dumps({"id": "x", "question": "Stroke?", "answer": ANSWER, "label": "correct"}) + "\n", "utf-8"
+    )
+    found = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--json").json
+    assert found["answers"] == 1
+    assert {each.name for each in out.iterdir()} == {
+        "report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg",
+    }  # fmt: skip
+    assert not any(b"Zyxwvut" in each.read_bytes() for each in out.iterdir())
+    again = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--resume").out
+    assert "1 answers" in again
+
+
+def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text(
+        "Warfarin prevents stroke.\tWarfarin prevents stroke.\tentailment\nDogs bark.\tWarfarin is safe.\tneutral\n",
+        "utf-8",
+    )
+    found = library.ok("eval", "claims", "--pairs", str(pairs), "--json").json
+    assert found["judges"][0]["judge"].startswith("inside M-Eval")
+    assert {(each["is"], each["judged"]) for each in found["claims"]} == {
+        ("supported", "supported"), ("not enough evidence", "not enough evidence"),
+    }  # fmt: skip
+    assert "Claims by vote" in library.ok("eval", "claims", "--pairs", str(pairs)).out

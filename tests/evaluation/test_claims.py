@@ -1,0 +1,168 @@
+"""M-Eval over a file of answers: reading, counting, going on after an interruption; and stances inside M-Eval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.domain import Answer, AnswerStatus, Part
+from localmed.errors import InputError
+from localmed.evaluation import claims
+from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
+from localmed.evaluation.stance import Labelled, PairSet
+from localmed.ports import Stance
+from localmed.verification.answer_file import VerifyInput
+from localmed.verification.vote import Label
+from tests.values import PROVENANCE
+
+THREE = ("entailment", "neutral", "contradiction")
+LINES = (
+    '{"id": "a", "question": "Q?", "answer": "One secretword.", "label": "correct"}\n'
+    '{"answer": "Two."}\n\n{"id": 3, "answer": "Three.", "label": "Mistaken"}\n'
+)
+
+
+def verified(given: VerifyInput) -> Answer:
+    """Correct if it says One, mistaken if Two, else neither."""
+    label = next((name for word, name in (("One", "correct: every claim is supported"),
+                                          ("Two", "mistaken: a claim is contradicted")) if word in given.text),
+                 "not enough evidence")  # fmt: skip
+    told = {"correct": "supported", "mistaken": "contradicted"}.get(label.partition(":")[0], label)
+    parts = (
+        Part("response", "Response", facts=(("label", label),)),
+        Part("claim", "Claim", facts=(("label", told), ("votes", "1 for"))),
+        Part("alerts", "Alerts", facts=(("retracted", "A trial"),)) if "Two" in given.text else Part("given", ""),
+    )
+    return Answer(AnswerStatus.ANSWERED, given.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts)
+
+
+def items(folder: Path, text: str = LINES) -> tuple[Item, ...]:
+    file = folder / "answers.jsonl"
+    file.write_text(text, "utf-8")
+    return claims.load(file)
+
+
+def silent(done: float, doing: str) -> None:
+    del done, doing
+
+
+def test_lines_and_a_list_are_read(tmp_path: Path) -> None:
+    found = items(tmp_path)
+    assert [(each.id, each.gold) for each in found] == [("a", "correct"), ("2", ""), ("3", "mistaken")]
+    as_list = json.dumps([json.loads(line) for line in LINES.splitlines() if line])
+    assert items(tmp_path, as_list) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", "[1]", '{"answer": 1}', '{"answer": "x", "label": "perhaps"}', '{"id": 1, "answer": "x"}\n' * 2],
+    ids=range(7),
+)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError):
+        items(tmp_path, text)
+
+
+def report(results: Sequence[claims.Result]) -> ClaimsReport:
+    return claims.report("answers.jsonl", "judge", results)
+
+
+def test_the_counts_by_hand(tmp_path: Path) -> None:
+    found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    assert found.responses == {"correct": 1, "mistaken": 1, "not enough evidence": 1}
+    assert found.claims == {"supported": 1, "contradicted": 1, "not enough evidence": 1}
+    assert (found.recall, found.specificity, found.accuracy) == (1.0, 0.0, 0.5)
+    assert found.alerts == 1
+    assert claims.as_csv(found).splitlines()[1].startswith("a,correct,correct,1,0,0,")
+    assert "secretword" not in json.dumps(found.as_dict()) + claims.as_csv(found) + " ".join(claims.facts(found))
+
+
+def test_undefined_is_undefined(tmp_path: Path) -> None:
+    found = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
+    assert (found.recall, found.specificity, found.accuracy) == (None, None, None)
+    assert "accuracy undefined" in " ".join(claims.facts(found))
+    assert report(()).answers == 0
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def stopping(given: VerifyInput) -> Answer:
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(given.text)
+        return verified(given)
+
+    with pytest.raises(KeyboardInterrupt):
+        claims.run(items(tmp_path), stopping, silent, tmp_path, resume=False)
+    kept = tmp_path / claims.RESULTS
+    kept.write_text(kept.read_text("utf-8") + '{"id": "3", "key"', "utf-8")  # a line that was cut
+    asked.clear()
+
+    def counting(given: VerifyInput) -> Answer:
+        asked.append(given.text)
+        return verified(given)
+
+    resumed = claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    assert asked == ["Three."]
+    fresh = claims.run(items(tmp_path), verified, silent, None, resume=False)
+    assert [replace(each, seconds=0) for each in resumed] == [replace(each, seconds=0) for each in fresh]
+
+
+def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
+    claims.run(items(tmp_path), verified, silent, tmp_path, resume=False)
+    changed = items(tmp_path, LINES.replace("Two.", "Three two."))
+    asked: list[str] = []
+    claims.run(changed, lambda given: asked.append(given.text) or verified(given), silent, tmp_path, resume=True)  # type: ignore[func-returns-value]
+    assert asked == ["Three two."]
+
+
+class Words:
+    """Judges by a word, and keeps what it was given."""
+
+    name, languages = "words", ("en",)
+
+    def __init__(self) -> None:
+        self.premises: list[str] = []
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        self.premises += [premise for premise, _ in pairs]
+        return [Stance(0.45, 0.3, 0.25) if "weak" in premise else Stance(0.1, 0.1, 0.8) for premise, _ in pairs]
+
+
+def test_inside_m_eval_only_sure_stances_vote() -> None:
+    words = Words()
+    text = "Background stands here. Aspirin did not prevent stroke. Ships sail."
+    pairs = [
+        (text, "Aspirin prevents stroke."),
+        ("A weak aspirin hint.", "Aspirin prevents stroke."),
+        ("Dogs.", "Aspirin."),
+    ]
+    found = Inside(words).judge(pairs)
+    assert words.premises == ["Aspirin did not prevent stroke.", "A weak aspirin hint."]
+    assert found == [Stance(0, 0, 1), Stance(0, 1, 0), Stance(0, 1, 0)]
+
+
+def test_claims_by_vote_by_hand() -> None:
+    said = [("a", "entailment", 1), ("a", "entailment", -1), ("a", "contradiction", -1), ("b", "neutral", 0),
+            ("c", "contradiction", 1)]  # fmt: skip
+    asked = PairSet("x", tuple(Labelled("p", claim, label) for claim, label, _ in said), THREE)
+    stances = [Stance(float(vote == 1), float(vote == 0), float(vote == -1)) for _, _, vote in said]
+    assert by_claim(asked, stances) == {
+        (Label.SUPPORTED, Label.CONTRADICTED): 1,
+        (Label.NOT_ENOUGH, Label.NOT_ENOUGH): 1,
+        (Label.CONTRADICTED, Label.SUPPORTED): 1,
+    }
+
+
+def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
+    plot = pytest.importorskip("localmed.evaluation.plot")
+    found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    files = plot.draw_claims(found, tmp_path)
+    assert all(each.stat().st_size > 1000 for each in files)
+    assert "responses: correct 1, mistaken 1" in claims.alternative(found)
+    plot.draw_claims(report(()), tmp_path)

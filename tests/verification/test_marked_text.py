@@ -1,0 +1,122 @@
+"""Citations in an answer written elsewhere: every usual style, malformed ones, and where each belongs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localmed.verification.marked_text import Marked, read
+
+
+def markers(text: str) -> list[tuple[str, ...]]:
+    return [each.markers for each in read(text).sentences]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Aspirin helps [1].", ("1",)),
+        ("Aspirin helps.[1]", ("1",)),
+        ("Aspirin helps [1, 2].", ("1", "2")),
+        ("Aspirin helps [1][2].", ("1", "2")),
+        ("Aspirin helps [1-3, 7].", ("1", "2", "3", "7")),
+        ("Aspirin helps [2–4].", ("2", "3", "4")),
+        ("Aspirin helps [^5].", ("5",)),
+        ("Aspirin helps [citation:1].", ("1",)),
+        ("Aspirin helps [Source 3].".replace("Source", "source"), ("3",)),
+        ("Aspirin helps.¹ʼ"[:-1], ("1",)),
+        ("Aspirin helps.¹²", ("12",)),
+        ("Aspirin helps.<sup>1,2</sup>", ("1", "2")),
+        ("Aspirin helps (Smith 2020).", ("smith 2020",)),
+        ("Aspirin helps (Smith et al., 2020; Lee & Kim 2019).", ("smith 2020", "lee 2019")),
+        ("As Smith et al. (2020) found, aspirin helps.", ("smith 2020",)),
+        ("Aspirin helps (PMID: 12345).", ("pmid:12345",)),
+        ("Aspirin helps PMID:12345.", ("pmid:12345",)),
+        ("Aspirin helps (doi:10.1000/ab.12).", ("doi:10.1000/ab.12",)),
+        ("Aspirin helps, https://doi.org/10.1000/AB12.", ("doi:10.1000/ab12",)),
+        ("阿司匹林有效[1]。", ("1",)),
+        ("阿司匹林有效【1，2】。", ("1", "2")),
+        ("阿司匹林有效［3］。", ("3",)),
+        ("阿司匹林有效（张三等，2020）。".replace("，2020", " 2020"), ("张三 2020",)),
+        ("阿司匹林有效[来源1]。", ("1",)),
+        ("The dose is 10⁹ cells and 1.73 m² here.", ()),
+        ("The ratio was 0.8 (95% CI [46-61]) here.", ()),
+        ("Take the array a[i] of things.", ()),
+    ],
+)  # fmt: skip
+def test_a_citation_is_read(text: str, expected: tuple[str, ...]) -> None:
+    found = read(text)
+    assert [each.markers for each in found.sentences] == [expected]
+    assert found.malformed == 0
+
+
+@pytest.mark.parametrize("mark", ["[]", "[3-1]", "[1,,2]", "[1-]", "[1-999]", "[citation:]", "[0]", "[1", "[4-4]"])
+def test_what_is_no_citation_is_counted(mark: str) -> None:
+    found = read(f"Aspirin helps {mark} here.")
+    assert found.malformed == 1
+    assert found.sentences[0].markers == ()
+
+
+def test_each_belongs_to_its_sentence() -> None:
+    assert markers("One helps [1]. Two helps.[2] Three helps.\n[3] Four helps (Lee 2019).") == [
+        ("1",), ("2",), (), ("3", "lee 2019"),
+    ]  # fmt: skip
+
+
+def test_a_sentence_stands_where_it_stood() -> None:
+    text = "One helps [1]. Two [2] helps a lot. Three helps."
+    found = read(text).sentences
+    assert [each.text for each in found] == ["One helps.", "Two helps a lot.", "Three helps."]
+    assert [text[each.start : each.end] for each in found] == ["One helps [1].", "Two [2] helps a lot.", "Three helps."]
+
+
+def test_the_list_of_references() -> None:
+    text = (
+        "Aspirin helps [2] (Smith 2020).\n\n## References\n1. Lee K. Statins. 2019. PMID: 77.\n"
+        "[2] Smith J. Aspirin. 2020. doi:10.1000/x1.\n"
+    )
+    found = read(text)
+    assert len(found.sentences) == 1, "the list is no part of the answer"
+    assert [(each.marker, each.identifiers) for each in found.references] == [
+        ("1", ("pmid:77",)), ("2", ("doi:10.1000/x1",)),
+    ]  # fmt: skip
+    assert found.reference("2") == found.reference("smith 2020") == found.references[1]
+    assert found.reference("pmid:5").identifiers == ("pmid:5",)
+    assert found.reference("9").text == ""
+
+
+@pytest.mark.parametrize("heading", ["参考文献", "References:", "**Sources**", "# Bibliography"])
+def test_headings_of_the_list(heading: str) -> None:
+    assert len(read(f"Aspirin helps.\n{heading}\n1. Lee.").references) == 1
+
+
+def test_an_answer_without_citations() -> None:
+    assert read("Aspirin helps. It is cheap.").sentences == (
+        Marked("Aspirin helps.", (), 0, 14), Marked("It is cheap.", (), 15, 27),
+    )  # fmt: skip
+    assert read("").sentences == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * 100_000, "\n" * 100_000, "A" * 100_000, "Aa, " * 25_000, "[" * 100_000, "[1," * 33_000,
+        "(Smith 2020; " * 8_000, "¹" * 100_000, "10.1000/" + "a" * 100_000, "和张三" * 33_000,
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_hostile_text_is_read_in_time(text: str) -> None:
+    began = time.process_time()
+    read(text)
+    assert time.process_time() - began < 5.0
+
+
+@given(st.text(alphabet="ab [](),;-^1239PMID:Smith 2020\n.。¹²【】", max_size=80))
+def test_any_text_can_be_read(text: str) -> None:
+    found = read(text)
+    for each in found.sentences:
+        assert 0 <= each.start <= each.end <= len(text)
+    assert found.malformed >= 0

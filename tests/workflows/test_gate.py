@@ -1,0 +1,151 @@
+"""The gate: what the site wants done with an unsupported sentence, and the badge before and after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Coherence, Draft, Relevance
+from localmed.agents.cast import Rules, cast
+from localmed.agents.judging import BADGE, BADGE_STRICT, JudgingInput
+from localmed.cli.texts import translated
+from localmed.domain import AnswerStatus, Badge, Kind, Origin, SearchFilter, Support
+from localmed.errors import Rejected
+from localmed.ports import Stance
+from localmed.verification.badge import Criteria, Vote
+from localmed.workflows.ask import ask
+from localmed.workflows.flow import Driver, Judge, Perform
+from localmed.workflows.gate import ADDED
+from localmed.workflows.recording import Recording
+from localmed.workflows.recording import replay as replayed
+from tests.values import PROVENANCE, evidence, quotation
+from tests.workflows.test_ask import ENOUGH, HITS, PLAN, QUESTION, SOURCE, Finder, found, replay
+from tests.workflows.test_ask_agents import ALL, FOR, generated
+
+WRONG = "Give 50 mg by mouth."
+GREEN = Vote(Criteria(True, True, True), "rules", "measured")
+RED = Vote(Criteria(True, True, False), "rules", "measured")
+JUDGED = replace(PLAN, roles=PLAN.roles | {"badge"}, jury=("badge",))
+QUOTED = Draft((quotation(SOURCE, 0, 19),))
+
+
+def badges(requests: list[Any]) -> list[JudgingInput]:
+    return [each.given for each in requests if isinstance(each, Perform) and each.role in (BADGE, BADGE_STRICT)]
+
+
+# --- what is done with an unsupported sentence ----------------------------------------------------------------------
+
+
+def test_withheld_by_default_with_a_gap() -> None:
+    results = [found(), ENOUGH, (SOURCE,), Draft((generated(), generated(WRONG))), (FOR, FOR), Coherence(True, "x")]
+    answer, _ = replay(results, plan=ALL)
+    assert [each.withheld for each in answer.statements] == [False, True]
+    assert answer.verification.statements_withheld == 1
+
+
+def test_marked_where_the_site_wants_that() -> None:
+    plan = replace(ALL, unsupported="mark")
+    results = [found(), ENOUGH, (SOURCE,), Draft((generated(), generated(WRONG))), (FOR, FOR), Coherence(True, "x")]
+    answer, _ = replay(results, plan=plan)
+    assert [each.withheld for each in answer.statements] == [False, False]
+    assert [each.verdict.support for each in answer.statements if each.verdict] == [
+        Support.SUPPORTED,
+        Support.UNSUPPORTED,
+    ]
+
+
+def test_written_again_once_and_then_withheld() -> None:
+    plan = replace(ALL, unsupported="regenerate")
+    draft = Draft((generated(WRONG), generated()))
+    results = [found(), ENOUGH, (SOURCE,), draft, (FOR, FOR), draft, (FOR, FOR), Coherence(True, "x")]
+    answer, requests = replay(results, plan=plan)
+    asked = [each.given for each in requests if isinstance(each, Perform) and each.role is CITED_ANSWER]
+    assert [each.conflict for each in asked] == ["", "sentence 1: a number in it is not in what it cites"]
+    assert [each.withheld for each in answer.statements] == [True, False]
+    assert sum(isinstance(each, Judge) for each in requests) == 2
+
+
+# --- the badge ------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_jury_there_is_no_badge() -> None:
+    answer, requests = replay([found(), ENOUGH, (SOURCE,), QUOTED])
+    assert answer.verification.badge is Badge.NONE
+    assert badges(requests) == []
+
+
+def test_what_is_shown_gets_one_vote_of_each_judge() -> None:
+    answer, requests = replay([found(), ENOUGH, (SOURCE,), QUOTED, GREEN], plan=JUDGED)
+    (given,) = badges(requests)
+    assert (given.question, given.evidence) == (QUESTION, (SOURCE,))
+    account = answer.verification
+    assert (account.badge, account.badge_before, account.badges) == (Badge.GREEN, Badge.GREEN, ())
+    assert account.badge_judge == "rules (measured)"
+    assert account.reason
+
+
+def test_judged_before_and_after_withholding() -> None:
+    plan = replace(ALL, roles=ALL.roles | {"badge"}, jury=("badge",))
+    draft = Draft((generated(), generated(WRONG)))
+    results = [found(), ENOUGH, (SOURCE,), draft, (FOR, FOR), Coherence(True, "x"), GREEN, RED]
+    answer, requests = replay(results, plan=plan)
+    assert [len(each.statements) for each in badges(requests)] == [1, 2]
+    assert (answer.verification.badge, answer.verification.badge_before) == (Badge.GREEN, Badge.RED)
+
+
+def test_each_kind_of_source_alone() -> None:
+    guideline, leaflet = (
+        replace(SOURCE, kind=Kind.GUIDELINE),
+        replace(evidence("2", "Store it dark."), kind=Kind.LEAFLET),
+    )
+    draft = Draft((quotation(guideline, 0, 19), quotation(leaflet, 0, 14)))
+    both = Relevance((0.9, 0.9), 0.5)
+    results = [found(hits=HITS * 2), both, (guideline, leaflet), draft, GREEN, GREEN, RED]
+    answer, requests = replay(results, plan=JUDGED)
+    assert answer.verification.badges == (("guideline", Badge.GREEN), ("leaflet", Badge.RED))
+    assert [[each.marker for each in given.evidence] for given in badges(requests)] == [["1", "2"], ["1"], ["2"]]
+
+
+def test_a_jury_votes_and_a_judge_that_cannot_be_used_gives_way_to_the_rules() -> None:
+    plan = replace(PLAN, roles=PLAN.roles | {"badge", "badge_strict"}, jury=("badge", "badge_strict"))
+    rejected = Rejected("the model replied with nothing", "Ask again")
+    answer, requests = replay([found(), ENOUGH, (SOURCE,), QUOTED, rejected, GREEN, RED], plan=plan)
+    assert len(badges(requests)) == 3
+    assert answer.verification.badge is Badge.RED, "a tie on grounding is no"
+
+
+def test_nothing_shown_gets_no_badge() -> None:
+    plan = replace(ALL, roles=ALL.roles | {"badge"}, jury=("badge",))
+    draft = Draft((generated(WRONG),))
+    answer, requests = replay([found(), ENOUGH, (SOURCE,), draft, (Stance(0.8, 0.1, 0.1),)], plan=plan)
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert badges(requests) == []
+
+
+def test_an_added_exception_is_told() -> None:
+    source = evidence("1", "Give ramipril 5 mg by mouth. Do not give ramipril in pregnancy.")
+    answer, _ = replay([found(), ENOUGH, (source,), Draft((quotation(source, 0, 28),))])
+    assert [each.text for each in answer.statements] == [
+        "Give ramipril 5 mg by mouth.",
+        "Do not give ramipril in pregnancy.",
+    ]
+    assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
+    note = ADDED.format(number=1)
+    assert note in answer.notes
+    assert translated(note, "zh") != note
+
+
+def test_a_judged_answer_replays_from_its_recording() -> None:
+    rules: Rules = {RELEVANCE.name: lambda _: ENOUGH, CITED_ANSWER.name: lambda _: QUOTED, BADGE.name: lambda _: GREEN}
+    roles = {role.name: role for role in (RELEVANCE, CITED_ANSWER, BADGE)}
+    given = (QUESTION, SearchFilter(), JUDGED, PROVENANCE, ())
+    recording = Recording()
+    recording.begin("ask", given)
+    driver = Driver(
+        Finder(), cast(roles, "rules", {}, rules, None), lambda _, __: (SOURCE,), lambda *_: None, lambda _: (),
+        record=recording.step,
+    )  # fmt: skip
+    answer = driver.run(ask(*given))
+    again, same = replayed(recording.finish(answer))
+    assert same
+    assert again.verification.badge is Badge.GREEN
