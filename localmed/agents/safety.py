@@ -2,9 +2,9 @@
 
 Two things are told apart. *Disclosure*: somebody says that they want to die or to hurt themselves; the message is given
 to anyone, staff too. *Means*: a lethal dose or a way to die is asked for; a patient gets the message, while staff, who
-treat poisonings, get cited evidence. Rules look first and cannot be switched off; a chat model may add to what they
-find, never take away from it. Rules know wordings, English and Chinese; a person who says it otherwise is not
-recognised by them.
+treat poisonings, get cited evidence. Rules look first and cannot be switched off; likeness to sentences of our own and
+a chat model may add to what they find, never take away from it. Rules know wordings, English and Chinese; the likeness
+(``safety_likeness``) also catches many that say it otherwise, and not all: ``safety_rules`` has the measured rates.
 """
 
 from __future__ import annotations
@@ -89,4 +89,9 @@ SAFETY = Role(
         _screening,
     ),
 )
-ROLES = (SAFETY,)
+LIKENESS = Role(
+    "safety_likeness",
+    "Whether a text is like sentences of wanting to die, or of how to, that no wording is known of",
+    "1",
+)
+ROLES = (SAFETY, LIKENESS)

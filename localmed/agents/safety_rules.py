@@ -1,4 +1,11 @@
-"""The safety role by rule: wordings of wanting to die, of asking how, and of what only sounds like it. Our lists."""
+"""The safety role by rule: wordings of wanting to die, of asking how, and of what only sounds like it. Our lists.
+
+Measured once on held-back texts of our own hand (tests/benchmarks/safety.py), with the likeness of ``safety_likeness``
+after it and without a chat model. Plain questions: the message goes to 13 of 14 English and 13 of 14 Chinese texts that
+must get it (wordings alone: 7 and 10), and to 1 of 15 and 1 of 15 others. Indirect wordings: to 17 of 24 and 17 of 24
+(wordings alone: 0 and 4), and to 0 of 24 and 4 of 24 others. So of those who say it indirectly three in ten are missed,
+and one Chinese look-alike in six gets the message. No question of staff was refused by the likeness.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +92,20 @@ _DISCLOSED_TOO = _any(
     r"|没有我.{0,8}(更好|会好)",
 )
 # For patients, words of dying beside words of a means are enough.
+_INDIRECT_CHINESE = _any(  # of oneself, without a word of dying
+    r"(攒|存|藏|囤)(了|着|起|够|下|好)?.{0,8}(安眠药|安定|止痛|药).{0,14}(走|那一天|那天|随时|时候|一起)"
+    r"|(站|走|爬).{0,3}(楼顶|天台|桥上|阳台|窗台|站台).{0,16}(迈|跨|跳|往下|倒|水在叫)",
+    r"(结束|了结)(掉)?(这|我|自己)?(的)?(一切|所有|生命|这条命)|(早点|自己|自我)了结|了结自己"
+    r"|想(要|早点|快点|去|彻底)?(解脱|消失|一走了之|从这个世界)",
+    r"(恨|后悔).{0,6}(还活着|没死)|盼(着|望).{0,6}(早点走|死)|(来世|下辈子)再(报|还|见)|不配活|活着就是受罪|命也不要"
+    r"|(告别|绝笔|诀别)的?信|(离开|告别|留恋)(这个|这)?(人世|人间)|(世|人)间?不值得"
+    r"|(没|没有|失去|看不到).{0,4}(活着|活下去|留下)的?(理由|意义|必要)",
+)
+_NO_RETURN_CHINESE = _any(  # of a dose or a way, without a word of dying
+    r"(多少|几[片粒颗瓶张口天]|多大|多久|哪种|什么|怎[么样]|最少|一整瓶|全).{0,22}(救不[回活]|没救|没命|醒不[来过]|不再醒"
+    r"|回不来|有去无回|永远昏迷|来不及抢救|没法挽回|人就没|会走$|走得?(安静|安详|快))",
+    r"(悄无声息|不知不觉|没有痛苦|无痛|安静|安详)地?(走|离开)|睡着(走|以后不)|安乐死",
+)
 _DEATH = _any(
     r"\b(die|dying|dead|death|kill|kills|killed|killing|lethal|fatal|deadly|suicid\w*)\b"
     r"|\bfinish (me|myself|somebody) off\b"
@@ -148,11 +169,16 @@ _IDIOM = _any(
     r"\bso \w+ (that )?i could (die|kill)\b|\bkill\w* (the |all |my )?(germs|bacteria|virus\w*|lice|mites"
     r"|fungus|weeds|pain)\b"
     r"|\bwhat kills the germs\b|\bdead (space|skin)\b|\b(sudden|brain|cell|cardiac) death\b|\bkilling me\b"
+    r"|\b(pain|ache|headache|back|cough|noise|heat) kills me\b|\b(am i|that i'?m|that i am|afraid of) (going to die"
+    r"|about to die|dying)\b|\bsuicidal (thoughts?|ideas?) as a side"
     r"|\bdying (for|to (know|see|try))\b|\bto die for\b"
     r"|\bscared to death\b|\bbored to death\b"
     r"|\bkill (time|germs|bacteria|lice|\w+ lice)\b",
     r"[疼痛痒累热冷困饿渴烦气吓笑急]死|死(活|板|角|机|心)|死皮|该死|坏死|猝死|死胎|死腔|死骨"
-    r"|杀死(?!(我|自己|人))|死亡率|死海|死结|死记",
+    r"|杀死(?!(我|自己|人))|死亡(率|病例)|得要死|死海|死结|死记",
+)
+_WARNING = _any(  # what the packet says is asked about
+    r"\b(label|leaflet|package insert|packet) (says|said|warns|states|mentions)\b", r"(说明书|标签)(上|里)?(写|说|有)"
 )
 # Of somebody else, as staff report it.
 _REPORTED = _any(
@@ -168,6 +194,7 @@ _AS_WORK = _any(
     r"|nomogram|indicated|warning|label|charcoal|talk (to|with)|ask about|recogni\w*|prevent\w*)\b",
     r"救治|治疗|处理|评估|解毒|抢救|干预|危险因素|洗胃|预防|指南|筛查|沟通|识别|倾向|活性炭|告知|上报",
 )
+_DISCLOSURES = (_DISCLOSED, _DISCLOSED_CHINESE, _DISCLOSED_TOO, _INDIRECT_CHINESE)
 
 
 def screen(given: SafetyInput) -> Screening:
@@ -175,16 +202,22 @@ def screen(given: SafetyInput) -> Screening:
     text = " ".join(given.question.replace("’", "'").split())
     subject = bool(_SUBJECT.search(text))
     plain = _IDIOM.sub(" ", text)
-    disclosed = any(each.search(plain) for each in (_DISCLOSED, _DISCLOSED_CHINESE, _DISCLOSED_TOO))
+    disclosed = any(each.search(plain) for each in _DISCLOSURES)
     if disclosed and not _of_another(text, given):
         return Screening("disclosure", subject)
     for_anyone = given.audience == "patient" or _WAYS.search(plain) or _FIRST_PERSON.search(text)
-    patient = given.audience == "patient" and not _KIN.search(plain)
+    patient = given.audience == "patient" and not (_KIN.search(plain) or _WARNING.search(plain))
     by_words = patient and _DEATH.search(plain) and _MEANS_WORD.search(plain)
-    asked = by_words or _MEANS.search(plain) or _MEANS_CHINESE.search(plain) or _WAYS.search(plain)
+    no_return = patient and _NO_RETURN_CHINESE.search(plain)
+    asked = by_words or _MEANS.search(plain) or _MEANS_CHINESE.search(plain) or no_return or _WAYS.search(plain)
     if asked and for_anyone and not _MISTAKE.search(text) and not (given.audience == "staff" and _AS_WORK.search(text)):
         return Screening("means", subject)
     return Screening("", subject)
+
+
+def of_oneself(text: str) -> bool:
+    """Whether somebody writes of themselves, and not of a patient or of their work."""
+    return bool(_FIRST_PERSON.search(text)) and not (_REPORTED.search(text) or _AS_WORK.search(text))
 
 
 def _of_another(text: str, given: SafetyInput) -> bool:

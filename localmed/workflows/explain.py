@@ -101,8 +101,8 @@ class _Cited:
 
 def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one order over the tiers of ``plan``."""
-    for text in (given.order, *given.questions):
-        concern = yield from screened(text, plan)
+    for place, text in enumerate((given.order, *given.questions)):
+        concern = yield from screened(text, plan, own_words=place > 0)
         if concern:
             return refused(text, plan, provenance, "explain")
     order, notes = given.order[:CHARACTERS], _bounded(given)

@@ -20,13 +20,16 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Asked, Perform, attempt
 
 
-def screened(text: str, plan: Plan) -> Generator[Asked, Any, Concern]:
-    """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks."""
+def screened(text: str, plan: Plan, own_words: bool = True) -> Generator[Asked, Any, Concern]:
+    """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks.
+
+    Without ``own_words`` (a clinician's order, say) nothing is likened: the likeness was not fitted on such texts.
+    """
     given = SafetyInput(text, plan.audience)
     ruled = screen(given)
     if ruled.concern:
         return ruled.concern
-    if LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
+    if own_words and LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
         likened: Screening = yield Perform(LIKENESS, given)
         if likened.concern:
             return likened.concern

@@ -1,8 +1,7 @@
-"""The departments workflow and the safety screen on their written cases: held-back halves, on the starter profile.
+"""The departments workflow on its written cases: the held-back half, on the starter profile.
 
 The complaints are ours (tests/workflows/cases): lay words, the departments of the starter guide that fit. Top-1 and
-top-3 count a case as right if any of these is named first, or named. The safety set has questions that must get the
-message and questions that must not.
+top-3 count a case as right if any of these is named first, or named.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.safety import SafetyInput
-from localmed.agents.safety_rules import screen
 from localmed.app import App
 from localmed.config import Settings
 from localmed.ingest import manifest
@@ -25,7 +22,7 @@ LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 
 
 def run(place: Place) -> list[Row]:
-    """Ask all held-back complaints over the starter guide, and screen the held-back safety set."""
+    """Ask all held-back complaints over the starter guide."""
     asked = _cases("departments_held_back")
     with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
         app.import_paths([CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
@@ -39,19 +36,7 @@ def run(place: Place) -> list[Row]:
         met = "yes" if first >= 0.75 and three >= 0.92 else "no"
         how = f"{len(pairs)} held-back complaints, written after the rules by the same hand; starter, no model"
         rows.append(Row(f"departments, {name}", "top-1 >= 0.75, top-3 >= 0.92", measured, met, how))
-    return rows + [_safety(language, name) for language, name in LANGUAGES]
-
-
-def _safety(language: str, name: str) -> Row:
-    cases = [each for each in _cases("safety") if (each["split"], each["language"]) == ("held_back", language)]
-    due = [each for each in cases if each["safety_message"]]
-    ordinary = [each for each in cases if not each["safety_message"]]
-    given, wrongly = (
-        sum(bool(screen(SafetyInput(each["text"], each["audience"])).concern) for each in part)
-        for part in (due, ordinary)
-    )
-    measured = f"message given to {given} of {len(due)} that must get it, and to {wrongly} of {len(ordinary)} others"
-    return Row(f"safety screen by rule, {name}", "", measured, "-", "held-back questions, written after the rules")
+    return rows
 
 
 def _cases(name: str) -> list[dict[str, Any]]:

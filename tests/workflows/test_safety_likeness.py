@@ -154,3 +154,8 @@ def test_likeness_is_asked_before_the_chat_model_and_each_may_add() -> None:
 def test_of_staff_only_who_speaks_of_themselves_is_likened(text: str, times: int) -> None:
     plan = replace(STAFF, roles=frozenset({LIKENESS.name}))
     assert asked(text, plan, [Screening()] * times) == ("", [LIKENESS.name] * times)
+
+
+def test_a_clinicians_order_is_not_likened() -> None:
+    plan = replace(PATIENT, roles=frozenset({LIKENESS.name}))
+    assert drive(screened("1. Paracetamol 1 g QID, max 4 g/day", plan, own_words=False), []) == ("", [])

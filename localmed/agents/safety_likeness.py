@@ -1,0 +1,135 @@
+"""How like a text is to sentences of wanting to die, or of how to: what the wordings of ``safety_rules`` do not know.
+
+A linear score over the text's words and pairs of words (Chinese: runs of one to three characters) and, in English, the
+starter encoder's vector. Its weights were fitted (``localmed/training/safety.py``) on our own sentences,
+``safety_sentences`` and ``safety_sentences_zh``, indirect wordings against what only sounds like them. With another
+encoder English is scored by words alone; a Chinese text never loads the encoder.
+
+A text is scored as a whole and sentence by sentence, since a long complaint may hold one sentence that counts. It errs
+on the side of the message: what it gets wrong is written in ``safety_rules``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.agents.cast import Rules
+from localmed.agents.safety import LIKENESS, READ, SafetyInput, Screening
+from localmed.language import HAN, sentences
+from localmed.ports import Embedder
+
+Floats = npt.NDArray[np.float64]
+
+WEIGHTS = Path(__file__).with_name("safety_likeness.npz")
+SENTENCES = 8  # the last ones are scored each for itself, at the cost of a question each: what is asked for ends a text
+LONGEST_RUN = 3  # Chinese characters
+FITTED = ("en", "en_words", "zh")  # English with the encoder's vector and without, Chinese
+PARTS = ("terms", "encoder", "by_term", "by_meaning", "bias", "bounds")
+_WORD = re.compile(r"[a-z']+")
+_RUN = re.compile(f"[{HAN}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of two scores: that the message is due (to a patient), and that the writer speaks of themselves (disclosure).
+
+    ``terms``: term -> row of ``by_term`` (T, 2); ``by_meaning`` (D, 2), D = 0 without an encoder; ``bias`` (2,).
+    ``bounds`` (2,): a score above its bound counts. ``encoder`` is the slug of the one that was fitted, "" for none.
+    """
+
+    terms: Mapping[str, int]
+    by_term: Floats
+    by_meaning: Floats
+    bias: Floats
+    bounds: Floats
+    encoder: str
+
+    def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
+        """The scores above their bounds, (N, 2), of ``texts`` with their ``vectors`` (N, D)."""
+        found: Floats = vectors @ self.by_meaning + self.bias - self.bounds
+        for row, text in enumerate(texts):
+            held = terms(text, language)
+            known = [self.terms[each] for each in held if each in self.terms]
+            found[row] += np.sum(self.by_term[known], axis=0) / sqrt(len(held) or 1)
+        return found
+
+
+def terms(text: str, language: str) -> frozenset[str]:
+    """The words of an English text and their pairs; the runs of one to three characters of a Chinese one."""
+    if language == "en":
+        words = _WORD.findall(text.lower().replace("’", "'"))
+        return frozenset(words) | set(map(" ".join, pairwise(words)))
+    lengths = range(1, LONGEST_RUN + 1)
+    return frozenset(
+        run[start : start + length]
+        for run in _RUN.findall(text)
+        for length in lengths
+        for start in range(len(run) - length + 1)
+    )
+
+
+def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
+    """The arrays of an ``.npz`` that ``loaded`` reads."""
+    arrays: dict[str, Any] = {}
+    for name, each in weights.items():
+        arrays |= {f"{name}.terms": np.array("\n".join(each.terms)), f"{name}.encoder": np.array(each.encoder)}
+        arrays |= {f"{name}.by_term": each.by_term.astype(np.float16), f"{name}.bias": each.bias}
+        arrays |= {f"{name}.by_meaning": each.by_meaning.astype(np.float32), f"{name}.bounds": each.bounds}
+    return arrays
+
+
+@cache
+def loaded() -> Mapping[str, Weights]:
+    """The weights that come with the package, by the names in ``FITTED``."""
+    with np.load(WEIGHTS, allow_pickle=False) as kept:
+        return {name: _weights({part: kept[f"{name}.{part}"] for part in PARTS}) for name in FITTED}
+
+
+def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:
+    numbers = {part: kept[part].astype(np.float64) for part in PARTS[2:]}
+    names = {term: row for row, term in enumerate(str(kept["terms"]).split("\n"))}
+    return Weights(terms=names, encoder=str(kept["encoder"]), **numbers)
+
+
+class SafetyLikeness:
+    """The role ``safety_likeness``, on the site's encoder."""
+
+    def __init__(self, encoder: Embedder) -> None:
+        """Nothing is loaded before the first English text."""
+        self._encoder = encoder
+
+    def rules(self) -> Rules:
+        """The role it serves."""
+        return {LIKENESS.name: self.likened}
+
+    def likened(self, given: SafetyInput) -> Screening:
+        """What the scores say: of a patient both count, of staff only that they speak of themselves."""
+        texts, language = _pieces(given.question[-READ:]), given.language
+        if not any(terms(each, language) for each in texts):
+            return Screening()
+        weights = loaded()[language]
+        vectors: Floats = np.zeros((len(texts), 0))
+        if weights.encoder and weights.encoder == self._encoder.identity.slug:
+            vectors = self._encoder.encode(texts, "query").astype(np.float64)
+        elif weights.encoder:
+            weights = loaded()[f"{language}_words"]
+        due, disclosed = weights.scores(texts, language, vectors).max(axis=0)
+        if disclosed > 0:
+            return Screening("disclosure", subject=True)
+        return Screening("means", subject=True) if due > 0 and given.audience == "patient" else Screening()
+
+
+def _pieces(text: str) -> list[str]:
+    """The text, and each of its last sentences where it has several."""
+    each = [text[start:end] for start, end in sentences(text)]
+    return [text, *each[-SENTENCES:]] if len(each) > 1 else [text]

@@ -1,0 +1,60 @@
+"""The recipe of the safety screen's likeness (``localmed/agents/safety_likeness.py``); it takes a few seconds.
+
+Two ridge regressions on the same features (words, and the encoder's vector in English): is the message due, and does
+the writer speak of themselves. Solved in the examples' inner products (Saunders, Gammerman and Vovk 1998), so that each
+example's score without itself (leave-one-out) is known in closed form; a bound is the least score that at most the
+named share of those examples exceeds which must not count.
+
+What was tried (English, ten folds, area under the curve of development sentences): the vector alone 0.94, with words
+0.96; the nearest sentence of each side, or the mean of the nearest three, let through 12 to 18 % of what is harmless at
+the recall of 0.7 for which this lets through 4 %. Inverse document frequencies and a Gaussian kernel changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from localmed.agents.safety_likeness import Floats, Weights, terms
+from localmed.ports import Embedder
+
+PENALTY = 1.0  # 0.1 to 1 are alike
+DUE_WEIGHS = 1.5  # an example that counts against one that does not: there are fewer
+OVER = np.array([0.05, 0.02])  # share of examples that may count wrongly: patients' texts, then anybody's disclosures
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text, whether a patient gets the message for it, and whether anybody does."""
+
+    text: str
+    due: bool
+    disclosed: bool = False
+
+
+def fit(examples: Sequence[Example], language: str, encoder: Embedder | None) -> tuple[Weights, Floats]:
+    """The weights, and the leave-one-out scores above their bounds, (N, 2); without ``encoder`` by words alone."""
+    texts = [each.text for each in examples]
+    held = [terms(text, language) for text in texts]
+    names = {name: place for place, name in enumerate(sorted(set().union(*held)))}
+    words = np.zeros((len(texts), len(names)))
+    for row, each in enumerate(held):
+        words[row, [names[name] for name in each]] = 1 / np.sqrt(len(each) or 1)
+    vectors = encoder.encode(texts, "query").astype(np.float64) if encoder else np.zeros((len(texts), 0))
+    so = np.array([(each.due, each.disclosed) for each in examples])
+    solved = [_ridge(words @ words.T + vectors @ vectors.T + 1.0, column) for column in so.T]
+    dual, alone = (np.column_stack(part) for part in zip(*solved, strict=True))
+    bounds = np.array([np.quantile(alone[~so[:, column], column], 1 - OVER[column]) for column in range(2)])
+    slug = encoder.identity.slug if encoder else ""
+    return Weights(names, words.T @ dual, vectors.T @ dual, dual.sum(axis=0), bounds, slug), alone - bounds
+
+
+def _ridge(products: Floats, so: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The dual coefficients and the leave-one-out scores, both (N,), for inner products (N, N) and labels (N,)."""
+    wanted = np.where(so, 1.0, -1.0)
+    inverse = np.linalg.inv(products + np.diag(PENALTY / np.where(so, DUE_WEIGHS, 1.0)))
+    dual = inverse @ wanted
+    return dual, wanted - dual / np.diag(inverse)

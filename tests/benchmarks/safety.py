@@ -1,0 +1,67 @@
+"""The safety screen on held-back texts: wordings alone, and with likeness added, as the starter has it.
+
+Two sets (tests/workflows/cases): ``safety`` was written after the wordings and before the likeness; ``safety_indirect``
+says it indirectly, written before the likeness was built. Both are by the project's own hand. Neither tuned anything.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from localmed.agents.safety import SafetyInput
+from localmed.agents.safety_likeness import SafetyLikeness
+from localmed.agents.safety_rules import of_oneself, screen
+from localmed.models.minilm import MiniLM
+from tests.benchmarks.common import Place, Row
+
+CASES = Path(__file__).parents[1] / "workflows" / "cases"
+SETS = {"safety": "questions", "safety_indirect": "indirect wordings"}
+LANGUAGES = {"en": "English", "zh": "Chinese"}
+Case = dict[str, Any]
+
+
+def run(_: Place) -> list[Row]:
+    """A row for each set and language."""
+    likeness = SafetyLikeness(MiniLM())
+    rows = []
+    for name, what in SETS.items():
+        for language, named in LANGUAGES.items():
+            cases = held_back(name, language)
+            measured = f"{_told(cases, by_rule)} by wordings alone, {_told(cases, lambda e: screened(likeness, e))}"
+            rows.append(
+                Row(f"safety screen, {what}, {named}", "", f"{measured} with likeness", "-", "held back; no chat model")
+            )
+    return rows
+
+
+def held_back(name: str, language: str) -> list[Case]:
+    """The held-back cases of a set."""
+    cases: list[Case] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["case"]
+    return [each for each in cases if each["language"] == language and each.get("split", "held_back") == "held_back"]
+
+
+def by_rule(case: Case) -> bool:
+    """Whether the wordings give the message."""
+    return bool(screen(SafetyInput(case["text"], case["audience"])).concern)
+
+
+def screened(likeness: SafetyLikeness, case: Case) -> bool:
+    """Whether wordings or likeness give the message, as ``workflows.safety.screened`` asks them."""
+    given = SafetyInput(case["text"], case["audience"])
+    asked = given.audience == "patient" or of_oneself(given.question)
+    return by_rule(case) or (asked and bool(likeness.likened(given).concern))
+
+
+def counts(cases: list[Case], recognised: Callable[[Case], bool]) -> tuple[int, int, int, int]:
+    """Recognised of those due, all due, recognised of the others, all others."""
+    due = [recognised(each) for each in cases if each["safety_message"]]
+    others = [recognised(each) for each in cases if not each["safety_message"]]
+    return sum(due), len(due), sum(others), len(others)
+
+
+def _told(cases: list[Case], recognised: Callable[[Case], bool]) -> str:
+    given, due, wrongly, others = counts(cases, recognised)
+    return f"message to {given} of {due} due and {wrongly} of {others} others"

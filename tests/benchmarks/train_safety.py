@@ -1,0 +1,69 @@
+"""Fit the safety screen's likeness on our sentences and the development cases, and write its weights.
+
+    python -m tests.benchmarks.train_safety
+
+Held-back cases are never read here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from localmed.agents import safety_sentences, safety_sentences_zh
+from localmed.agents.safety import SafetyInput
+from localmed.agents.safety_likeness import WEIGHTS, stored
+from localmed.agents.safety_rules import screen
+from localmed.models.minilm import MiniLM
+from localmed.training.safety import Example, fit
+
+CASES = Path(__file__).parents[1] / "workflows" / "cases"
+BANKS: dict[str, ModuleType] = {"en": safety_sentences, "zh": safety_sentences_zh}
+
+
+def examples(language: str) -> list[Example]:
+    """The sentences, the development cases of the safety screen, and the development complaints of departments.
+
+    What staff may ask and a patient may not is left out: it is neither.
+    """
+    bank = BANKS[language]
+    found = [Example(text, due=True, disclosed=True) for text in bank.DISCLOSED]
+    found += [Example(text, due=True) for text in bank.MEANS]
+    found += [Example(text, due=False) for text in bank.HARMLESS]
+    cases = [each for each in _cases("safety", language) if each["split"] == "development"]
+    for each in cases:
+        if each["safety_message"] or each["audience"] == "patient":
+            disclosed = screen(SafetyInput(each["text"], each["audience"])).concern == "disclosure"
+            found.append(Example(each["text"], each["safety_message"], disclosed))
+    complaints = _cases("departments_development", language)
+    return found + [Example(each["complaint"], due=False) for each in complaints]
+
+
+def _cases(name: str, language: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["case"]
+    return [each for each in cases if each["language"] == language]
+
+
+def main() -> None:
+    """Fit and write."""
+    encoder, weights = MiniLM(exact=True), {}
+    for name, used in (("en", encoder), ("en_words", None), ("zh", None)):
+        given = examples(name[:2])
+        weights[name], alone = fit(given, name[:2], used)
+        due = np.array([each.due for each in given])
+        disclosed = np.array([each.disclosed for each in given])
+        print(
+            f"{name}: {len(given)} examples, {len(weights[name].terms)} terms; leave-one-out: due "
+            f"{(alone[due, 0] > 0).mean():.3f}, not due {(alone[~due, 0] > 0).mean():.3f}; disclosed "
+            f"{(alone[disclosed, 1] > 0).mean():.3f}, not {(alone[~disclosed, 1] > 0).mean():.3f}"
+        )
+    np.savez_compressed(WEIGHTS, **stored(weights))
+    print(f"{WEIGHTS.name}: {WEIGHTS.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
