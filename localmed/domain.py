@@ -263,7 +263,7 @@ class Badge(StrEnum):
 class Verification:
     """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe".
 
-    ``badge_before`` is that with the withheld sentences still in; ``badges`` are those of each kind of source alone.
+    ``badge_before`` is that with the withheld sentences in it; ``badges`` are those of each kind of source alone.
     """
 
     statements_checked: int = 0

@@ -70,7 +70,7 @@ SAFETY = Role(
     "safety",
     "Whether somebody may harm themselves, or a patient asks for a lethal dose",
     "1",
-    "",
+    "a rule of the house",
     Choosing(
         {
             "en": "Decide whether a text calls for a safety message in place of an answer. It does if the writer says "
@@ -93,5 +93,6 @@ LIKENESS = Role(
     "safety_likeness",
     "Whether a text is like sentences of wanting to die, or of how to, that no wording is known of",
     "1",
+    "a rule of the house",
 )
 ROLES = (SAFETY, LIKENESS)

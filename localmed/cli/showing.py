@@ -21,7 +21,7 @@ def show(answer: Answer) -> None:
     if answer.workflow == "explain":
         answer = readable(answer)
     labels = texts(answer.language)
-    if answer.status is AnswerStatus.ABSTAINED:
+    if answer.status is AnswerStatus.ABSTAINED and answer.workflow != "verify":  # whose parts say what was not found
         echo_wrapped(labels["abstained"], bold=True)
         echo_wrapped(labels["searched"].format(names=", ".join(answer.searched) or labels["nothing_searched"]))
     elif answer.statements:

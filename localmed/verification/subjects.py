@@ -62,7 +62,7 @@ _CHINESE_NAMES = (
     "胰岛素|去甲肾上腺素|肾上腺素|阿司匹林|对乙酰氨基酚|可待因|吗啡|芬太尼|地高辛|华法林|二甲双胍|沙丁胺醇|阿托品"
     "|双氯芬酸"
 )
-_MEDICINE = re.compile(
+MEDICINE = re.compile(
     rf"(?<![a-z])((?:[a-z]{{2,25}}(?:{_ENDINGS}))|{_NAMES})s?(?![a-z])"
     rf"|({_CHINESE_NAMES}|[\u4e00-\u9fff]{{2}}(?:{_CHINESE_ENDINGS}))"  # two characters before the ending tell enough
 )
@@ -137,12 +137,12 @@ def salient(text: str) -> frozenset[str]:
 
 def medicines(text: str) -> frozenset[str]:
     """The medicines that ``text`` names, as far as their names tell."""
-    return frozenset(match[1] or match[2] for match in _MEDICINE.finditer(fold(text)))
+    return frozenset(match[1] or match[2] for match in MEDICINE.finditer(fold(text)))
 
 
 def medicine_before(text: str) -> frozenset[str]:
     """The last medicine that ``text`` names: that of an amount that follows."""
-    named = [match[1] or match[2] for match in _MEDICINE.finditer(fold(text))]
+    named = [match[1] or match[2] for match in MEDICINE.finditer(fold(text))]
     return frozenset(named[-1:])
 
 

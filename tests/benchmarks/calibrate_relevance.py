@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from localmed import language
+from localmed.agents.asking import RelevanceInput
 from localmed.agents.extractive import Extractive
-from localmed.agents.roles import RELEVANCE, Relevance, RelevanceInput
 from localmed.app import App
 from localmed.config import AskSettings, Settings
 from localmed.domain import SearchFilter
@@ -79,8 +79,7 @@ def judge(app: App, asked: Asked) -> tuple[list[float], list[bool]]:
     for question, _ in english:
         found = app.search(question, SearchFilter(), app.settings.ask.passages)
         given = RelevanceInput(question, found.hits, found.dense, found.reranker)
-        judged: Relevance = performer.perform(RELEVANCE, given)
-        scores.append(judged.probability)
+        scores.append(performer.judge(given).probability)
     return scores, [present for _, present in english]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.app import App
-from localmed.config import ModelSettings, SearchSettings, Settings
+from localmed.config import SearchSettings, Settings
 from localmed.domain import Collection, SearchFilter
 from localmed.evaluation import medquad as medquad_set
 from localmed.evaluation import pubmedqa as pubmedqa_set
@@ -28,7 +28,7 @@ PUBMEDQA = Manifest(
     "json",
     FieldMapping({"title": "YEAR", "text": "CONTEXTS", "headings": "LABELS", "mesh": "MESHES", "edition": "YEAR"}, {}),
 )
-FUSED = ModelSettings(reranker="none")  # what is reranked is measured in reranking.py
+FUSED = {"reranker": "none"}  # what is reranked is measured in reranking.py
 Search = Callable[[str], Sequence[str]]  # question -> records, best first
 medquad_questions = medquad_set.questions
 
@@ -97,7 +97,7 @@ def pubmedqa(place: Place) -> list[Row]:
     """Import PubMedQA's abstracts without their titles and ask the titles."""
     source = place.data / "pubmedqa" / "ori_pqal.json"
     questions = pubmedqa_set.questions(source)
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)), models=FUSED)) as app:
+    with App(Settings(Path(tempfile.mkdtemp(dir=place.work))), uses=FUSED) as app:
         app.import_paths([source], PUBMEDQA)
         records = {each.id: each.key.rpartition("#")[2] for each in app.library.catalogue.documents("pubmedqa")}
         rows = []

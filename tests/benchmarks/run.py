@@ -18,16 +18,26 @@ from pathlib import Path
 from localmed.app import App
 from localmed.config import Settings
 from tests.benchmarks import (
+    agents,
+    badges,
     calibrate_relevance,
     chat,
     commands,
     concepts,
+    departments,
     encoder,
     guidelines,
+    host,
     importing,
     known_item,
+    links,
+    m_eval,
+    orders,
+    planted_faults,
     reranking,
+    safety,
     scale,
+    stance,
     starter,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
@@ -62,10 +72,20 @@ class Benchmarks:
             "commands": lambda: commands.run(self.library, self.questions()),
             "relevance": lambda: calibrate_relevance.run(self.place),
             "starter": lambda: starter.run(self.place),
+            "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),
             "concepts": lambda: concepts.run(self.place),
+            "departments": lambda: departments.run(self.place),
+            "safety": lambda: safety.run(self.place),
+            "stance": lambda: stance.run(self.place),
+            "planted_faults": lambda: planted_faults.run(self.place),
+            "badges": lambda: badges.run(self.place),
             "chat": lambda: chat.run(self.place),
+            "host": lambda: host.run(self.place),
+            "agents": lambda: agents.run(self.place),
+            "links": lambda: links.run(self.place),
+            "m_eval": lambda: m_eval.run(self.place),
         }
 
     def questions(self) -> list[str]:
@@ -75,7 +95,7 @@ class Benchmarks:
 
     def medquad(self) -> list[Row]:
         """Known items over the shared library."""
-        with App(Settings(self.library, models=known_item.FUSED)) as app:
+        with App(Settings(self.library), uses=known_item.FUSED) as app:
             return known_item.medquad(app, self.place.medquad())
 
     def encoder(self) -> list[Row]:

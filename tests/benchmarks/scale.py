@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localmed.agents.asking import KeywordsInput
 from localmed.agents.extractive import Extractive
-from localmed.agents.roles import KEYWORDS, Keywords, KeywordsInput
 from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest
 from localmed.library.library import Library, build
@@ -135,7 +135,7 @@ def _closer(target: Path, questions: list[str]) -> list[Row]:
         performer = Extractive(library.lexical, encoder, AskSettings())
         degraded, empty = [], 0
         for question in questions[:KEYWORD_QUESTIONS]:
-            keywords: Keywords = performer.perform(KEYWORDS, KeywordsInput(question, KeywordSettings().most))
+            keywords = performer.extract_keywords(KeywordsInput(question, KeywordSettings().most))
             began = time.perf_counter()
             found, _ = degrade(
                 keywords.words,

@@ -159,6 +159,7 @@ def _number(pair: Pair, draw: random.Random) -> str:
     match = draw.choice(there)
     own = {each[0] for each in there}
     near = sorted({each for each in _NUMBER.findall(pair.passage.text) if each not in own})
+    other: str
     if near and draw.random() < 0.5:
         other = draw.choice(near)
     else:

@@ -17,6 +17,7 @@ from tests.verification.planting import KINDS, faults, pairs
 
 GUIDELINES = Path(__file__).parents[2] / "corpora" / "starter" / "guidelines"
 ALARMS = 3  # of 38; a paragraph is not quite the passage that the import makes
+MISSED = 2
 TITLES = {
     "sepsis-first-hour.md": "Sepsis in adults: the first hour",
     "anaphylaxis.txt": "Anaphylaxis: emergency treatment",
@@ -50,5 +51,5 @@ def test_right_statements_pass_and_planted_faults_do_not(passages: list[Passage]
     for kind in ("unit", "drug", "nowhere"):
         assert found[kind] == counts[kind], kind
     for kind in ("number", "citation"):
-        assert found[kind] >= 0.9 * counts[kind], kind
+        assert found[kind] >= counts[kind] - MISSED, kind
     assert found["negation"] >= 0.7 * counts["negation"]

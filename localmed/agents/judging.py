@@ -1,0 +1,118 @@
+"""The roles that judge an answer's badge (Answered with Evidence, evaluation rubric and its structured prompt).
+
+One choice of true or false for each of the three criteria, which share the question, the context and the answer before
+them. ``BADGE_STRICT`` asks the same with other words and from the other side ("is anything missing?"): a second vote of
+a jury on the same model, not an independent one. Whatever the model says is "not validated here".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localmed.agents import evidence as shown
+from localmed.agents.asking import Asked
+from localmed.agents.roles import Choosing, Role
+from localmed.domain import Evidence, Statement
+from localmed.ports import Choice
+from localmed.verification.badge import Criteria, Vote
+
+CHARACTERS = 12_000  # of the context that a model is shown: ~4,000 tokens of 8,192; what comes after is left out whole
+
+_CRITERIA = {
+    "en": (
+        "The context answers the question directly, with relevant information.",
+        "The context is about the subject of the question, even if it does not answer it.",
+        "The answer says only what the context says, and nothing against it.",
+    ),
+    "zh": (
+        "材料以相关的内容直接回答了问题。",
+        "材料与问题的主题有关，即使没有直接回答问题。",
+        "回答只说了材料中的内容，没有与材料相反的内容。",
+    ),
+}
+_STRICT = {
+    "en": (
+        "Something that the question asks for is missing from the context.",
+        "The context is about another illness, medicine or situation than the question.",
+        "The answer holds something that the context does not say.",
+    ),
+    "zh": (
+        "问题所问的内容在材料中有缺失。",
+        "材料所谈的疾病、药物或情形与问题不同。",
+        "回答中有材料没有说到的内容。",
+    ),
+}
+_LABELS = {"en": ("true", "false"), "zh": ("对", "错")}
+_NAMES = {"en": ("question", "context", "answer"), "zh": ("问题", "材料", "回答")}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingInput(Asked):
+    """An answer to ``question`` and its context. ``statements`` are those that the badge is about. Gives a ``Vote``."""
+
+    evidence: tuple[Evidence, ...]
+    statements: tuple[Statement, ...]
+
+
+def _task(given: JudgingInput) -> str:
+    question, context, answer = _NAMES[given.language]
+    left = CHARACTERS
+    passages: list[str] = []
+    for each in given.evidence:
+        left -= len(each.passage.in_context)
+        if passages and left < 0:
+            break
+        passages.append(each.passage.in_context[:CHARACTERS])
+    said = "\n".join(each.text for each in given.statements)
+    parts = ((question, given.question), (context, "\n\n".join(passages)), (answer, said))
+    return "\n".join(shown.between_marks(name, text) for name, text in parts) + "\n"
+
+
+def _vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
+    return Vote(Criteria(*(each.best == 0 for each in choices)), "chat model")
+
+
+def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
+    return Vote(Criteria(*(each.best == 1 for each in choices)), "chat model, strict")
+
+
+BADGE = Role(
+    "badge",
+    "Whether the context answers the question, is related to it, and carries the answer",
+    "1",
+    "Answered with Evidence, evaluation rubric",
+    Choosing(
+        {
+            "en": "You judge an assistant's answer to a medical question by the context that it was given. Go by the "
+            f"context alone, not by what you know. {shown.QUOTED['en']} Say of the statement at the end whether it is "
+            "true or false, in one word.",
+            "zh": "请根据所给材料评判对一个医学问题的回答。只依据材料，不要使用自己的知识。"
+            f"{shown.QUOTED['zh']}请判断最后的说法是否成立，只回答一个字：对或错。",
+        },
+        _LABELS,
+        _task,
+        lambda given: _CRITERIA[given.language],
+        _vote,
+    ),
+)
+BADGE_STRICT = Role(
+    "badge_strict",
+    "The same three criteria, asked from the other side, as a second vote",
+    "1",
+    "Answered with Evidence, limitations: a jury in place of one judge",
+    Choosing(
+        {
+            "en": "You look for faults in an answer to a medical question, given its question and its sources. You are "
+            f"hard to satisfy, and you use no knowledge of your own. {shown.QUOTED['en']} Reply to the claim at the "
+            "end with true or false.",
+            "zh": "请检查一个医学问题的回答及其依据有没有毛病。要求从严，且不得使用自己的知识。"
+            f"{shown.QUOTED['zh']}最后的说法是否成立？只回答：对或错。",
+        },
+        _LABELS,
+        _task,
+        lambda given: _STRICT[given.language],
+        _strict_vote,
+    ),
+)
+ROLES = (BADGE, BADGE_STRICT)

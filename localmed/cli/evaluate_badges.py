@@ -1,0 +1,157 @@
+"""``localmed eval badges``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
+from localmed.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.domain import Badge
+    from localmed.evaluation.badges import BadgeReport
+    from localmed.evaluation.link_files import LinkQuestion
+
+KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
+ROWS = "rows.jsonl"
+
+
+@click.command("badges")
+@click.option(
+    "--questions",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="ID<TAB>QUESTION lines, .jsonl, or .toml with [[question]] tables.",
+)
+@click.option(
+    "--source",
+    "-s",
+    "named",
+    multiple=True,
+    metavar="NAME",
+    help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several times "
+    "(default: every kind of which the library holds a passage).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="FOLDER",
+    help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.",
+)
+@click.option("--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, questions: Path, named: tuple[str, ...], out: Path, resume: bool, as_json: bool
+) -> None:
+    """Ask questions of each source alone and of all, and compare the badges (Answered with Evidence).
+
+    Reports the badges by source, how sources agree, all combinations, what each source alone answers, and how often at
+    least one is green. What is not answered counts as red. Writes no question and no text. The plot needs the extra
+    "eval".
+    """
+    from localmed.evaluation import badges, plot
+
+    plot.require()  # before minutes of asking, not after
+    _writable(out)
+    try:
+        found = _measured(ctx, questions, named, out, resume, show=not as_json)
+    except KeyboardInterrupt:
+        click.echo(KEPT, err=True)
+        raise
+    _write(found, out)
+    if as_json:
+        click.echo(badges.as_json(found), nl=False)
+        return
+    for title, columns, rows in badges.tables(found):
+        print_table(title, columns, rows)
+    for fact in badges.facts(found):
+        echo_wrapped(fact, "- ", "  ")
+    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
+
+
+def _measured(
+    ctx: click.Context, questions: Path, named: tuple[str, ...], out: Path, resume: bool, show: bool
+) -> BadgeReport:
+    from localmed.evaluation import badge_rows, badges, link_files
+
+    asked = link_files.questions(questions)
+    with opened(ctx) as app:
+        sources = _sources(app, named)
+        made_with = {"questions": link_files.digest_of(questions), "sources": ", ".join(sources), **_models(app)}
+        done = badge_rows.begin(out / ROWS, made_with, resume)
+        with progress(show) as (started, advance):
+            started(len(asked) * len(sources))
+            found: dict[str, dict[str, Badge]] = {each.id: {} for each in asked}
+            for each in asked:
+                for source, collections in sources.items():
+                    row = (each.id, source)
+                    if row not in done:
+                        done[row] = _badge(app, each, collections)
+                        badge_rows.keep(out / ROWS, row, done[row])
+                    found[each.id][source] = done[row]
+                    advance(1, source)
+        app.note("evaluate", f"badges, {len(asked)} questions", "finished", generation=app.library.manifest.number)
+    return badges.report(found, [each for each in sources if each != badges.COMBINED], made_with)
+
+
+def _badge(app: App, asked: LinkQuestion, collections: Sequence[str]) -> Badge:
+    from localmed.domain import SearchFilter
+
+    return app.ask(asked.text, SearchFilter(tuple(collections)), preset="").verification.badge
+
+
+def _sources(app: App, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """The collections of each source, then of all of them; raise ``UnknownName`` for one that holds nothing."""
+    from localmed.evaluation.badges import COMBINED
+
+    catalogue = app.newest().catalogue
+    filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+    kinds: dict[str, tuple[str, ...]] = {}
+    for each in catalogue.collections():
+        if each.name in filled and each.kind.value:
+            kinds[each.kind.value] = (*kinds.get(each.kind.value, ()), each.name)
+    known = {**{name: (name,) for name in sorted(filled)}, **kinds}
+    for name in named:
+        if name not in known:
+            raise UnknownName("there is no source of that name that holds a passage", f"Sources: {', '.join(known)}")
+    chosen = {name: known[name] for name in dict.fromkeys(named)} or kinds or known
+    together = tuple(dict.fromkeys(name for collections in chosen.values() for name in collections))
+    return {**chosen, COMBINED: together} if len(chosen) > 1 else chosen
+
+
+def _models(app: App) -> dict[str, str]:
+    """What the figures were made with."""
+    from localmed import __version__
+
+    made = app.consultation().provenance()
+    judge = dict(made.prompts).get("badge", "")
+    models = ", ".join(f"{name} {value}" for name, value in made.models)
+    return {"generation": made.generation, "profile": made.profile, "models": models, "judge": judge,
+            "version": __version__}  # fmt: skip
+
+
+def _writable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ROWS).touch()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+def _write(found: BadgeReport, out: Path) -> None:
+    from localmed.evaluation import badges, plot
+
+    try:
+        (out / "report.json").write_text(badges.as_json(found), "utf-8")
+        (out / "table.csv").write_text(badges.as_csv(found), "utf-8")
+        plot.draw_badges(found, out)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None

@@ -1,0 +1,66 @@
+"""The badge of an answer: green, yellow or red from three booleans (Answered with Evidence, criteria and badge table).
+
+The context answers the question, the context is related to it, the answer is grounded in the context: all three are
+green, the last two alone are yellow, everything else is red. Green means "supported by its sources", never "safe": the
+sources may be wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on each
+boolean by majority (the paper's limitations ask for a jury); a tie is no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from localmed.domain import Badge
+
+NOT_VALIDATED = "not validated here"
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The three booleans: the context ``answers`` the question, is ``related`` to it, and carries the answer."""
+
+    answers: bool
+    related: bool
+    grounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One judge's criteria, who it was, and how often that judge was measured to err, or ``NOT_VALIDATED``."""
+
+    criteria: Criteria
+    judge: str
+    errors: str = NOT_VALIDATED
+
+
+def badge(found: Criteria) -> Badge:
+    """The paper's table."""
+    if not (found.related and found.grounded):
+        return Badge.RED
+    return Badge.GREEN if found.answers else Badge.YELLOW
+
+
+def reason(found: Criteria) -> str:
+    """Why, in one sentence."""
+    if badge(found) is Badge.GREEN:
+        return "the sources answer the question, and every sentence shown rests on them"
+    if badge(found) is Badge.YELLOW:
+        return "every sentence shown rests on the sources, which are about the question but do not answer it directly"
+    if found.grounded:
+        return "the sources are about something else than the question"
+    if found.related:
+        return "not every sentence was shown to rest on the sources"
+    return "the sources are about something else than the question, and not every sentence rests on them"
+
+
+def majority(votes: Sequence[Criteria]) -> Criteria:
+    """What more than half of the votes say, of each criterion; no votes say no."""
+    return Criteria(
+        *(sum(getattr(each, name.name) for each in votes) * 2 > len(votes) for name in fields(Criteria))
+    )  # fmt: skip
+
+
+def judges(votes: Sequence[Vote]) -> str:
+    """Who judged, each with what is known of its errors."""
+    return "; ".join(f"{each.judge} ({each.errors})" for each in votes)

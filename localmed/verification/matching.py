@@ -1,0 +1,140 @@
+"""Which sentences of the cited passages a statement rests on: the few that hold its words, before anything is compared.
+
+A number or a negation elsewhere in the passage belongs to something else; what is compared is this window, under the
+passage's title and headings. It is chosen by words: medicines choose nothing and numbers only between equals, since
+they are what is compared. English words without their endings; Chinese as pairs of characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localmed import language
+from localmed.domain import Passage
+from localmed.verification.medicine_names import names
+from localmed.verification.stance_rules import stems
+from localmed.verification.subjects import salient
+
+SENTENCES = 3  # a statement puts together at most; of more it would be a summary, not a sentence
+GAIN = 0.12  # of the statement's words: what a further sentence must add to be of the window
+GENERAL = 0.4  # weight of a word that most sentences about treatment hold ("patient", "given")
+_STOPPED = re.compile(r"(?:[^。！？\s]|\s(?!$))[^。！？]*[。！？]*[”’）]*")
+SHORT = 3  # letters of a stem that is not cut
+BEGINNING = 6  # letters of a stem by which it is known
+# Wordings of the same, as stems, by which paraphrases differ; those that say nothing by themselves are "".
+_SAME = {
+    word: same
+    for same, wordings in {
+        "give": "given gives giving administer receiv get gets got",
+        "take": "taken takes taking took",
+        "start": "begin begins begun began initiat",
+        "stop": "discontinu cease", "below": "under less fall falls lower",
+        "above": "over more exceed higher greater", "usual": "usually mostly most normally normal usu general",
+        "child": "children", "phone": "phon call", "soon": "immediately once promptly", "show": "shown shows",
+        "find": "found", "keep": "kept", "drug": "medicine medic medicat", "rise": "risen raise rais", "wear": "worn",
+        "": "second minut hour day daily week month year mg ml mmhg least must should need needs also become becomes "
+        "means mean count counts lie lies still mak make makes",
+    }.items()
+    for word in wordings.split()
+}  # fmt: skip
+_DIGITS = re.compile(r"\d+(?:\.\d+)?")
+_ROW = re.compile(r"[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, or a table's row, of a cited passage: the characters ``start:end`` of passage number ``place``."""
+
+    place: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The sentences that a statement rests on, best first, and the share of its words in them and their titles."""
+
+    sentences: tuple[Sentence, ...]
+    titles: str
+    coverage: float
+    around: str = ""  # the passages as a whole: what "it" refers to may stand there
+
+    @property
+    def text(self) -> str:
+        """The sentences, one a line."""
+        return "\n".join(each.text for each in self.sentences)
+
+    @property
+    def in_context(self) -> str:
+        """Titles and headings, then the sentences."""
+        return f"{self.titles}\n{self.text}"
+
+
+def split(passage: Passage, place: int = 0) -> list[Sentence]:
+    """The sentences of ``passage``; of a table its rows."""
+    if passage.table:
+        found = [match.span() for match in _ROW.finditer(passage.text)]
+    else:
+        found = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
+    return [Sentence(place, start, end, passage.text[start:end]) for start, end in found]
+
+
+def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A Chinese sentence ends at its full stop also where a number follows, which the splitter joins."""
+    return [match.span() for match in _STOPPED.finditer(text, start, end)]
+
+
+def window(statement: str, passages: Sequence[Passage]) -> Window:
+    """The sentences of ``passages`` that hold most words of ``statement``, one after another while each adds some."""
+    wanted, numbers = weights(statement), set(_DIGITS.findall(statement))
+    titles = " ".join(dict.fromkeys(name for each in passages for name in (each.title, *each.headings)))
+    candidates = [
+        (each, words(each.text) & wanted.keys()) for at, one in enumerate(passages) for each in split(one, at)
+    ]
+    whole = sum(wanted.values()) or 1.0
+    have: set[str] = set()
+    chosen: list[Sentence] = []
+    while candidates and len(chosen) < SENTENCES:
+        best = max(candidates, key=lambda each: _adds(each, wanted, have, numbers))
+        if chosen and sum(wanted[word] for word in best[1] - have) < GAIN * whole:
+            break
+        candidates.remove(best)
+        chosen.append(best[0])
+        have |= best[1]
+    have |= wanted.keys() & words(titles)
+    share = sum(wanted[word] for word in have) / whole if wanted else 1.0
+    return Window(tuple(chosen), titles, share, "\n".join(each.in_context for each in passages))
+
+
+def _adds(
+    candidate: tuple[Sentence, frozenset[str]], wanted: dict[str, float], have: set[str], numbers: set[str]
+) -> tuple[float, int]:
+    """What a sentence adds; between equals (the rows of a table) the numbers that it shares decide."""
+    sentence, held = candidate
+    return round(sum(wanted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
+
+
+def weights(text: str) -> dict[str, float]:
+    """The words of ``text`` that choose its sentences, each with its weight."""
+    if language.detect(text) == "zh":
+        return dict.fromkeys(words(text), 1.0)
+    subjects = stems(" ".join(salient(text)))
+    return {each: 1.0 if each in subjects else GENERAL for each in words(text)}
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of ``text`` as they are compared: no numbers, no medicines."""
+    if language.detect(text) == "zh":
+        found = language.words(text, for_query=True)
+        return frozenset(each for each in found if not each.isascii())
+    named = {part for name in names(text) for part in re.findall(r"[a-z]+", name)}
+    return frozenset(alike(each) for each in stems(text) if not each[0].isdigit() and each not in named) - {""}
+
+
+def alike(stem: str) -> str:
+    """One stem for wordings of the same: ``stopp`` is ``stop``, ``pregnant`` and ``pregnancy`` begin alike."""
+    single = stem[:-1] if len(stem) > SHORT and stem[-1] == stem[-2] and stem[-1] not in "sl" else stem
+    return _SAME.get(single, single)[:BEGINNING]

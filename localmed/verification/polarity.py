@@ -1,0 +1,115 @@
+"""Whether a statement turns round what its source says: it denies what the source affirms, or the reverse.
+
+Clause by clause: the source's clause that shares most words with clauses of the statement must deny where those deny.
+Words such as "avoid", "stop" or "without" deny in one wording and not in another: a clause that has one which the
+other has not agrees with either side. A statement that denies although its source denies nothing is turned as well.
+Limits ("not more than") are no denials. What a denial refers to is not parsed, and a turn without a negation is not
+seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localmed.language import detect, fold
+from localmed.language import words as pairs
+from localmed.verification.matching import alike
+from localmed.verification.stance_rules import stems
+
+LIKE = 0.5  # share of a clause's words from which two clauses are about the same
+SHARED = 2  # words at least, of a clause that has as many
+NEARLY = 0.75  # of the best clause's share: another clause this like it, of the same polarity, clears the statement
+SHORT = 1  # words; a clause with fewer does not tell what it is about
+
+_LIMIT = re.compile(
+    r"\b(?:no|not|never|cannot)(?: \w+){0,3}? (?:exceed|more|less|above|below|over|later|sooner|longer|fewer"
+    r"|greater)\w*|\b(?:do not|never|without|not) (?:be )?delay\w*|\bnot necessary\b|\bnot only\b|\bif not\b"
+    r"|\bwhether or not\b|\bno change\b"
+    r"|(?:不得|不应|不宜|不可|不要|不|勿)(?:超过|高于|大于|低于|少于)"
+    r"|[控限]制在|不明|不清|不适|不一致|不同|不良|不规则|无痛"
+)
+_DENIES = re.compile(
+    r"\b(?:not|never|nor|neither|cannot|nobody|unreliable|unsafe|ineffective|unsuitable)\b|n't\b"
+    r"|不(?:应|能|要|得|可|宜|推荐|建议|需|必|再|是|属|支持|会)|勿|禁(?=用|止|忌)|无需|没有(?=不)"
+)
+_MAY_DENY = re.compile(
+    r"\b(no\b|none|nothing|without|free of|avoid|contraindicat|stop|omit|absen|rule|exclu|paus|rather"
+    r"|instead|unless|only|danger|reject|withh|rare|lack|few|alone|skip|wait)"
+    r"|(不|避免|未|无|没有|非|停|慎|除外|排除|延迟|忌|除非|禁)"
+)
+_CONDITION = re.compile(r"\s*(?:if|when|once|where|until|unless|after)\b|.*(?:时|后)$")
+_GOES_ON = re.compile(r"\s*(?:in|or|for|with|to|at|by|on|of|during|after|before|from)\b")  # after a comma: a list
+_CLAUSE = re.compile(
+    r"[;；，。：？！]|[,.:?!](?!\d)|\b(?:and|but|because|although|though|while|which|since|so that|as long as)\b"
+    r"|(?=\b(?:if|when|unless)\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What a clause is about, whether it denies, what in it may deny, and whether it is a condition ("if ...")."""
+
+    words: frozenset[str]
+    denies: bool
+    may: frozenset[str]
+    condition: bool
+
+
+def turned(statement: str, source: str) -> bool:
+    """Whether ``statement`` denies what ``source`` affirms, or the reverse."""
+    mine, theirs = clauses(statement), clauses(source)
+    if any(each.denies and not each.condition for each in mine) and not any(each.denies or each.may for each in theirs):
+        return True
+    groups: dict[Clause, list[Clause]] = {}
+    for each in mine:
+        best = max(theirs, key=lambda other: _like(each, other), default=None)
+        if best and _like(each, best) >= LIKE and len(each.words & best.words) >= min(SHARED, len(each.words)):
+            groups.setdefault(best, []).append(each)
+    return any(_against(group, best, theirs) for best, group in groups.items())
+
+
+def clauses(text: str) -> list[Clause]:
+    """The clauses of ``text``; one too short to compare goes with the next, at the end with the one before."""
+    pieces: list[str] = []
+    short = False
+    for piece in _CLAUSE.split(_LIMIT.sub(" ", fold(text))):
+        pieces[-1:] = [f"{pieces[-1]} {piece}"] if short and pieces else [*pieces[-1:], piece]
+        short = len(_words(pieces[-1])) < SHORT
+    if short and len(pieces) > 1:
+        pieces[-2:] = [" ".join(pieces[-2:])]
+    found: list[Clause] = []
+    for piece in pieces:
+        denies = bool(_DENIES.search(piece)) or bool(found and found[-1].denies and _GOES_ON.match(piece))
+        may = frozenset(match[1] or match[2] for match in _MAY_DENY.finditer(_DENIES.sub(" ", piece)))
+        found.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece))))
+    return found
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(pairs(text, for_query=True)) if detect(text) == "zh" else frozenset(map(alike, stems(text))) - {""}
+
+
+def _like(one: Clause, other: Clause) -> float:
+    return len(one.words & other.words) / max(1, len(one.words))
+
+
+def _against(group: Sequence[Clause], best: Clause, theirs: Sequence[Clause]) -> bool:
+    near = max(_like(each, best) for each in group) * NEARLY
+    alike = [other for other in theirs if _nearly(group, other, near)]
+    return not any(_agree(group, other) for other in alike)
+
+
+def _nearly(group: Sequence[Clause], other: Clause, near: float) -> bool:
+    """Whether ``other`` is like one of ``group`` too, or a short clause that one of them holds."""
+    held = len(other.words) >= SHORT and max(_like(other, each) for each in group) >= NEARLY
+    return held or max(_like(each, other) for each in group) >= near
+
+
+def _agree(group: Sequence[Clause], other: Clause) -> bool:
+    """Whether the clauses and the source's deny alike, as far as words tell."""
+    denies, may = any(each.denies for each in group), frozenset[str]().union(*(each.may for each in group))
+    if denies == other.denies:
+        return True
+    return bool(may ^ other.may)

@@ -1,0 +1,130 @@
+"""The quantities of a text, compared by meaning: whether a source holds every number of a statement, with its unit.
+
+Amounts are brought to one unit of their kind (``amounts``), times to hours or months, so that mcg, µg and 微克 are
+equal, 0.5 g is 500 mg, two weeks are 14 days, and a thousandfold slip is never equal. Numbers up to thirty may be
+written as words, English or Chinese. A number that a table's header gives its unit, as in "(mmHg): 140 to 159", has it.
+
+A number without a unit is compared as it is written, whatever it counts. Fractions in words are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from math import isclose
+
+from localmed.language import fold
+from localmed.verification.amounts import amounts
+
+TIMES = "times"  # how often: not the same as how many
+NUMBER, UNIT = "a number in it is not in what it cites", "a unit in it is not the one in what it cites"
+
+_NAMED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+_WORDS = {word: value for value, word in enumerate(_NAMED) if value > 1} | {
+    "fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30, "double": 2,
+}  # fmt: skip
+_HAN = {each: value for value, each in enumerate("零一二三四五六七八九十")} | {"两": 2}
+_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b")
+_COUNTED = re.compile(r"([一二两三四五六七八九十])(?=\s?(?:片|粒|次|支|袋|滴|喷|吸|天|周|个|小时|分钟|秒|月|年|种|倍))")
+_ONCE = re.compile(r"\btwice\b|\bonce(?= (?:a|per|each|every|daily|weekly)\b)")
+_ONE = re.compile(r"\bone(?=[ -](?:second|minute|hour|day|week|month|year|working)s?\b)")
+
+# unit: (kind, how many of the kind's unit). A month is no number of hours.
+_TIMES = {
+    **dict.fromkeys(("second", "秒"), ("hours", 1 / 3600)),
+    **dict.fromkeys(("minute", "分钟"), ("hours", 1 / 60)),
+    **dict.fromkeys(("hour", "小时", "个小时"), ("hours", 1.0)),
+    **dict.fromkeys(("working day", "day", "天", "日"), ("hours", 24.0)),
+    **dict.fromkeys(("week", "周", "星期", "个星期"), ("hours", 168.0)),
+    **dict.fromkeys(("month", "个月", "月龄"), ("months", 1.0)),
+    **dict.fromkeys(("year", "年", "岁", "周岁"), ("months", 12.0)),
+}
+# What amounts do not know, each a kind of its own.
+_OTHERS = {
+    "kpa": "kPa", "°c": "degrees C", "摄氏度": "degrees C", "°f": "degrees F", "华氏度": "degrees F", "kg": "kg",
+    "公斤": "kg", "千克": "kg", "cm": "cm", "mm": "mm", "puff": "puff", "tablet": "tablet", "片": "tablet",
+    "capsule": "capsule", "粒": "capsule", "drop": "drop", "滴": "drop", "breath": "breath", "point": "point",
+    "time": TIMES, "次": TIMES,
+}  # fmt: skip
+_UNITS = {**_TIMES, **{name: (kind, 1.0) for name, kind in _OTHERS.items()}}
+_NAMES = "|".join(
+    f"{each}s?(?![a-z])" if each.isascii() else each for each in sorted(_UNITS, key=lambda each: (-len(each), each))
+)
+_DIGITS = r"\d+(?:,\d{3})*(?:[.·]\d+)?"
+_MEASURED = re.compile(rf"({_DIGITS})(?:\s*(?:-|–|to|or|and|/|至|到|~|或)\s*({_DIGITS}))?[\s-]*({_NAMES})")
+_NUMBER = re.compile(rf"(?<![a-z\d.])(?<![a-z]-){_DIGITS}")
+_NAMING = re.compile(r"\btypes? [12](?: (?:and|or) [12])?\b|[12]型")  # a number that is part of a name
+_NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)*\.?\s", re.MULTILINE)  # a heading's or list's number
+_BETWEEN = re.compile(rf"\bbetween ({_DIGITS}) and(?= \d)")
+_BRACKETS = re.compile(r"[(（]([^()（）]{1,12})[)）]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """``measured`` are (kind, value) in the kind's unit, ``ranges`` (kind, low, high) of those given as one.
+
+    ``written`` is every number as it stands, ``bare`` those without a unit; ``heads`` are the kinds that stand in
+    brackets, as tables' headers name them.
+    """
+
+    measured: frozenset[tuple[str, float]]
+    ranges: frozenset[tuple[str, float, float]]
+    written: frozenset[float]
+    bare: frozenset[float]
+    heads: frozenset[str]
+
+
+def quantities(text: str) -> Quantities:
+    """The quantities of ``text``."""
+    read = _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
+    ranges: set[tuple[str, float, float]] = set()
+    units: Counter[float] = Counter()
+    for each in amounts(read):
+        ranges.add((each.kind.removesuffix(" pair"), each.low, each.high))
+        units.update(map(_value, _NUMBER.findall(each.written)))
+    for first, second, name in _MEASURED.findall(read):
+        kind, scale = _UNITS[name] if name in _UNITS else _UNITS[name.removesuffix("s")]
+        values = sorted(_value(number) for number in (first, second) if number)
+        ranges.add((kind, values[0] * scale, values[-1] * scale))
+        units.update(values)
+    measured = {(kind, value) for kind, low, high in ranges for value in (low, high)}
+    written = Counter(map(_value, _NUMBER.findall(read)))
+    heads = {amount.kind for inside in _BRACKETS.findall(read) for amount in amounts(f"1 {inside}")}
+    real = frozenset(each for each in ranges if each[1] != each[2])
+    return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - units), frozenset(heads))
+
+
+def missing(text: str, source: str) -> str:
+    """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); "" if it does."""
+    asked, held = quantities(text), quantities(source)
+    loose = held.bare | {value / 12 for kind, value in held.measured if kind == "months"}  # "an age of 65"
+    if not all(any(isclose(value, other) for other in loose) for value in asked.bare):
+        return NUMBER
+    if all(_holds(held, *each) for each in asked.measured):
+        return "" if all(_spans(held, *each) for each in asked.ranges) else NUMBER
+    return UNIT if asked.written <= held.written else NUMBER
+
+
+def _holds(held: Quantities, kind: str, value: float) -> bool:
+    """Whether the source has the quantity, or the bare number under a header with its unit ("3 or more times")."""
+    if any(kind == other and isclose(value, number) for other, number in held.measured):
+        return True
+    return kind in (*held.heads, TIMES) and any(isclose(value, number) for number in held.bare)
+
+
+def _spans(held: Quantities, kind: str, low: float, high: float) -> bool:
+    """Whether the source has the range as one, or none of the kind: then its ends are written apart."""
+    ranges = [each for each in held.ranges if each[0] == kind]
+    return not ranges or any(isclose(low, each[1]) and isclose(high, each[2]) for each in ranges)
+
+
+def _as_digits(text: str) -> str:
+    """``text`` with its number words as digits."""
+    text = _ONCE.sub(lambda match: "1 time" if match[0] == "once" else "2 times", text)
+    text = _ONE.sub("1", _WORD.sub(lambda match: str(_WORDS[match[0]]), text))
+    return _COUNTED.sub(lambda match: str(_HAN[match[1]]), text)
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", "").replace("·", "."))
