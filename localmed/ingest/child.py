@@ -3,7 +3,8 @@
 Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It reads one JSON request a line on its
 standard input and writes JSON messages, one a line, on its standard output::
 
-    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["fault", where, reason]*
+    {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
+                                                           ["fault", where, reason]*
                                                            then one of
                                                            ["done"]  ["error", class, what, remedy]
 
@@ -31,7 +32,7 @@ from localmed import confined
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Reader, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, Record
 from localmed.library.terms import Term
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
@@ -104,6 +105,8 @@ def packed(item: Item) -> bytes:
     """``item`` as one line of the protocol."""
     if isinstance(item, Fault):
         return _encoded(["fault", item.where, item.reason])
+    if isinstance(item, Member):
+        return _encoded(["member", item.name, item.file])
     if isinstance(item, Term):
         return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
     values = [getattr(item, name) for name in FIELDS]

@@ -1,9 +1,9 @@
 """What every reader returns: records of placed lines, and faults. The seam between file formats and the pipeline.
 
 A reader is a function ``read(path, mapping) -> Iterator[Record | Fault]`` in a file of its own under ``readers/``
-(``graphs/`` for terminologies, whose readers yield ``Term``s). It runs in a child process (``child.py``), yields as it
-goes, and never raises for one bad record among good ones: that is a ``Fault``. For a file that cannot be read at all it
-raises ``InputError``.
+(``graphs/`` for terminologies, whose readers yield ``Term``s; that of archives yields ``Member``s). It runs in a child
+process (``child.py``), yields as it goes, and never raises for one bad record among good ones: that is a ``Fault``. For
+a file that cannot be read at all it raises ``InputError``.
 """
 
 from __future__ import annotations
@@ -93,5 +93,14 @@ class FieldMapping:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Item = Record | Term | Fault  # documents from most readers, terms from those under ``graphs/``
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``archives.py``)."""
+
+    name: str
+    file: str
+
+
+# Documents from most readers, terms from those under ``graphs/``, members from that of archives.
+Item = Record | Term | Member | Fault
 Reader = Callable[[Path, FieldMapping], Iterator[Item]]

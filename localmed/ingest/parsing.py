@@ -33,12 +33,12 @@ from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
-from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Record
+from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, Record
 from localmed.library.terms import Term
 
 COMMAND = children.command("localmed.ingest.child")
 
-OWN_CHILD = frozenset({"pdf"})  # readers that get a fresh process for every file
+OWN_CHILD = frozenset({"pdf", "docx", "pptx", "xlsx"})  # readers that get a fresh process for every file
 
 _READ = 2**20  # bytes taken from the pipe at a time
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
@@ -78,19 +78,25 @@ class Parser:
         ``name`` is what an error calls the file, for a stored copy whose own name says nothing.
         """
         for item in self._named(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name or path.name):
-            if isinstance(item, Term):
+            if isinstance(item, Term | Member):
                 raise InputError(
                     f"{name or path.name} holds terms of a graph, not text",
                     'Put kind = "graph" into the manifest',
                 )
             yield item
 
+    def members(self, path: Path, into: Path, bounds: ReadBounds, name: str) -> Iterator[Member | Fault]:
+        """Unpack the archive ``path`` into the folder ``into``; yield its members and faults, as ``parse`` does."""
+        for item in self._named(path, "archive", FieldMapping(options={"into": str(into)}), bounds, name):
+            if isinstance(item, Member | Fault):
+                yield item
+
     def terms(
         self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str
     ) -> Iterator[Term | Fault]:
         """Yield the terms and faults of ``path``, as ``parse`` does records."""
         for item in self._named(path, reader, mapping, bounds, name):
-            if isinstance(item, Record):
+            if isinstance(item, Record | Member):
                 raise InputError(f"{name} holds text, not terms of a graph", "Name a graph's reader in the manifest")
             yield item
 
@@ -248,6 +254,8 @@ def _item(kind: str, values: list[Any]) -> Item:
     if kind == "fault":
         where, reason = _strings(values)
         return Fault(where, reason)
+    if kind == "member":
+        return _member(*values)
     if kind == "term":
         return _term(dict(zip(TERM_FIELDS, values, strict=True)))
     if kind != "record":
@@ -259,6 +267,13 @@ def _item(kind: str, values: list[Any]) -> Item:
     lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
     plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
     return Record(blocks=blocks, relations=relations, pages=pages, **lists, **plain)
+
+
+def _member(name: Any, file: Any) -> Member:
+    """A member; the child names its file by a number, and whoever has taken the child over names no other."""
+    if not _string(file).isdecimal():
+        raise ValueError
+    return Member(_string(name), file)
 
 
 def _term(given: dict[str, Any]) -> Term:

@@ -21,6 +21,7 @@ from localmed.config import Settings
 from localmed.domain import Document, Status, digest
 from localmed.errors import InputError
 from localmed.ingest import chunking, readers, summaries
+from localmed.ingest.archives import Part, Parts
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, Record
 from localmed.ingest.parsing import Parser
@@ -189,8 +190,8 @@ class Importer:
             reader = readers.name_of(source.path, self._manifest.reader)
         except InputError:
             reader = ""
-        chunk, version = self._settings.chunk, readers.VERSIONS.get(reader, 0)
-        return digest(str(RECIPE), reader, str(version), repr(chunk), self._manifest.recipe(self._facts(source)))
+        chunk, version = self._settings.chunk, readers.version_of(reader)
+        return digest(str(RECIPE), reader, version, repr(chunk), self._manifest.recipe(self._facts(source)))
 
     def _facts(self, source: Source) -> dict[str, str]:
         documents = self._manifest.documents
@@ -205,7 +206,7 @@ class Importer:
         try:
             reader = readers.name_of(source.path, self._manifest.reader)
             sha256 = builder.keep(source.path, self._settings.read.file_bytes)
-            reading = self._read(twins, parser, source, reader, sha256)
+            reading = self._read(builder, twins, parser, source, Part(sha256, reader, source.path.name))
         except InputError as error:
             refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
             self._report.lines.append(Line(path, "quarantined", str(error)))
@@ -229,15 +230,16 @@ class Importer:
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
 
-    def _read(self, twins: Twins, parser: Parser, source: Source, reader: str, sha256: str) -> Reading:
-        stored = self._settings.data / "files" / sha256
+    def _read(self, builder: Builder, twins: Twins, parser: Parser, source: Source, whole: Part) -> Reading:
         reading = Reading()
         name = source.path.name
-        for item in parser.parse(stored, reader, self._manifest.mapping, self._settings.read, name):
+        parts = Parts(self._settings, self._manifest, parser, builder.keep)
+        for part, item in parts.records(whole):
             if isinstance(item, Fault):
                 reading.faults.append(item)
             else:
-                self._add(reading, twins, self._extracted(item, stored), source, sha256, reader)
+                self._add(reading, twins, item, source, part)
+        reading.notes += parts.notes
         reading.notes += [f"{count} records are newer in {Path(newer).name}" for newer, count in reading.newer.items()]
         if not reading.documents and not reading.mark:
             if reading.faults:
@@ -247,10 +249,10 @@ class Importer:
             raise InputError(f"{name} holds no document", "Check that it is the file you meant")
         return reading
 
-    def _add(self, reading: Reading, twins: Twins, record: Record, source: Source, sha256: str, reader: str) -> None:
+    def _add(self, reading: Reading, twins: Twins, record: Record, source: Source, part: Part) -> None:
         """One record of a file: its document and passages, or why it has none."""
         content = chunking.content_of(record)
-        document = self._document(self._completed(record, source), source, reader, sha256, content)
+        document = self._document(self._completed(record, source), source, part, content)
         if self._versions and (newer := self._versions.newer(document)):
             reading.newer[newer] += 1
             return
@@ -274,10 +276,6 @@ class Importer:
             reading.notes.append(f"{record.key or 'the document'} was moved here from {old.source}")
         reading.documents.append((replace(document, passages=len(cut)), cut))
 
-    def _extracted(self, record: Record, stored: Path) -> Record:
-        """``record`` without a title that only repeats the stored copy's name."""
-        return replace(record, title="") if record.title == stored.stem else record
-
     def _completed(self, record: Record, source: Source) -> Record:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self._facts(source)
@@ -292,7 +290,7 @@ class Importer:
             replaced_by=facts.get("replaced_by") or record.replaced_by,
         )
 
-    def _document(self, record: Record, source: Source, reader: str, sha256: str, content: str) -> Document:
+    def _document(self, record: Record, source: Source, part: Part, content: str) -> Document:
         key = self._key(source, record.key)
         return Document(
             id=digest(self._name, key),
@@ -301,9 +299,9 @@ class Importer:
             title=record.title,
             language=record.language,
             source=str(source.path),
-            file_sha256=sha256,
+            file_sha256=part.sha256,
             content=content,
-            media_type=reader,
+            media_type=part.reader,
             edition=record.edition,
             status=Status(record.status) if record.status in set(Status) else Status.CURRENT,
             replaced_by=self._successor(record, source),

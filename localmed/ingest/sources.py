@@ -1,7 +1,8 @@
 """Which files an import is about: those under the paths given, each once, and those that earlier imports found there.
 
-Hidden files and editors' lock files (``~$...``) are passed over; links to folders are not followed. A folder that
-cannot be listed ends the import: what it holds would otherwise count as removed.
+Hidden files and editors' lock files (``~$...``) are passed over; links to folders are not followed, and of links to
+files only those that stay within the folder given: whoever may write there may not thereby read elsewhere. A folder
+that cannot be listed ends the import: what it holds would otherwise count as removed.
 """
 
 from __future__ import annotations
@@ -71,14 +72,16 @@ def find(
                 if not _is_text(str(file)):
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", "its name is not UTF-8: rename it")
-                elif problem := _unwanted(file.name.lower(), suffixes, wanted):
+                elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
+                    skipped[file] = Line(str(file), "skipped", "a link out of the folder: copy the file there")
+                elif problem := unwanted(file.name.lower(), suffixes, wanted):
                     skipped[file] = Line(str(file), "skipped", problem)
                 elif file not in sources or not sources[file].root:
                     sources[file] = Source(file, str(path))
     return list(sources.values()), list(skipped.values())
 
 
-def _unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> str:
+def unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> str:
     """Why a file of a folder is passed over; "" if it is not."""
     if wanted:
         matched = any(fnmatch(name, pattern.lower()) for pattern in wanted)

@@ -124,12 +124,19 @@ def _copy(source: Path, target: Path, most: int) -> str:
 
 
 def _pieces(source: Path) -> Iterator[bytes]:
-    """The bytes of ``source``; its errors are the file's, those of writing are the library's."""
+    """The bytes of ``source``; its errors are the file's, those of writing are the library's.
+
+    A file that is written meanwhile is refused: half of one version and half of the next is neither.
+    """
     try:
         with source.open("rb") as reading:
+            before = os.fstat(reading.fileno())
             while piece := reading.read(COPY_BYTES):
                 yield piece
+            after = os.fstat(reading.fileno())
     except OSError as error:
         raise InputError(
             f"{source.name} cannot be read ({type(error).__name__})", "Check the path and rights"
         ) from None
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise InputError(f"{source.name} changed while it was read", "Import it again once nobody writes to it")

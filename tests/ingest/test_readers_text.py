@@ -59,6 +59,7 @@ def test_one_text_in_every_encoding(data: bytes) -> None:
         ("糖尿病感染记录患者服用。", "utf-16-le"),
         ("糖尿病感染记录患者服用。", "utf-16-be"),
         ("Bệnh nhân tăng huyết áp nên hạn chế muối, không quá năm gam mỗi ngày.", "utf-8"),
+        ("高血壓患者應當限制食鹽，每日攝入量不超過五克。醫生須告知病人並記錄血壓。" * 3, "big5"),
         ("Doses ≥ 5 µg/mL ↑, P < 0.01 (α = 0.05) 👍", "utf-8"),
     ],
 )

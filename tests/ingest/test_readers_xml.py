@@ -205,7 +205,7 @@ def test_the_choice_of_a_reader(tmp_path: Path, name: str, content: bytes, reade
         ("a.xml", b"<html><body/></html>", "root element html"),
         ("a.xml", b"<Document><p/></Document>", "root element Document"),
         ("a.xml", b"", "holds no XML"),
-        ("a.docx", b"PK", r"no reader for \.docx"),
+        ("a.doc", b"\xd0\xcf", r"no reader for \.doc"),
         ("a.xml.gz", b"\x1f\x8bnonsense", "cannot be read"),
         ("a", b"words", "no reader for files without an extension"),
     ],
@@ -222,3 +222,15 @@ def test_every_reader_named_can_be_loaded() -> None:
     assert all(callable(readers.load(name)) for name in readers.VERSIONS if name != "pdf")
     with pytest.raises(InputError, match="no reader called nothing"):
         readers.choose(PUBMED, "nothing")
+
+
+def test_raised_figures_stay_raised(tmp_path: Path) -> None:
+    path = tmp_path / "one.xml"
+    path.write_text(
+        "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>"
+        "Below 10<sup>9</sup>/L, 5 kg/m<sup>-2</sup>, the 4<sup>th</sup> CO<sub>2</sub>.</ArticleTitle>"
+        "</Article></MedlineCitation>"
+        "</PubmedArticle></PubmedArticleSet>",
+        encoding="utf-8",
+    )
+    assert articles(path)["1"].title == "Below 10⁹/L, 5 kg/m⁻², the 4th CO2."

@@ -1,11 +1,11 @@
 """One reader a format or source; ``choose`` finds the one for a file.
 
-Rules: a reader named by the manifest is taken as named; otherwise the file's extension decides, and for XML and for
-files without a known extension the first bytes. Nothing is guessed beyond that: an unknown XML root or an unknown
-extension is refused with what to do, because text read by the wrong reader would answer questions. Reader modules are
-imported when first needed, so that only a PDF loads the PDF library.
+Rules: a reader named by the manifest is taken as named, but for archives, whose members it is for; otherwise the file's
+extension decides, and for XML, for ``.txt`` and for files without a known extension the first bytes. Nothing is guessed
+beyond that: an unknown XML root or an unknown extension is refused with what to do, because text read by the wrong
+reader would answer questions. Reader modules are imported when first needed, so that only a PDF loads the PDF library.
 
-Not covered: formats inside archives other than one gzip layer around XML.
+Not covered: a gzip layer around anything but XML and tar.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from localmed.errors import InputError
 from localmed.ingest.parsed import FieldMapping, Reader
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
-VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 2, "medquad": 1, "pdf": 1}
+VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 3, "medquad": 2, "pdf": 1}
+VERSIONS |= {"docx": 1, "pptx": 1, "xlsx": 1, "csv": 1, "html": 1, "epub": 1, "jats": 1, "medline": 1, "archive": 1}
+VERSIONS |= {"xml": 1}  # only where a manifest names it and the fields
 VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only where a manifest names them
 
 MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_lines",
+    "csv": f"{__name__}.csv_rows",
+    "xml": f"{__name__}.xml_fields",
 }
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.
 GRAPHS = ("obo", "umls", "crossrefs", "interactions")
@@ -43,11 +47,27 @@ _BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".pdf": "pdf",
+    ".docx": "docx",
+    ".docm": "docx",
+    ".pptx": "pptx",
+    ".pptm": "pptx",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".epub": "epub",
+    ".nbib": "medline",
 }
-_XML_SUFFIXES = (".xml", ".xml.gz")
-SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES)
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
+_XML_SUFFIXES = (".xml", ".xml.gz", ".nxml")
+SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES, *_ARCHIVES)
 
-_BY_ROOT = {"PubmedArticleSet": "pubmed", "PubmedBookArticleSet": "pubmed"}
+_BY_ROOT = {"PubmedArticleSet": "pubmed", "PubmedBookArticleSet": "pubmed", "pmc-articleset": "jats"}
+_JATS_MARKS = re.compile(rb"<article-meta[ >]|JATS|NLM//DTD Journal")
+_MEDLINE = re.compile(rb"\s*PMID- ?\d")
 _MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
 _MEDQUAD_MARKS = re.compile(rb"<(?:QAPairs|Focus|qaPairs|doctitle-focus)>")
 
@@ -66,11 +86,24 @@ def choose(path: Path, reader_name: str = "") -> tuple[str, Reader]:
 
 def name_of(path: Path, reader_name: str = "") -> str:
     """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form."""
+    if is_archive(path) and reader_name not in GRAPHS:
+        return "archive"
     if reader_name:
         if reader_name not in MODULES:
             raise InputError(f"there is no reader called {reader_name}", f"The readers are {', '.join(MODULES)}")
         return reader_name
-    return _BY_SUFFIX.get(path.suffix.lower()) or _by_content(path)
+    by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(path)
+    return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(path)) else by_suffix
+
+
+def is_archive(path: Path) -> bool:
+    """Whether ``path`` is called as archives are."""
+    return path.name.lower().endswith(_ARCHIVES)
+
+
+def version_of(name: str) -> str:
+    """What a file's recipe says of the reader ``name``: its version; of archives, that of every reader."""
+    return repr(sorted(VERSIONS.items())) if name == "archive" else str(VERSIONS.get(name, 0))
 
 
 def load(name: str) -> Reader:
@@ -93,12 +126,23 @@ def _by_content(path: Path) -> str:
         return _BY_ROOT[root]
     if root in _MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # the roots alone are anybody's
         return "medquad"
+    if root == "article" and _JATS_MARKS.search(head):
+        return "jats"
     if root:
         raise InputError(f"{path.name}: no reader knows XML with the root element {root}", "Name a reader for it")
-    if path.suffix.lower() in (".xml", ".gz"):
+    if path.suffix.lower() in (".xml", ".gz", ".nxml"):
         raise InputError(f"{path.name} holds no XML", "Copy it again")
     kind = path.suffix or "files without an extension"
     raise InputError(f"{path.name}: no reader for {kind}", f"Importable are {', '.join(SUFFIXES)}")
+
+
+def _beginning(path: Path) -> bytes:
+    """The first bytes of a text; none where it cannot be read, which its reader will say."""
+    try:
+        with path.open("rb") as file:
+            return file.read(64).removeprefix(b"\xef\xbb\xbf")
+    except OSError:
+        return b""
 
 
 def _head(path: Path) -> bytes:

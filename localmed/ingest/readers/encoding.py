@@ -44,6 +44,9 @@ _LATIN = frozenset(
     {"cp1250", "cp1254", "cp1257", "cp1258", "latin_1", "mac_roman", "mac_latin2"}
     | {f"iso8859_{part}" for part in (2, 3, 4, 9, 10, 13, 14, 15, 16)}
 )
+# What browsers take these names for: files use characters beyond what the names say.
+_WIDER = dict.fromkeys(("gb2312", "gbk", "gb-2312"), "gb18030") | {"big5": "big5hkscs", "big-5": "big5hkscs"}
+_WIDER |= dict.fromkeys(("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"), "cp1252")
 _REMEDY = "Save it as UTF-8 and import it again"
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # what terminals take for colours
@@ -67,9 +70,12 @@ _NONSENSE = ("Cn", "Co", "Cs")  # Unicode's categories: unassigned, private use,
 _DOUBTFUL = re.compile("[^\t\n\r\x0b\x0c -~\u00a0-\u024f\u0370-\u052f\u2000-\u27bf\u3000-\u9fff\uff00-\uffee]")
 
 
-def decode(data: bytes) -> str:
-    """The text of ``data``, cleaned; raise ``InputError`` where it cannot be told or makes no sense."""
-    text = _decoded(data)
+def decode(data: bytes, declared: str = "") -> str:
+    """The text of ``data``, cleaned; raise ``InputError`` where it cannot be told or makes no sense.
+
+    ``declared`` is the encoding that the file names itself; it is tried where the bytes are no Unicode.
+    """
+    text = _decoded(data, declared)
     if not _readable(text):
         raise InputError("the text is not readable (wrong encoding, or not a text file)", _REMEDY)
     if _garbled(text):
@@ -77,10 +83,10 @@ def decode(data: bytes) -> str:
     return clean(text)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, declared: str = "") -> str:
     """``decode`` for a file; the error names it."""
     try:
-        return decode(path.read_bytes())
+        return decode(path.read_bytes(), declared)
     except OSError as error:
         raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
     except InputError as error:
@@ -95,7 +101,7 @@ def clean(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
-def _decoded(data: bytes) -> str:
+def _decoded(data: bytes, declared: str = "") -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
@@ -103,11 +109,22 @@ def _decoded(data: bytes) -> str:
         return data.decode(encoding, "replace")
     if (text := _utf8(data)) is not None:
         return text
+    if (text := _declared(data, declared)) is not None:
+        return text
     encoding = _utf16_by_look(data) or _gb18030(data) or _guessed(data)
     try:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
         raise InputError("the text is in no single encoding that is known", _REMEDY) from None
+
+
+def _declared(data: bytes, declared: str) -> str | None:
+    """``data`` in the encoding that its file names; None where it names none that is known or fits."""
+    name = declared.lower().replace("_", "-")
+    try:
+        return data.decode(_WIDER.get(name, name)) if name else None
+    except (UnicodeDecodeError, LookupError):
+        return None
 
 
 def _utf8(data: bytes) -> str | None:

@@ -30,7 +30,7 @@ _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
 _RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
-_NOTED_LINKS = {
+NOTED_LINKS = {
     "partial_retraction_in": "partly retracted",
     "expression_of_concern_in": "its editors have expressed concern",
     "erratum_in": "corrected in a later notice",
@@ -85,19 +85,19 @@ def _record(article: Element, where: str) -> Record | Fault:
         return Fault(f"PMID {pmid}", "has neither a title nor an abstract")
     types = (*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType"))
     links = tuple(_links(citation))
-    withdrawn = _withdrawn(types, links, title)
+    taken_back = withdrawn(types, links, title)
     return Record(
         key=pmid,
         title=title,
         blocks=abstract or (Block.of("paragraph", title),),
         edition=_date(article),
-        language="zh" if _mostly_chinese(title, abstract) else "en",
+        language="zh" if mostly_chinese(title, abstract) else "en",
         identifiers=(f"pmid:{pmid}", *_identifiers(article)),
         publication_types=types,
         mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
         relations=tuple((kind, target) for kind, target in links if target),
-        status="withdrawn" if withdrawn else "",
-        notes=tuple(_notes(citation, bool(abstract), links, withdrawn)),
+        status="withdrawn" if taken_back else "",
+        notes=tuple(_notes(citation, bool(abstract), links, taken_back)),
     )
 
 
@@ -131,18 +131,21 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("RetractedandRep", "RetractedAndRep")).lower()
 
 
-def _withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+    """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
     linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
     return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
 
 
-def _notes(citation: Element, has_abstract: bool, links: tuple[tuple[str, str], ...], withdrawn: bool) -> Iterator[str]:
-    if withdrawn:
+def _notes(
+    citation: Element, has_abstract: bool, links: tuple[tuple[str, str], ...], taken_back: bool
+) -> Iterator[str]:
+    if taken_back:
         yield "retracted or withdrawn: it does not answer"
     if not has_abstract:
         yield "no abstract"
     kinds = {kind for kind, _ in links}
-    yield from (note for kind, note in _NOTED_LINKS.items() if kind in kinds)
+    yield from (note for kind, note in NOTED_LINKS.items() if kind in kinds)
     languages = {*texts(citation, "Article/Language"), *texts(citation, "Language")} - {"eng", "und", "mul"}
     if languages:
         yield f"the article itself is in another language ({', '.join(sorted(languages))})"
@@ -178,6 +181,7 @@ def _date_of(element: Element) -> str:
     return values.iso_date(words[1], words[2] or "") if words else ""
 
 
-def _mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
+def mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
+    """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
     text = title + "".join(line.text for block in abstract for line in block.lines)
     return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4

@@ -48,6 +48,7 @@ _STATUSES = {
     ),
 }
 _STATUS_WORDS = {word: status for status, words in _STATUSES.items() for word in words}
+_RAISED = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾")
 
 
 def iso_date(year: str, month: str = "", day: str = "") -> str:
@@ -89,6 +90,11 @@ def status(value: str) -> str:
 def one_line(text: str) -> str:
     """``text`` with every run of white space made one space."""
     return " ".join(text.split())
+
+
+def superscript(text: str) -> str:
+    """``text`` with its figures raised where it is a number: 10 and a raised 9 must not become 109."""
+    return text.translate(_RAISED) if any(map(str.isdecimal, text)) and not any(map(str.isalpha, text)) else text
 
 
 def _month(value: str) -> str:

@@ -1,0 +1,133 @@
+"""What a file of an import consists of: itself, or the members of an archive, each kept as an original of its own.
+
+A member has a child process, limits and an original like any file, so that one bad member harms no other and a
+citation opens the member's own page. Rules: a member that cannot be read is a fault of the archive; one without a
+reader is counted in a note; a member is taken whole or not at all; its documents are called ``member`` or
+``member#record`` within the archive's file. Archives in archives are read down to ``read.archive_depth``; one below
+refuses the whole.
+
+Not covered: facts of a manifest about single members; what was unpacked stands in the data folder for as long as the
+archive is read, and what a killed import left there goes with the next archive.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from localmed.config import Settings
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest import readers, sources
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.parsed import Fault, Record
+from localmed.ingest.parsing import Parser
+
+_ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
+FOLDER = "unpacked"  # in the data folder, on the same disk as the originals
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file to be read: an original, its reader, and what it is called; ``member`` is its path in an archive."""
+
+    sha256: str
+    reader: str
+    name: str
+    member: str = ""
+
+
+class Parts:
+    """Reads the records of a file and of all that it holds."""
+
+    def __init__(
+        self, settings: Settings, manifest: Manifest, parser: Parser, keep: Callable[[Path, int], str]
+    ) -> None:
+        """``keep`` makes a file of at most that many bytes an original and returns its sha256."""
+        self._settings, self._manifest, self._parser, self._keep = settings, manifest, parser, keep
+        self.notes: list[str] = []
+
+    def records(self, part: Part) -> Iterator[tuple[Part, Record | Fault]]:
+        """Every record and fault of ``part``, each with the file that it stands in."""
+        if part.reader != "archive":
+            yield from ((part, item) for item in self._parsed(part))
+            return
+        self.notes = []
+        for each in self._members(part, 1):
+            if isinstance(each, Fault):
+                yield part, each
+                continue
+            try:
+                items = list(self._parsed(each))
+            except InputError as error:
+                yield part, Fault(each.member, error.what)
+            else:
+                yield from ((each, _named(item, each.member, self._manifest.latest)) for item in items)
+
+    def _parsed(self, part: Part) -> Iterator[Record | Fault]:
+        stored = self._settings.data / "files" / part.sha256
+        for item in self._parser.parse(stored, part.reader, self._manifest.mapping, self._settings.read, part.name):
+            own = isinstance(item, Record) and item.title == stored.stem
+            yield replace(item, title="") if isinstance(item, Record) and own else item
+
+    def _members(self, part: Part, depth: int) -> Iterator[Part | Fault]:
+        """The members of the archive ``part``; all of it is unpacked before the first is handed over."""
+        if depth > self._settings.read.archive_depth:
+            limit = f"{self._settings.read.archive_depth} archives within each other (read.archive_depth)"
+            raise LimitExceeded(f"{part.name} is nested deeper than {limit}", "Unpack it and import the folder")
+        into = self._settings.data / FOLDER
+        stored = self._settings.data / "files" / part.sha256
+        found: list[Part | Fault] = []
+        unread: Counter[str] = Counter()
+        shutil.rmtree(into, ignore_errors=True)
+        into.mkdir(mode=0o700)
+        try:
+            for member in self._parser.members(stored, into, self._settings.read, part.name):
+                if isinstance(member, Fault):
+                    found.append(Fault(_within(part.member, member.where), member.reason))
+                else:
+                    found += self._kept(_within(part.member, member.name), into / member.file, unread)
+        finally:
+            shutil.rmtree(into, ignore_errors=True)
+        if unread:
+            kinds = ", ".join(sorted(unread))
+            self.notes.append(f"{unread.total()} members of {part.name} have no reader ({kinds})")
+        for each in found:
+            if isinstance(each, Part) and each.reader == "archive":
+                yield from self._members(each, depth + 1)
+            else:
+                yield each
+
+    def _kept(self, member: str, file: Path, unread: Counter[str]) -> list[Part | Fault]:
+        """One unpacked file as an original; nothing where it has no reader."""
+        name = PurePosixPath(member).name
+        if sources.unwanted(name.lower(), readers.SUFFIXES, self._manifest.files):
+            unread[PurePosixPath(member).suffix or "no extension"] += 1
+            file.unlink()
+            return []
+        ending = next((each for each in _ENDINGS if name.lower().endswith(each)), "")
+        called = file.rename(file.with_name(file.name + ending))  # readers tell a file by its ending
+        try:
+            reader = readers.name_of(called, self._manifest.reader)
+            sha256 = self._keep(called, self._settings.read.file_bytes)
+        except InputError as error:
+            return [Fault(member, error.what.replace(called.name, name))]
+        finally:
+            called.unlink()
+        return [Part(sha256, reader, name, member)]
+
+
+def _within(archive: str, member: str) -> str:
+    return f"{archive}/{member}" if archive else member
+
+
+def _named(item: Record | Fault, member: str, latest: bool) -> Record | Fault:
+    """``item`` called by the member it stands in; where versions count, a record is called as it is anywhere."""
+    if isinstance(item, Fault):
+        return Fault(f"{member}: {item.where}", item.reason)
+    path = PurePosixPath(member)
+    beside = f"{member}#{item.replaced_by}" if item.key else str(path.parent / item.replaced_by)
+    key = item.key if latest and item.key else f"{member}#{item.key}" if item.key else member
+    return replace(item, key=key, title=item.title or path.stem, replaced_by=beside if item.replaced_by else "")

@@ -1,0 +1,135 @@
+"""Archives (.zip, .tar, .tar.gz, .tar.xz, .tar.bz2): their members, each unpacked under a number.
+
+The importer then reads each member as a file of its own (``archives.py``). Rules: an archive is refused as a whole if
+it needs a password, if a member's name leads out of it (``..``, a path from the root), if a member is a device or pipe,
+if it holds too many members or unpacks to too much. A link is a fault and is not followed; what is hidden (``.x``,
+``__MACOSX``, ``~$x``) is passed over, as in folders. No member's name ever becomes a name on this disk. Names of
+zip archives that do not say they are UTF-8 are read as UTF-8 or GB18030 where they are.
+
+Not covered: other kinds of archive (7z, rar), and parts of one archive in several files.
+"""
+
+from __future__ import annotations
+
+import lzma
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from localmed.config import ReadBounds
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest.parsed import Fault, FieldMapping, Member
+from localmed.ingest.readers import bounds_of, zipped
+from localmed.ingest.readers.encoding import clean
+
+COPIED = 2**20  # bytes at a time
+_UTF8_NAME = 0x800  # a zip member's flag
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
+            ValueError, RuntimeError)  # fmt: skip
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Member | Fault]:
+    """Unpack ``path`` into the folder that the option ``into`` names; a member for each file there."""
+    into = Path(str(mapping.options["into"]))
+    bounds = bounds_of(mapping)
+    try:
+        members = _zip(path, into, bounds) if zipfile.is_zipfile(path) else _tar(path, into, bounds)
+        yield from _once(members)
+    except _DAMAGED as error:
+        raise InputError(f"{path.name} is damaged or no archive ({type(error).__name__})", "Copy it again") from None
+
+
+def _once(members: Iterator[Member | Fault]) -> Iterator[Member | Fault]:
+    seen: set[str] = set()
+    for member in members:
+        if isinstance(member, Member) and member.name in seen:
+            yield Fault(member.name, "comes twice in the archive; the first was read")
+        else:
+            if isinstance(member, Member):
+                seen.add(member.name)
+            yield member
+
+
+def _zip(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]:
+    with zipfile.ZipFile(path) as archive:
+        zipped.check(path, archive, bounds)
+        for number, member in enumerate(archive.infolist()):
+            mode = member.external_attr >> 16
+            name = _checked(path, _name(member), mode)
+            if member.is_dir() or _hidden(name):
+                continue
+            if stat.S_ISLNK(mode):
+                yield Fault(name, "is a link, which is not followed")
+                continue
+            _check_member(path, name, member.file_size, bounds)
+            with archive.open(member) as file:
+                _copy(file, into / str(number))
+            yield Member(name, str(number))
+
+
+def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]:
+    """A tar archive, read once from its beginning: what it unpacks to is counted before it is unpacked."""
+    unpacked = 0
+    with tarfile.open(path, "r|*") as archive:
+        for number, member in enumerate(archive):
+            if number >= bounds.archive_members:
+                raise zipped.too_many(path, bounds)
+            name = _checked(path, clean(member.name), _mode(member))
+            unpacked += max(member.size, 0)
+            zipped.check_size(path, unpacked, bounds)
+            if member.issym() or member.islnk():
+                yield Fault(name, "is a link, which is not followed")
+            elif member.isfile() and not _hidden(name):
+                _check_member(path, name, member.size, bounds)
+                file = archive.extractfile(member)
+                if file is not None:
+                    _copy(file, into / str(number))
+                    yield Member(name, str(number))
+
+
+def _mode(member: tarfile.TarInfo) -> int:
+    return stat.S_IFBLK if member.isdev() else stat.S_IFREG
+
+
+def _checked(path: Path, name: str, mode: int) -> str:
+    """``name`` as it is shown; raise ``InputError`` where no honest archive has such a member."""
+    plain = name.replace("\\", "/")
+    parts = PurePosixPath(plain).parts
+    if plain.startswith("/") or ".." in parts or (parts and parts[0][1:2] == ":"):
+        raise InputError(f"{path.name} holds a member whose name leads out of it", "Such files are made to do harm")
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        raise InputError(f"{path.name} holds a device or pipe", "Such files are made to do harm")
+    return "/".join(parts)
+
+
+def _check_member(path: Path, name: str, size: int, bounds: ReadBounds) -> None:
+    if size > bounds.file_bytes:
+        limit = f"{bounds.file_bytes} bytes (read.file_bytes)"
+        raise LimitExceeded(f"{path.name}: {name} is larger than {limit}", "Split the file or raise the bound")
+
+
+def _hidden(name: str) -> bool:
+    return not name or any(part.startswith((".", "~$", "__MACOSX")) for part in name.split("/"))
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    """A member's name: Windows in Chinese writes GBK and says nothing of it."""
+    if member.flag_bits & _UTF8_NAME:
+        return clean(member.filename)
+    raw = member.filename.encode("cp437", "replace")
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return clean(raw.decode(encoding))
+        except UnicodeDecodeError:
+            continue
+    return clean(member.filename)
+
+
+def _copy(file: IO[bytes], to: Path) -> None:
+    with to.open("wb") as target:
+        while piece := file.read(COPIED):
+            target.write(piece)

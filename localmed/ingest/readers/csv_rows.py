@@ -1,0 +1,80 @@
+"""CSV and TSV: a table as rows that repeat their header, or a record a row where the manifest maps fields.
+
+Rules: the separator is the one of comma, semicolon, tab and bar under which the first lines have the most columns
+alike; quoted cells may hold line ends. Without ``[fields]`` the file is one document, read as a sheet is
+(``sheets.py``). With them each row is a record, its fields called as in the first row (``fields.py``).
+
+Not covered: quotes other than ``"``; numbers are left as they are written.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.readers import bounds_of, json_records, sheets
+from localmed.ingest.readers.encoding import read_text
+from localmed.ingest.readers.tables import Cell
+from localmed.ingest.readers.text import CUT_SHORT
+from localmed.ingest.readers.values import one_line
+
+_SEPARATORS = (",", ";", "\t", "|")
+_TRIED = 30  # lines that tell the separator
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The table as one record, or each of its rows as one."""
+    text = read_text(path)
+    csv.field_size_limit(bounds_of(mapping).record_characters)
+    rows = list(_rows(path, text.removesuffix("\ufffd")))
+    if mapping.fields:
+        yield from json_records.records(_items(path, rows), mapping)
+        return
+    cells = [Cell(one_line(text), number, column) for number, row in enumerate(rows) for column, text in enumerate(row)]
+    blocks = tuple(sheets.blocks_of(cells))
+    if not blocks:
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    yield Record("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
+
+
+def separator_of(text: str) -> str:
+    """The separator of ``text``; a comma where nothing tells."""
+    return max(_SEPARATORS, key=lambda each: _alike(text, each))
+
+
+def _alike(text: str, separator: str) -> tuple[int, int]:
+    """How many of the first rows have the commonest number of columns above one, and that number."""
+    lines = "\n".join(text.split("\n", _TRIED)[:_TRIED])
+    try:
+        counts = Counter(len(row) for row in csv.reader(io.StringIO(lines), delimiter=separator) if len(row) > 1)
+    except csv.Error:
+        return 0, 0
+    return max(((rows, columns) for columns, rows in counts.items()), default=(0, 0))
+
+
+def _rows(path: Path, text: str) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO(text), delimiter=separator_of(text), strict=True)
+    try:
+        yield from reader
+    except csv.Error:
+        raise InputError(
+            f"{path.name}: a quote or cell is broken near line {reader.line_num}", "Save it again as CSV"
+        ) from None
+
+
+def _items(path: Path, rows: list[list[str]]) -> Iterator[json_records.Item]:
+    """The rows as objects named by the first."""
+    if not rows:
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    names = [one_line(name) for name in rows[0]]
+    for number, row in enumerate(rows[1:], start=2):
+        if any(map(str.strip, row)):
+            value: Any = dict(zip(names, row, strict=False))
+            more = len(row) > len(names) and any(map(str.strip, row[len(names) :]))
+            yield f"row {number}", "", Fault(f"row {number}", "has more cells than the header") if more else value

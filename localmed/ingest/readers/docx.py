@@ -1,0 +1,198 @@
+"""Word files (.docx, .docm): headings, paragraphs, list items, tables and footnotes in their order.
+
+Rules: a heading is a paragraph with an outline level, its own or its style's. Text boxes and content controls are read
+where they stand, footnotes and endnotes after the paragraph or table that refers to them. Inserted text of tracked
+changes is read, deleted text is not, and a note says that changes are not accepted yet. Hidden text is left out and
+noted. Headers and footers repeat on every page and are left out. A table row that the author marked to repeat on each
+page is a header; a table of one column only lays out and is read as text. A raised figure stays raised. The title is
+the document's property, else its first heading.
+
+Not covered: numbers that Word counts by itself ("1.", "a)"), pictures, formulas beyond their words, comments (noted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import bounds_of, office, tables
+from localmed.ingest.readers.docx_text import UNREAD, W, Words, paragraph_text
+from localmed.ingest.readers.tables import Cell
+
+_MACRO_TYPE = "application/vnd.ms-word.document.macroEnabled.main+xml"
+_LEVELS = 9  # Word has nine heading levels and outline level 9 for body text
+_NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnotes"}
+_WRAPPERS = frozenset(W + name for name in ("sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo"))
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The file as one record."""
+    notes = office.checked(path, bounds_of(mapping))
+    document = office.opened(path, _document)
+    body = _Body(document)
+    blocks = tuple(body.blocks(document.element.body))
+    if not any(block.kind != "heading" for block in blocks):
+        raise InputError(f"{path.name} holds no text", "Is it a scan in a Word file? Import the scan as PDF")
+    title = office.line(document.core_properties.title)
+    first = next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
+    yield Record("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
+
+
+def _document(path: str) -> Any:
+    """python-docx's document, of a file with macros as well."""
+    from docx.opc.part import PartFactory
+    from docx.package import Package
+    from docx.parts.document import DocumentPart
+
+    PartFactory.part_type_for[_MACRO_TYPE] = DocumentPart
+    return Package.open(path).main_document_part.document
+
+
+class _Body:
+    """Reads the body of one document; counts what it leaves out."""
+
+    def __init__(self, document: Any) -> None:
+        self._words = Words()
+        self._levels = _style_levels(document.styles)
+        self._footnotes = {kind: _footnotes(document.part, kind) for kind in ("footnotes", "endnotes")}
+
+    def blocks(self, parent: Any) -> Iterator[Block]:
+        """The blocks among the children of ``parent``."""
+        for element in parent:
+            if element.tag == W + "p":
+                yield from self._paragraph(element)
+                yield from self._referred(element)
+            elif element.tag == W + "tbl":
+                yield from self._table(element)
+                yield from self._referred(element)
+            elif element.tag in _WRAPPERS:
+                yield from self.blocks(element)
+
+    def notes(self, document: Any) -> Iterator[str]:
+        """What was left out."""
+        yield from self._words.notes()
+        if any(relation.reltype.endswith("/comments") for relation in document.part.rels.values()):
+            yield "comments of its reviewers were not read"
+
+    def _paragraph(self, element: Any) -> Iterator[Block]:
+        text = self._text(element)
+        level = self._level(element)
+        if text:
+            yield Block.of("heading", text, level) if level else Block.of("paragraph", text)
+        yield from self._boxes(element)
+
+    def _text(self, element: Any) -> str:
+        return office.line(paragraph_text(element, self._words))
+
+    def _boxes(self, element: Any) -> Iterator[Block]:
+        """Text boxes anchored in ``element``; the older of two forms of one box is left out."""
+        for box in element.iter(W + "txbxContent"):
+            if not any(above.tag in UNREAD or above.tag == W + "txbxContent" for above in box.iterancestors()):
+                yield from self.blocks(box)
+
+    def _level(self, element: Any) -> int:
+        properties = element.find(W + "pPr")
+        if properties is None:
+            return 0
+        outline, style = properties.find(W + "outlineLvl"), properties.find(W + "pStyle")
+        if outline is not None:
+            return _outline(outline)
+        return 0 if style is None else self._levels.get(style.get(W + "val", ""), 0)
+
+    def _referred(self, element: Any) -> Iterator[Block]:
+        """The notes that ``element`` refers to."""
+        for each in element.iter(*_NOTES):
+            note = self._footnotes[_NOTES[each.tag]].pop(each.get(W + "id", ""), None)
+            if note is not None and (text := self._cell(note)):
+                yield Block.of("paragraph", text)
+
+    # --- tables ----------------------------------------------------------------------------------------------------
+
+    def _table(self, table: Any) -> Iterator[Block]:
+        cells = list(self._cells(table))
+        if tables.width_of(cells) > 1:
+            yield from tables.blocks_of(cells)
+            yield from (block for paragraph in table.iter(W + "p") for block in self._boxes(paragraph))
+        else:
+            for cell in _children(table, "tc"):
+                yield from self.blocks(cell)
+
+    def _cells(self, table: Any) -> Iterator[Cell]:
+        above: dict[int, list[Any]] = {}  # column -> [text, row, height, width, header] of a cell that may go on
+        for number, row in enumerate(_children(table, "tr")):
+            column = _number(row, "trPr/gridBefore", 0)
+            header = row.find(f"{W}trPr/{W}tblHeader") is not None
+            for cell in _children(row, "tc"):
+                width = _number(cell, "tcPr/gridSpan", 1)
+                merged = cell.find(f"{W}tcPr/{W}vMerge")
+                if merged is not None and merged.get(W + "val") != "restart" and column in above:
+                    above[column][2] += 1
+                    above[column][0] = f"{above[column][0]} {self._cell(cell)}".strip()
+                else:
+                    if column in above:
+                        yield _merged(column, above.pop(column))
+                    above[column] = [self._cell(cell), number, 1, width, header]
+                column += width
+        yield from (_merged(column, given) for column, given in above.items())
+
+    def _cell(self, cell: Any) -> str:
+        """The text of a cell or note, with that of tables and boxes in it."""
+        return office.line(" ".join(paragraph_text(part, self._words) for part in cell.iter(W + "p")))
+
+
+def _merged(column: int, given: list[Any]) -> Cell:
+    text, row, height, width, header = given
+    return Cell(text, row, column, height, width, header)
+
+
+def _children(parent: Any, name: str) -> Iterator[Any]:
+    """The children called ``name``, those inside content controls included."""
+    for element in parent:
+        if element.tag == W + name:
+            yield element
+        elif element.tag in _WRAPPERS or (name == "tc" and element.tag == W + "tr"):
+            yield from _children(element, name)
+
+
+def _number(element: Any, path: str, otherwise: int) -> int:
+    found = element.find("/".join(W + part for part in path.split("/")))
+    given = "" if found is None else found.get(W + "val", "")
+    return min(int(given), tables.MOST_SPAN) if given.isdecimal() and given.isascii() and len(given) < 6 else otherwise
+
+
+def _style_levels(styles: Any) -> dict[str, int]:
+    """The heading level of each style, by its id; a style has its base's where it says nothing."""
+    elements = {style.element.get(W + "styleId", ""): style.element for style in styles}
+    return {name: _style_level(name, elements) for name in elements}
+
+
+def _style_level(name: str, elements: dict[str, Any]) -> int:
+    seen: set[str] = set()
+    while name in elements and name not in seen:
+        seen.add(name)
+        outline = elements[name].find(f"{W}pPr/{W}outlineLvl")
+        if outline is not None:
+            return _outline(outline)
+        base = elements[name].find(W + "basedOn")
+        name = "" if base is None else base.get(W + "val", "")
+    return 0
+
+
+def _outline(element: Any) -> int:
+    given = element.get(W + "val", "")
+    return int(given) + 1 if given.isdecimal() and int(given) < _LEVELS else 0
+
+
+def _footnotes(part: Any, kind: str) -> dict[str, Any]:
+    """The footnotes or endnotes of a document, by id."""
+    from lxml import etree
+
+    for relation in part.rels.values():
+        if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
+            parser = etree.XMLParser(resolve_entities=False, no_network=True)
+            root = etree.fromstring(relation.target_part.blob, parser)
+            return {each.get(W + "id", ""): each for each in root if each.get(W + "type") is None}
+    return {}

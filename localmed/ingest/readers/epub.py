@@ -1,0 +1,88 @@
+"""EPUB books (2 and 3): the chapters of the spine, in its order, as one document.
+
+Rules: the package file names the chapters; each is read as an HTML page is (``html.py``). Title, language, date and
+ISBN are the package's. A book whose chapters are encrypted is refused; fonts may be. Nothing outside is fetched.
+
+Not covered: pictures but for their words, sound, formulas, the table of contents (its headings stand in the chapters).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree.ElementTree import ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import bounds_of, html, markup_flow, values, zipped
+from localmed.ingest.readers.encoding import decode
+from localmed.ingest.readers.markup_flow import flat, name_of
+
+_CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
+_PAGES = frozenset({"application/xhtml+xml", "text/html"})
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The book as one record, and a fault for each chapter that cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as package:
+            zipped.check(path, package, bounds_of(mapping))
+            yield from _book(path, package)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ParseError, OSError) as error:
+        raise InputError(f"{path.name} is damaged or no EPUB ({type(error).__name__})", "Get a new copy") from None
+    except DefusedXmlException as error:
+        raise InputError(f"{path.name}: refused as XML ({type(error).__name__})", "Get it from its publisher") from None
+
+
+def _book(path: Path, package: zipfile.ZipFile) -> Iterator[Record | Fault]:
+    if _ENCRYPTION in package.namelist() and _is_locked(package.read(_ENCRYPTION)):
+        raise InputError(f"{path.name} is encrypted", "Get a copy without copy protection")
+    rootfile = fromstring(package.read(_CONTAINER)).find(".//{*}rootfile")
+    place = "" if rootfile is None else rootfile.get("full-path", "")
+    root = fromstring(package.read(place))
+    blocks: list[Block] = []
+    for number, name in enumerate(_spine(root, posixpath.dirname(place)), start=1):
+        try:
+            page = html.parsed(f"chapter {number}", decode(package.read(name)))
+            blocks += markup_flow.blocks_of(page, html.VOCABULARY)
+        except (InputError, KeyError) as error:
+            yield Fault(f"chapter {number}", error.what if isinstance(error, InputError) else "is missing in the file")
+    if not any(block.kind != "heading" for block in blocks):
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    isbn = [each for each in _meta(root, "identifier") if each.lower().startswith(("isbn", "urn:isbn", "978"))]
+    yield Record(
+        key="",
+        title=next(iter(_meta(root, "title")), "") or path.stem,
+        blocks=tuple(blocks),
+        edition=values.edition(next(iter(_meta(root, "date")), "")),
+        language=values.language(next(iter(_meta(root, "language")), "")),
+        identifiers=tuple(f"isbn:{each.lower().rpartition(':')[2].strip()}" for each in isbn),
+    )
+
+
+def _is_locked(encryption: bytes) -> bool:
+    """Whether anything but fonts is encrypted."""
+    methods = encryption.count(b"EncryptedData>") // 2 or encryption.count(b"EncryptedData")
+    return sum(map(encryption.count, _FONTS)) < methods
+
+
+def _spine(root: Any, folder: str) -> Iterator[str]:
+    """The names of the chapters within the archive, in reading order."""
+    items = {each.get("id", ""): each for each in root.iter() if name_of(each) == "item"}
+    for reference in (each for each in root.iter() if name_of(each) == "itemref"):
+        item = items.get(reference.get("idref", ""))
+        if item is not None and item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split():
+            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+
+
+def _meta(root: Any, name: str) -> list[str]:
+    return [text for each in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(each))]

@@ -1,0 +1,157 @@
+"""MEDLINE text (.nbib, and .txt that begins with ``PMID-``), as PubMed's "Save" and "Send to" write it.
+
+Rules: one record an article, with what ``pubmed.py`` takes from the XML of the same article: title, abstract with its
+labelled sections as headings, publication types, MeSH descriptors, date, identifiers, links to retractions and
+corrections. A record begins with its PMID; a tag has four characters and a hyphen, a line that begins with blanks
+continues the one before. An article without a PMID or any text is a ``Fault``, as is a PMID that comes twice.
+
+Not covered: authors, journals, places, references; the abstract in another language (``OAB``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import values
+from localmed.ingest.readers.encoding import read_text
+from localmed.ingest.readers.once import once
+from localmed.ingest.readers.pubmed import NOTED_LINKS, mostly_chinese, withdrawn
+
+_LINE = re.compile(r"([A-Z]{2,4}) {0,2}- ?(.*)")
+# The links of MEDLINE's tags under the names that the XML gives them.
+_LINKS = {
+    "RIN": "retraction_in",
+    "ROF": "retraction_of",
+    "RRI": "retracted_and_republished_in",
+    "RRF": "retracted_and_republished_from",
+    "PRIN": "partial_retraction_in",
+    "PROF": "partial_retraction_of",
+    "CRI": "corrected_and_republished_in",
+    "CRF": "corrected_and_republished_from",
+    "EIN": "erratum_in",
+    "EFR": "erratum_for",
+    "ECI": "expression_of_concern_in",
+    "ECF": "expression_of_concern_for",
+    "UIN": "update_in",
+    "UOF": "update_of",
+    "CIN": "comment_in",
+    "CON": "comment_on",
+    "RPI": "republished_in",
+    "RPF": "republished_from",
+}
+_LABEL = re.compile(r"(?:^|(?<=[.!?)%\d] ))([A-Z][A-Z0-9 &/,()-]{2,60}): ")
+_PMID = re.compile(r"PMID: ?(\d+)")
+_DATE = re.compile(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?(?: (\d{1,2})\b)?")
+_FALLBACKS = ("DEP", "EDAT", "CRDT")  # electronic publication, when PubMed got it
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+    """A record for each article of the file."""
+    articles = _articles(read_text(path).removesuffix("\ufffd"))
+    yield from once((_record(article, number) for number, article in enumerate(articles, start=1)), "PMID {}")
+
+
+def _articles(text: str) -> Iterator[dict[str, list[str]]]:
+    """The tags of each article with their values, continuation lines joined."""
+    article: dict[str, list[str]] = defaultdict(list)
+    tag = ""
+    for line in text.split("\n"):
+        if found := _LINE.fullmatch(line):
+            tag = found[1]
+            if tag == "PMID" and article:
+                yield article
+                article = defaultdict(list)
+            article[tag].append(found[2].strip())
+        elif line[:1] == " " and tag and line.strip():
+            article[tag][-1] = f"{article[tag][-1]} {line.strip()}".strip()
+    if article:
+        yield article
+
+
+def _record(article: dict[str, list[str]], number: int) -> Record | Fault:
+    pmid = _first(article, "PMID")
+    if not pmid.isdecimal():
+        return Fault(f"article {number}", "has no PMID")
+    title = _first(article, "TI") or _first(article, "BTI") or _first(article, "TT")
+    abstract = tuple(_abstract(_first(article, "AB")))
+    if not (title or abstract):
+        return Fault(f"PMID {pmid}", "has neither a title nor an abstract")
+    kinds = tuple(article["PT"])
+    links = tuple(_links(article))
+    taken_back = withdrawn(kinds, links, title)
+    return Record(
+        key=pmid,
+        title=title,
+        blocks=abstract or (Block.of("paragraph", title),),
+        edition=_date(article),
+        language="zh" if mostly_chinese(title, abstract) else "en",
+        identifiers=(f"pmid:{pmid}", *_identifiers(article)),
+        publication_types=kinds,
+        mesh=tuple(dict.fromkeys(each.partition("/")[0].strip("*") for each in article["MH"])),
+        relations=tuple((kind, target) for kind, target in links if target),
+        status="withdrawn" if taken_back else "",
+        notes=tuple(_notes(article, bool(abstract), links, taken_back)),
+    )
+
+
+def _first(article: dict[str, list[str]], tag: str) -> str:
+    return values.one_line(" ".join(article[tag][:1]))
+
+
+def _abstract(text: str) -> Iterator[Block]:
+    """The abstract's parts; labels count only where the first stands at its very beginning."""
+    labels = list(_LABEL.finditer(text))
+    if not labels or labels[0].start():
+        if text:
+            yield Block.of("paragraph", text)
+        return
+    ends = [*(each.start() for each in labels[1:]), len(text)]
+    for label, end in zip(labels, ends, strict=True):
+        yield Block.of("heading", label[1], 2)
+        if part := text[label.end() : end].strip():
+            yield Block.of("paragraph", part)
+
+
+def _links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    for tag, kind in _LINKS.items():
+        for given in article[tag]:
+            found = _PMID.search(given)
+            yield kind, f"pmid:{found[1]}" if found else ""
+
+
+def _identifiers(article: dict[str, list[str]]) -> Iterator[str]:
+    places = [*article["AID"], *article["LID"]]
+    doi = next((each.removesuffix("[doi]").strip() for each in places if each.endswith("[doi]")), "")
+    if doi:
+        yield f"doi:{doi}"
+    if pmc := _first(article, "PMC"):
+        yield f"pmc:{pmc}"
+
+
+def _date(article: dict[str, list[str]]) -> str:
+    """``DP`` ("2019 Mar 5", "2019 Mar-Apr", "2019 Spring"), else the dates of PubMed itself."""
+    if found := _DATE.match(_first(article, "DP")):
+        return values.iso_date(found[1], found[2] or "", found[3] or "")
+    for tag in _FALLBACKS:
+        given = re.match(r"(\d{4})[/ ]?(\d{2})?[/ ]?(\d{2})?", _first(article, tag))
+        if given and (date := values.iso_date(given[1], given[2] or "", given[3] or "")):
+            return date
+    return ""
+
+
+def _notes(
+    article: dict[str, list[str]], has_abstract: bool, links: tuple[tuple[str, str], ...], taken_back: bool
+) -> Iterator[str]:
+    if taken_back:
+        yield "retracted or withdrawn: it does not answer"
+    if not has_abstract:
+        yield "no abstract"
+    kinds = {kind for kind, _ in links}
+    yield from (note for kind, note in NOTED_LINKS.items() if kind in kinds)
+    languages = set(article["LA"]) - {"eng", "und", "mul"}
+    if languages:
+        yield f"the article itself is in another language ({', '.join(sorted(languages))})"

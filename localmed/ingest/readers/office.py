@@ -1,0 +1,120 @@
+"""Office files (DOCX, PPTX, XLSX) as packages: what must be refused before a library opens them, and what is noted.
+
+Rules: a package that is encrypted, damaged, or unpacks to far more than it holds is refused; so is one whose XML
+declares a document type, which no Office program writes. Macros are never run: they stay in the original, and a note
+says that they are there. Nothing that lies outside (a template, a linked picture or file) is ever fetched; a note says
+that the file points there. Files embedded in it are not read, which a note says too.
+
+Not covered: the old formats before 2007, OpenDocument, and "Strict Open XML", which are refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from localmed.config import ReadBounds
+from localmed.errors import InputError
+from localmed.ingest.readers import zipped
+from localmed.ingest.readers.encoding import clean
+from localmed.ingest.readers.values import one_line
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PROTECTED = "EncryptedPackage".encode("utf-16-le")
+_LOOKED = 2**20  # bytes at each end of an OLE file, where its directory stands
+_STRICT = b"http://purl.oclc.org/ooxml/"
+_MAIN = ("word/document.xml", "ppt/presentation.xml", "xl/workbook.xml")
+_DOCTYPE = b"<!DOCTYPE"
+_RELATION = re.compile(rb"<(?:\w+:)?Relationship\b[^>]*>")
+_OUTSIDE = re.compile(rb"TargetMode\s*=\s*[\"']External[\"']")
+_HYPERLINK = re.compile(rb"Type\s*=\s*[\"'][^\"']*/hyperlink[\"']")
+_CHART_BOOK = re.compile(rb"Target\s*=\s*[\"'][^\"']*embeddings/([^\"'/]+)[\"']")
+
+T = TypeVar("T")
+
+
+def checked(path: Path, bounds: ReadBounds) -> list[str]:
+    """What a librarian must know of the package ``path``; raise ``InputError`` where it must not be opened."""
+    _check_form(path)
+    try:
+        with zipfile.ZipFile(path) as package:
+            zipped.check(path, package, bounds)
+            return list(_notes(path, package))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
+        raise damaged(path, error) from None
+
+
+def opened(path: Path, open_it: Callable[[str], T]) -> T:
+    """What ``open_it`` makes of a checked package; its library's many errors become one of ours."""
+    try:
+        return open_it(str(path))
+    except (InputError, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # python-docx, python-pptx and openpyxl raise what lxml, zipfile and they themselves do
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """The refusal of a package that cannot be read."""
+    return InputError(
+        f"{path.name} is damaged or no Office file ({type(error).__name__})", "Open it, save it again and import that"
+    )
+
+
+def line(text: str | None) -> str:
+    """``text`` clean and on one line."""
+    return one_line(clean(text or ""))
+
+
+def _check_form(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_LOOKED)
+            file.seek(max(0, path.stat().st_size - _LOOKED))
+            tail = file.read(_LOOKED)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+    if not head:
+        raise InputError(f"{path.name} is empty (0 bytes)", "Copy the file again")
+    if head.startswith(_OLE) and (_PROTECTED in head or _PROTECTED in tail):
+        raise InputError(f"{path.name} needs a password", "Save a copy without a password and import that")
+    if head.startswith(_OLE):
+        raise InputError(f"{path.name} is an Office file from before 2007", "Save it as .docx, .pptx or .xlsx")
+
+
+def _notes(path: Path, package: zipfile.ZipFile) -> Iterator[str]:
+    names = package.namelist()
+    if not any(name in names for name in _MAIN):
+        raise InputError(f"{path.name} is a zip archive, but no Word, PowerPoint or Excel file", "Check its ending")
+    outside, charted = 0, set()
+    for name in names:
+        if name.lower().endswith((".xml", ".rels", ".vml")):
+            content = package.read(name)
+            _check_part(path, content, main=name in _MAIN)
+            if name.endswith(".rels"):
+                outside += sum(map(_is_outside, _RELATION.findall(content)))
+            if "/charts/_rels/" in name:
+                charted |= set(_CHART_BOOK.findall(content))
+    if any(name.lower().endswith("vbaproject.bin") for name in names):
+        yield "it holds macros, which were not run and not read"
+    if outside:
+        yield f"it points to {outside} things outside (templates, pictures or files), which were not fetched"
+    embedded = [name for name in names if "/embeddings/" in name and name.rpartition("/")[2].encode() not in charted]
+    if embedded:
+        yield f"{len(embedded)} embedded files were not read"
+
+
+def _check_part(path: Path, content: bytes, main: bool) -> None:
+    plain = content.replace(b"\x00", b"")  # so that UTF-16 shows it
+    if _DOCTYPE in plain:
+        raise InputError(f"{path.name}: refused, for its XML declares a document type", "Get it from its author")
+    if main and _STRICT in plain:
+        raise InputError(f"{path.name} is saved as Strict Open XML", "Save it as an ordinary .docx, .pptx or .xlsx")
+
+
+def _is_outside(relation: bytes) -> bool:
+    return bool(_OUTSIDE.search(relation)) and not _HYPERLINK.search(relation)

@@ -1,0 +1,145 @@
+"""PowerPoint files (.pptx, .pptm): each slide under its number and title, with its texts, tables, charts and notes.
+
+Rules: shapes are read in the order of the slide, groups and diagrams (SmartArt) included. A table row carries its
+headers where the table says that it has a header row; a chart is its title and a row for each category. Speaker notes
+come after their slide under a heading of their own. Hidden slides are left out, which a note says. The title is the
+document's property, else the first slide's title.
+
+Not covered: pictures, sound and film; texts of the slide master, which repeat on every slide; animations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.readers import bounds_of, office, tables
+from localmed.ingest.readers.tables import Cell
+from localmed.ingest.readers.values import superscript
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_DIAGRAM = "/diagramData"
+_FIELDS = frozenset({_A + "r", _A + "fld"})
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The file as one record."""
+    notes = office.checked(path, bounds_of(mapping))
+    presentation = office.opened(path, _presentation)
+    slides = list(enumerate(presentation.slides, start=1))
+    shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
+    blocks = tuple(block for number, slide in shown for block in _slide(number, slide))
+    if not any(block.kind != "heading" for block in blocks):
+        raise InputError(f"{path.name} holds no text", "Are its slides pictures? Print it to PDF and import that")
+    if len(shown) < len(slides):
+        notes.append(f"{len(slides) - len(shown)} hidden slides were left out")
+    title = office.line(presentation.core_properties.title)
+    first = next((found for _, slide in shown if (found := _title(slide))), "")
+    yield Record("", _named(title) or first or path.stem, blocks, notes=tuple(notes))
+
+
+def _presentation(path: str) -> Any:
+    from pptx import Presentation
+
+    return Presentation(path)
+
+
+def _named(title: str) -> str:
+    """``title`` unless it is what PowerPoint writes for none."""
+    return "" if title.lower() in ("powerpoint presentation", "powerpoint 演示文稿", "幻灯片 1") else title
+
+
+def _slide(number: int, slide: Any) -> Iterator[Block]:
+    title = _title(slide)
+    yield Block.of("heading", f"Slide {number}: {title}" if title else f"Slide {number}", 1)
+    heading = slide.shapes.title
+    for shape in slide.shapes:
+        if heading is None or shape.shape_id != heading.shape_id:
+            yield from _shape(shape)
+    if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
+        spoken = list(_paragraphs(frame._txBody))
+        if spoken:
+            yield Block.of("heading", f"Slide {number}: notes", 2)
+            yield from spoken
+
+
+def _title(slide: Any) -> str:
+    title = slide.shapes.title
+    return office.line(" ".join(map(_text, title.element.iter(_A + "p")))) if title is not None else ""
+
+
+def _shape(shape: Any) -> Iterator[Block]:
+    if hasattr(shape, "shapes"):
+        for inner in shape.shapes:
+            yield from _shape(inner)
+    elif getattr(shape, "has_table", False):
+        yield from tables.blocks_of(list(_cells(shape.table)))
+    elif getattr(shape, "has_chart", False):
+        yield from _chart(shape.chart)
+    elif shape.has_text_frame:
+        yield from _paragraphs(shape.text_frame._txBody)
+    else:
+        yield from _diagram(shape)
+
+
+def _paragraphs(body: Any) -> Iterator[Block]:
+    for paragraph in body.iter(_A + "p"):
+        if text := office.line(_text(paragraph)):
+            yield Block("paragraph", (Line(text),))
+
+
+def _text(paragraph: Any) -> str:
+    """The words of a paragraph; a line end is a blank, a raised figure stays raised."""
+    return "".join(_run(child) if child.tag in _FIELDS else " " for child in paragraph if child.tag in _SPOKEN)
+
+
+_SPOKEN = _FIELDS | {_A + "br"}
+
+
+def _run(run: Any) -> str:
+    text = "".join(each.text or "" for each in run.iter(_A + "t"))
+    properties = run.find(_A + "rPr")
+    raised = properties is not None and str(properties.get("baseline", "0")).startswith(tuple("123456789"))
+    return superscript(text) if raised else text
+
+
+def _cells(table: Any) -> Iterator[Cell]:
+    for number, row in enumerate(table.rows):
+        for column, cell in enumerate(row.cells):
+            if not cell.is_spanned:
+                text = office.line(" ".join(map(_text, cell._tc.iter(_A + "p"))))
+                header = number == 0 and table.first_row
+                yield Cell(text, number, column, cell.span_height, cell.span_width, header)
+
+
+def _chart(chart: Any) -> Iterator[Block]:
+    """The chart's title, then a row for each category with the value of each series."""
+    if chart.has_title and chart.chart_title.has_text_frame:
+        yield from _paragraphs(chart.chart_title.text_frame._txBody)
+    for plot in chart.plots:
+        series = [(office.line(each.name), list(each.values)) for each in plot.series]
+        labels = [office.line(str(label)) for label in plot.categories]
+        rows = max((len(values) for _, values in series), default=0)
+        cells = [Cell(name, 0, column, header=True) for column, (name, _) in enumerate(series, start=1)]
+        for row in range(rows):
+            cells.append(Cell(labels[row] if row < len(labels) else "", row + 1, 0))
+            cells += [
+                Cell(f"{values[row]:g}", row + 1, column)
+                for column, (_, values) in enumerate(series, start=1)
+                if row < len(values) and values[row] is not None
+            ]
+        yield from tables.blocks_of(cells)
+
+
+def _diagram(shape: Any) -> Iterator[Block]:
+    """The texts of a diagram, which stand in a part of their own."""
+    from lxml import etree
+
+    wanted = {value for each in shape.element.iter() for value in each.attrib.values()}
+    for name, relation in shape.part.rels.items():
+        if name in wanted and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
+            parser = etree.XMLParser(resolve_entities=False, no_network=True)
+            yield from _paragraphs(etree.fromstring(relation.target_part.blob, parser))

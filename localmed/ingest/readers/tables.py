@@ -1,0 +1,181 @@
+"""Tables of any format as rows that stand alone: each row carries its headers, and its section where there is one.
+
+``Medicine: amoxicillin; Dose: 500 mg`` (Chinese: ``药物：阿莫西林；剂量：500mg``), as ``pdf_tables.py`` writes them.
+
+Rules: no filled cell is dropped. A cell that covers several rows is repeated in each, one that covers several columns
+stands under all their names, one that covers the whole width is a section, repeated in the rows under it. A header of
+two levels is joined. A header that would show in no row, since its column is empty, is written as a row itself. Empty
+cells are left out. Which rows are headers is what the source marks; where it marks none, ``guessed`` for tables of
+documents (careful: two columns may be names and values) and ``conventional`` for sheets (their first row, if words).
+
+Not covered: headers at the side only; two tables side by side in one sheet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localmed.ingest.parsed import Block
+from localmed.ingest.readers.text import has_chinese
+
+HEADER_CHARACTERS = 80  # a marked header; the longest in drug tables holds ~70
+PLAIN_HEADER_CHARACTERS = 30  # of one that nothing marks
+SECTION_CHARACTERS = 60  # a full-width row that is longer is a note of the table
+MOST_SPAN = 1_000  # columns or rows that a cell may claim, as HTML allows; more is a slip or an attack
+_LONGER = 2  # times a header's length: what stands under it is text
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell with one line of clean text; 0-based ``row`` and ``column``; ``header``: its source marks it as one."""
+
+    text: str
+    row: int
+    column: int
+    height: int = 1
+    width: int = 1
+    header: bool = False
+
+
+Row = list[Cell]  # the cells that show in a row, those that began above included, by column
+Headers = Callable[[Sequence[Row], int], int]  # (rows, columns) -> how many rows at the top are headers
+
+
+def blocks_of(cells: Sequence[Cell], headers: Headers | None = None) -> list[Block]:
+    """The rows of a table as blocks of kind ``row``."""
+    rows, columns = grid(cells), width_of(cells)
+    count = _marked(rows, columns) or (headers or guessed)(rows, columns)
+    return named_rows(rows[count:], columns, names_of(rows[:count], columns), rows[:count])
+
+
+def grid(cells: Sequence[Cell]) -> list[Row]:
+    """The rows that show anything, top down."""
+    if not cells:
+        return []
+    last = max(cell.row for cell in cells)
+    shown: dict[int, Row] = defaultdict(list)
+    for cell in cells:
+        if cell.text:
+            for row in range(cell.row, min(cell.row + max(1, cell.height), last + 1)):
+                shown[row].append(cell)
+    return [sorted(shown[row], key=lambda cell: cell.column) for row in sorted(shown)]
+
+
+def width_of(cells: Sequence[Cell]) -> int:
+    """How many columns there are."""
+    return max((cell.column + cell.width for cell in cells), default=0)
+
+
+def names_of(rows: Sequence[Row], columns: int) -> tuple[str, ...]:
+    """The name of each column: what stands above it in header ``rows``, without what covers the whole width."""
+    names: list[list[str]] = [[] for _ in range(columns)]
+    for row in rows:
+        for cell in row:
+            if not _full(cell, columns):
+                for column in range(cell.column, min(cell.column + cell.width, columns)):
+                    if cell.text not in names[column]:
+                        names[column].append(cell.text)
+    return tuple(" ".join(parts) for parts in names)
+
+
+def named_rows(rows: Sequence[Row], columns: int, names: Sequence[str], head: Sequence[Row] = ()) -> list[Block]:
+    """``rows`` under ``names``; the header rows ``head`` before them where one of their cells would not show."""
+    body = [row for row in rows if not (len(row) == 1 and _full(row[0], columns))]
+    used = {column for row in body for cell in row for column in range(cell.column, cell.column + cell.width)}
+    lost = any(name and column not in used for column, name in enumerate(names))
+    blocks = [_plain(row) for row in head if lost or any(_full(cell, columns) for cell in row)]
+    section = ""
+    for row in rows:
+        if len(row) == 1 and _full(row[0], columns):
+            section = row[0].text if len(row[0].text) <= SECTION_CHARACTERS else section
+            blocks.append(_plain(row))
+        else:
+            blocks.append(_block(row, names, section))
+    return blocks
+
+
+def guessed(rows: Sequence[Row], columns: int) -> int:
+    """0 or the number of header rows of a table that marks none: short names above figures or longer text."""
+    if len(rows) < 2 or columns < 3 or len(rows[0]) < 2:
+        return 0
+    first = rows[0]
+    if any(len(cell.text) > PLAIN_HEADER_CHARACTERS or _ends(cell.text) or figure(cell.text) for cell in first):
+        return 0
+    if not any(_differs(cell, rows[1:]) for cell in first):
+        return 0
+    return _levels(rows, columns)
+
+
+def conventional(rows: Sequence[Row], columns: int) -> int:
+    """0 or the number of header rows of a sheet: its first row with two cells or more, where those are names."""
+    if len(rows) < 2 or len(rows[0]) < 2 or not _are_names([cell.text for cell in rows[0]]):
+        return 0
+    return _levels(rows, columns)
+
+
+def _are_names(texts: Sequence[str]) -> bool:
+    """Whether ``texts`` can head columns: short, each another, none a figure but a year among words."""
+    figures = sum(_number(text) for text in texts)
+    years = sum(len(text) == 4 and text.isdecimal() and "1900" <= text <= "2100" for text in texts)
+    short = all(len(text) <= HEADER_CHARACTERS for text in texts)
+    return short and len(set(texts)) == len(texts) and figures == years and figures < len(texts)
+
+
+def _levels(rows: Sequence[Row], columns: int) -> int:
+    """1, or 2 where the first header row groups columns whose own names stand in the second."""
+    grouped = any(1 < cell.width < columns for cell in rows[0])
+    second = grouped and len(rows) > 2 and not any(figure(cell.text) for cell in rows[1])
+    return 2 if second else 1
+
+
+def _marked(rows: Sequence[Row], columns: int) -> int:
+    """How many rows at the top hold nothing but cells that the source marks as headers."""
+    count = 0
+    while count < len(rows) and all(cell.header for cell in rows[count]):
+        count += 1
+    named = any(not _full(cell, columns) for row in rows[:count] for cell in row)
+    return count if named else 0
+
+
+def _differs(head: Cell, body: Sequence[Row]) -> bool:
+    below = [cell.text for row in body for cell in row if cell.column == head.column and cell.width == head.width]
+    figures = sum(map(figure, below))
+    return bool(below) and (figures > len(below) / 2 or sum(map(len, below)) > _LONGER * len(head.text) * len(below))
+
+
+def _full(cell: Cell, columns: int) -> bool:
+    return columns > 1 and cell.width >= columns
+
+
+def figure(text: str) -> bool:
+    """Whether a figure stands outside brackets: units and years in brackets belong to names."""
+    return any(character.isdigit() for character in text.partition("（")[0].partition("(")[0])
+
+
+def _number(text: str) -> bool:
+    """Whether ``text`` is a number or date: figures and what stands between them."""
+    return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
+
+
+def _ends(text: str) -> bool:
+    return text.endswith((".", "。", "；", ";"))
+
+
+def _plain(row: Row) -> Block:
+    return _block(row, (), "")
+
+
+def _block(row: Row, names: Sequence[str], section: str) -> Block:
+    parts = [*([section] if section else []), *_named(row, names)]
+    wide = has_chinese("".join(parts))
+    return Block.of("row", ("；" if wide else "; ").join(parts))
+
+
+def _named(row: Row, names: Sequence[str]) -> Iterator[str]:
+    for cell in row:
+        covered = dict.fromkeys(filter(None, names[cell.column : cell.column + cell.width]))
+        name = " / ".join(covered).rstrip(":：")
+        colon = "：" if has_chinese(name + cell.text) else ": "
+        yield f"{name}{colon}{cell.text}" if name else cell.text

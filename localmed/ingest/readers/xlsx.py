@@ -1,0 +1,185 @@
+"""Excel files (.xlsx, .xlsm): each sheet under its name, its tables as rows that repeat their header.
+
+Rules: a cell is shown as Excel shows it as far as that decides what it means: dates as ISO, percentages with their
+sign, units that stand in the number's format beside the number. Of a formula its stored value is read; one without a
+stored value is counted in a note. Merged cells are one cell of that size. Hidden sheets, rows and columns are left out,
+which notes say. How a sheet becomes tables is ``sheets.py``'s.
+
+Not covered: charts, pictures and comments (noted where there are any); rounding and colours of a number's format.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import ParseError
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import bounds_of, office, sheets
+from localmed.ingest.readers.tables import Cell
+
+_S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_RANGE = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_QUOTED = re.compile(r'"([^"]*)"')
+_DATE_ONLY = re.compile(r"[hs]", re.IGNORECASE)
+_FIGURES = 15  # that a spreadsheet's number holds; more are noise of binary fractions
+
+
+@dataclass(slots=True)
+class _Layout:
+    """What a sheet's cells do not say of themselves; 1-based rows and columns."""
+
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # top left -> (height, width)
+    rows: set[int] = field(default_factory=set)  # hidden
+    columns: list[tuple[int, int]] = field(default_factory=list)  # hidden, first to last
+    unstored: int = 0  # formulas without a value
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """The file as one record."""
+    notes = office.checked(path, bounds_of(mapping))
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it does not know
+        book = office.opened(path, lambda _: _book(file))
+        blocks: list[Block] = []
+        layouts: list[_Layout] = []
+        try:
+            for sheet in book.worksheets:
+                if sheet.sheet_state == "visible":
+                    layouts.append(_layout(path, sheet._worksheet_path))
+                    found = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
+                    blocks += [Block.of("heading", office.line(sheet.title), 1), *found] if found else []
+        except (KeyError, ValueError, TypeError, ParseError, zipfile.BadZipFile) as error:
+            raise office.damaged(path, error) from None
+        finally:
+            book.close()
+    if not blocks:
+        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+    notes += _notes(path, book, layouts)
+    title = office.line(book.properties.title) or path.stem
+    yield Record("", title, tuple(blocks), notes=tuple(notes))
+
+
+def shown(value: Any, number_format: str) -> str:
+    """A cell's value as text (see the module's docstring)."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime):
+        midnight = value.time() == datetime.time() and not _DATE_ONLY.search(number_format)
+        return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
+    if isinstance(value, int | float):
+        return _number(value, number_format)
+    return office.line(str(value))
+
+
+def _number(value: float, number_format: str) -> str:
+    section = number_format.split(";")[0]
+    bare = _QUOTED.sub("", section)
+    if "%" in bare:
+        return f"{_plain(value * 100)}%"
+    before, after = _around(section)
+    return office.line(f"{before}{_plain(value)}{after}")
+
+
+def _around(section: str) -> tuple[str, str]:
+    """What a number's format writes before and after it, in quotation marks: units mostly."""
+    place = re.search(r"[0#?]|General", _QUOTED.sub(lambda found: "\x00" * len(found[0]), section))
+    if not place:
+        return "", ""
+    quoted = [(found.start() < place.start(), found[1]) for found in _QUOTED.finditer(section)]
+    return "".join(text for first, text in quoted if first), "".join(text for first, text in quoted if not first)
+
+
+def _plain(value: float) -> str:
+    if isinstance(value, int) or (value.is_integer() and abs(value) < 10**_FIGURES):
+        return str(int(value))
+    return format(value, f".{_FIGURES}g")
+
+
+def _book(file: BinaryIO) -> Any:
+    """The workbook of an open file: an original has no ending, and openpyxl opens no such name."""
+    import openpyxl
+
+    return openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+
+
+def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
+    """The cells that show, 0-based; hidden rows and columns leave no gap that would part a table."""
+    found: list[tuple[int, int, str]] = []
+    for row in sheet.iter_rows():
+        for cell in row:
+            if cell.value is not None and cell.row not in layout.rows and not _hidden(cell.column, layout):
+                found.append((cell.row, cell.column, shown(cell.value, cell.number_format or "")))
+    rows = sorted({row for row, _, _ in found} | _covered(found, layout))
+    skipped = sorted(layout.rows)
+    place = {row: row - 1 - sum(hidden < row for hidden in skipped) if skipped else row - 1 for row in rows}
+    cells = []
+    for row, column, text in found:
+        height, width = layout.merged.get((row, column), (1, 1))
+        height = sum(row + down not in layout.rows for down in range(height))
+        cells.append(Cell(text, place[row], column - 1, height, width))
+    return cells
+
+
+def _covered(found: list[tuple[int, int, str]], layout: _Layout) -> set[int]:
+    return {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in found}
+
+
+def _hidden(column: int, layout: _Layout) -> bool:
+    return any(first <= column <= last for first, last in layout.columns)
+
+
+def _layout(path: Path, part: str) -> _Layout:
+    """What the sheet in ``part`` hides and merges, read in one pass in constant memory."""
+    from defusedxml.ElementTree import iterparse
+
+    layout = _Layout()
+    with zipfile.ZipFile(path) as package, package.open(part.lstrip("/")) as file:
+        for _, element in iterparse(file, forbid_dtd=True):
+            if element.tag == _S + "c":
+                formula, value = element.find(_S + "f"), element.find(_S + "v")
+                layout.unstored += formula is not None and (value is None or not value.text)
+            elif element.tag == _S + "row":
+                if element.get("hidden") in ("1", "true"):
+                    layout.rows.add(int(element.get("r", "0")))
+                element.clear()
+            elif element.tag == _S + "col" and element.get("hidden") in ("1", "true"):
+                layout.columns.append((int(element.get("min", "0")), int(element.get("max", "0"))))
+            elif element.tag == _S + "mergeCell" and (merged := _RANGE.fullmatch(element.get("ref", ""))):
+                first, last = _column(merged[1]), _column(merged[3])
+                size = (int(merged[4]) - int(merged[2]) + 1, last - first + 1)
+                layout.merged[int(merged[2]), first] = size
+    return layout
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _notes(path: Path, book: Any, layouts: list[_Layout]) -> Iterator[str]:
+    hidden = sum(sheet.sheet_state != "visible" for sheet in book.worksheets)
+    rows = sum(len(layout.rows) for layout in layouts)
+    columns = sum(last - first + 1 for layout in layouts for first, last in layout.columns)
+    unstored = sum(layout.unstored for layout in layouts)
+    for count, what in ((hidden, "hidden sheets"), (rows, "hidden rows"), (columns, "hidden columns")):
+        if count:
+            yield f"{count} {what} were left out"
+    if unstored:
+        yield f"{unstored} formulas have no stored value: open the file in a spreadsheet program and save it"
+    with zipfile.ZipFile(path) as package:
+        names = package.namelist()
+    unread = sum("/charts/chart" in name or "/media/" in name or "/comments" in name for name in names)
+    if unread:
+        yield f"{unread} charts, pictures or sheets of comments were not read"

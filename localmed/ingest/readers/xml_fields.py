@@ -1,0 +1,102 @@
+"""Any XML whose elements a manifest names: one record an element, its fields by paths.
+
+::
+
+    reader = "xml"
+    [options]
+    record = "monograph"                    # the element that is a document
+    headings = ["heading", "title"]         # inside a text, elements that are headings
+    skip = ["image"]                        # elements left out with all they hold
+    [fields]
+    id = "@code"                            # an attribute of the record's element
+    title = "names/name"
+    text = ["indications", "dosage"]        # each an element; its paragraphs are those of the elements inside
+    edition = "meta/revised/@date"
+
+Rules: names are without namespaces. What our fields mean is ``fields.py``'s. A table of HTML's or JATS' model becomes
+rows under their headers. An element that holds words is a paragraph; one that holds only elements is not.
+
+Not covered: conditions in paths; entities and external references, which are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.readers import fields, json_records, markup_flow
+from localmed.ingest.readers.markup import elements
+from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+    """A record for each element that the manifest names."""
+    name = mapping.options.get("record")
+    if not isinstance(name, str) or not name or "text" not in mapping.fields:
+        raise InputError(
+            f"{path.name}: the reader xml needs to know which elements mean what",
+            'Put record = "..." under [options] and text = "..." under [fields] of the manifest',
+        )
+    plain = FieldMapping({ours: ours for ours in mapping.fields if ours != "text"} | {"text": "text"}, mapping.options)
+    texts: list[tuple[Block, ...]] = []  # of the record at hand: blocks, which JSON records do not have
+    for item in json_records.records(_items(path, name, mapping, texts), plain):
+        yield replace(item, blocks=texts[-1]) if isinstance(item, Record) else item
+
+
+def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block, ...]]) -> Iterator[json_records.Item]:
+    """The records as objects; their texts as blocks are put into ``texts``."""
+    if unknown := sorted(set(mapping.fields) - set(fields.NAMES)):
+        raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(fields.NAMES)}")
+    for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
+        value: dict[str, Any] = {}
+        for ours, given in mapping.fields.items():
+            paths = [given] if isinstance(given, str) else list(given)
+            if ours == "text":
+                blocks = tuple(block for each in paths for block in _blocks(element, each, mapping))
+                texts[:] = [blocks]
+                value[ours] = "text" if any(block.kind != "heading" for block in blocks) else ""
+            else:
+                value[ours] = [text for each in paths for text in _texts(element, each)]
+        yield f"record {number}", "", value
+
+
+def _blocks(record: Element, path: str, mapping: FieldMapping) -> Iterator[Block]:
+    headings = {str(each).lower(): 0 for each in mapping.options.get("headings", ())}
+    skipped = frozenset(str(each).lower() for each in mapping.options.get("skip", ()))
+    for found in _found(record, path):
+        if not isinstance(found, str):
+            apart = frozenset({name_of(each) for each in found.iter()} - _inline(found) - headings.keys())
+            yield from markup_flow.blocks_of(found, Vocabulary(skipped, apart, headings), 1)
+        elif found:
+            yield Block.of("paragraph", found)
+
+
+def _inline(root: Element) -> set[str]:
+    """The names of elements that stand among words somewhere: their parent has words of its own."""
+    found: set[str] = set()
+    for parent in root.iter():
+        if (parent.text or "").strip() or any((child.tail or "").strip() for child in parent):
+            found |= {name_of(child) for child in parent}
+    return found
+
+
+def _texts(record: Element, path: str) -> list[str]:
+    return [each if isinstance(each, str) else flat(each) for each in _found(record, path)]
+
+
+def _found(record: Element, path: str) -> list[Element | str]:
+    """The elements at ``path``, or the values of the attribute that it ends with."""
+    steps = [step for step in path.split("/") if step and step != "."]
+    here: list[Element] = [record]
+    for step in steps:
+        if step.startswith("@"):
+            return [
+                value for each in here for name, value in each.attrib.items() if name.rpartition("}")[2] == step[1:]
+            ]
+        here = [child for each in here for child in each if name_of(child) == step.lower()]
+    return list(here)
