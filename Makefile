@@ -32,7 +32,7 @@ types: install-all
 	$(BIN)/mypy
 
 check: install-all
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test: lint types check
 

@@ -331,7 +331,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a workflow's answer under its own title: a term explained, a department, what a recommendation rests on.
+    """A part of a workflow's answer under its own title: a term explained, a department, a patient's applicability.
 
     ``kind`` names what it is ("term", "department", "applicability", ...), ``title`` is shown above it. ``statements``
     are cited like an answer's; ``facts`` are named values that are no claims about medicine (a floor, a PICO element in

@@ -133,3 +133,9 @@ def hashes(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix != ".lock"
     }
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Write ``content`` into ``path`` without emptying it first: an index that still maps the file would crash."""
+    with path.open("r+b") as stream:
+        stream.write(content)

@@ -12,6 +12,7 @@ from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError
 from localmed.operations.audit import Audit
 from tests.cli.conftest import Localmed
+from tests.fakes import overwrite
 
 MARKER = "Zyxwvutsrq"
 QUESTION = f"What dose of paracetamol may Mr {MARKER}, MRN 00417, take?"
@@ -58,9 +59,9 @@ def test_a_refused_question_leaves_nothing(copied: Localmed, arguments: tuple[st
 )  # Library.open leaks the lease: see there
 def test_a_failing_search_leaves_nothing(copied: Localmed) -> None:
     for index in (copied.data / "generations" / "0001" / "lexical").glob("*.term"):
-        index.write_bytes(bytes(index.stat().st_size))
+        overwrite(index, bytes(index.stat().st_size))
     for table in (copied.data / "generations" / "0001").glob("passages.lance/data/*"):
-        table.write_bytes(bytes(table.stat().st_size))
+        overwrite(table, bytes(table.stat().st_size))
     for command in ("ask", "search"):
         ran = copied(command, QUESTION)
         assert ran.code != 0

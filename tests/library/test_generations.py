@@ -20,7 +20,7 @@ from localmed.library import generations
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.generations import FileEntry, Manifest, lock_writer
 from localmed.library.library import Library, build
-from tests.fakes import HashedWords, answers, hashes, import_into, titles, verify, write
+from tests.fakes import HashedWords, answers, hashes, import_into, overwrite, titles, verify, write
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
 
@@ -78,13 +78,13 @@ def test_a_flipped_bit_in_any_file_is_found(filled: Settings) -> None:
     for path in names:
         whole = path.read_bytes()
         for place in {0, len(whole) // 2, len(whole) - 1}:
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+            overwrite(path, whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
             try:
                 problems = generations.check(served, whole=True)
             except Damaged:
                 problems = ["the manifest"]
             assert problems, f"byte {place} of {path.name}"
-        path.write_bytes(whole)
+        overwrite(path, whole)
     assert generations.check(served, whole=True) == []
 
 
@@ -160,7 +160,7 @@ def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> No
 
     def rewrite() -> None:
         with build(filled.data, HashedWords().identity, filled.library) as builder:
-            data_file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])  # Lance notices nothing
+            overwrite(data_file, bytes([whole[0] ^ 1]) + whole[1:])  # Lance notices nothing
             rows = builder.dense._table.to_arrow()
             builder.dense._table.delete("true")
             builder.dense._table.add(rows)

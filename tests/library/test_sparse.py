@@ -22,7 +22,18 @@ from localmed.library.migrations import VECTORS, open_database
 from localmed.library.sparse import MOST_STEPS, MOST_TOKENS, STEP, SparseIndex, steps
 from localmed.library.vectors import VectorCache
 from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords, WeighedWords, described, documents, import_into, jsonl, token_of, verify, write
+from tests.fakes import (
+    HashedWords,
+    WeighedWords,
+    described,
+    documents,
+    import_into,
+    jsonl,
+    overwrite,
+    token_of,
+    verify,
+    write,
+)
 from tests.values import passage
 
 HEAP = 15_000_000
@@ -208,7 +219,7 @@ def test_generations_share_it_and_a_change_shows(imported: Settings, corpus: Pat
         assert len(library.search_sparse({token_of("burns"): 1.0}, 9, ward)) == 1
     assert generations.check(first, whole=True) == []
     damaged = next(each for each in (first / SPARSE).iterdir() if each.suffix == ".store")
-    damaged.write_bytes(damaged.read_bytes()[::-1])
+    overwrite(damaged, damaged.read_bytes()[::-1])
     assert any(SPARSE in problem for problem in generations.check(first, whole=True))
 
 
