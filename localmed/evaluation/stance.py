@@ -108,6 +108,9 @@ class StanceReport:
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
+CELL_CHARACTERS = 100_000  # a premise has about 1,000; a longer cell is a quotation mark left open
+
+
 def load(file: Path) -> PairSet:
     """Read ``file``; raise ``InputError`` naming the line that is not a labelled pair, without its text."""
     try:
@@ -140,6 +143,7 @@ def _read(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
 
 def _rows(text: str) -> Iterator[tuple[str, str, str]]:
     """Premise, hypothesis and label of each row, as written; "" for what is not there."""
+    csv.field_size_limit(CELL_CHARACTERS)  # of the process: whoever read a table before may have raised it
     first = text.split("\n", 1)[0]
     if first.startswith("{"):
         yield from (_json_row(line) for line in text.split("\n") if line.strip())

@@ -35,7 +35,8 @@ pytestmark = pytest.mark.slow
 def host(data: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
     """A host that is ready; killed at the end unless it has ended."""
     command = [*before, *COMMAND, "--data", str(data), "host", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment(), start_new_session=True)
     assert process.stdout is not None
     try:
         first = process.stdout.readline()
@@ -43,7 +44,7 @@ def host(data: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         if process.poll() is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # what it was started through (strace) included
         process.communicate(timeout=30)
 
 
@@ -130,11 +131,11 @@ def test_nothing_but_the_socket_is_opened(copied: Localmed, tmp_path: Path) -> N
     allowed = subprocess.run([*watched, "true"], capture_output=True, check=False) if shutil.which("strace") else None
     if allowed is None or allowed.returncode:
         pytest.skip("strace is not permitted here")
-    with host(copied.data, *watched):
+    with host(copied.data, *watched) as traced:
         assert answer(copied)["statements"]
         status = copied.ok("host", "--status", "--json").json
         os.kill(status["process"], signal.SIGTERM)
-        time.sleep(1)
+        traced.communicate(timeout=60)
     lines = trace.read_text().splitlines()
     assert sum("bind(" in line and SOCKET in line for line in lines) == 1
     # urllib3, which LanceDB imports, asks at import whether there is IPv6; nothing is sent.

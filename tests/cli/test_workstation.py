@@ -188,19 +188,21 @@ def test_a_flipped_bit_is_never_loaded(workstation: Localmed) -> None:
 
 @pytest.mark.slow
 def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_path: Path) -> None:
-    serving = " ".join(workstation.ok("models", "list").out.split())  # a narrow terminal breaks the line
-    assert "entailment: starter-entailment" in serving
+    def serving() -> str:
+        return " ".join(workstation.ok("models", "list").out.split())  # a narrow terminal breaks the line
+
+    assert "entailment: starter-entailment" in serving()
     folder = make_nli(tmp_path / "nli-deberta-v3-base", kind="DebertaV2")
     workstation.ok("models", "add", str(folder))
-    assert "entailment: nli-deberta-v3-base" in workstation.ok("models", "list").out  # the profile's own
+    assert "entailment: nli-deberta-v3-base" in serving()  # the profile's own
     assert "no chat model serves" in workstation("models", "use", "entailment", "chat").failed(2)
     workstation.ok("models", "use", "entailment", "starter-entailment")
-    assert "entailment: starter-entailment" in workstation.ok("models", "list").out
+    assert "entailment: starter-entailment" in serving()
     workstation.ok("models", "use", "entailment", "nli-deberta-v3-base")
     unnamed = make_nli(tmp_path / "unnamed", ["LABEL_0", "LABEL_1", "LABEL_2"])
     workstation.ok("models", "add", str(unnamed), "--role", "entailment")
     assert "must name its labels" in workstation("models", "use", "entailment", "unnamed").failed(6)
-    assert "entailment: nli-deberta-v3-base" in workstation.ok("models", "list").out
+    assert "entailment: nli-deberta-v3-base" in serving()
 
 
 @pytest.mark.parametrize(

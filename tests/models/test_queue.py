@@ -167,9 +167,15 @@ def test_a_call_that_runs_out_of_time_says_so_once(worker: Worker) -> None:
 
 
 def test_closing_cancels_who_waits_and_refuses_who_comes() -> None:
-    worker, gate = Worker(10, 10), threading.Event()
-    running = worker.submit("a", gate.wait)
+    worker, gate, begun = Worker(10, 10), threading.Event(), threading.Event()
+
+    def work() -> bool:
+        begun.set()
+        return gate.wait()
+
+    running = worker.submit("a", work)
     waiting = worker.submit("b", lambda: 1)
+    assert begun.wait(10), "what has not begun would be cancelled too"
     threading.Timer(0.05, gate.set).start()
     worker.close()
     assert running.result(1)
