@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
-from localmed.errors import InputError, UnknownName
+from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -60,7 +61,7 @@ def command(
     from localmed.evaluation import badges, plot
 
     plot.require()  # before minutes of asking, not after
-    _writable(out)
+    reporting.writable(out, ROWS)
     try:
         found = _measured(ctx, questions, named, out, resume, show=not as_json)
     except KeyboardInterrupt:
@@ -138,20 +139,8 @@ def _models(app: App) -> dict[str, str]:
             "version": __version__}  # fmt: skip
 
 
-def _writable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / ROWS).touch()
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
-
-
 def _write(found: BadgeReport, out: Path) -> None:
     from localmed.evaluation import badges, plot
 
-    try:
-        (out / "report.json").write_text(badges.as_json(found), "utf-8")
-        (out / "table.csv").write_text(badges.as_csv(found), "utf-8")
-        plot.draw_badges(found, out)
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+    texts = {"report.json": badges.as_json(found), "table.csv": badges.as_csv(found)}
+    reporting.write(out, texts, lambda folder: plot.draw_badges(found, folder))

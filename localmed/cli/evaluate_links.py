@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
-from localmed.errors import InputError
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -60,7 +60,7 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
 
     for library in (statistics, plot):
         library.require()  # before minutes of asking, not after
-    _writable(out)
+    reporting.writable(out, ROWS)
     try:
         found = _measured(ctx, out, seed, not as_json, **given)
     except KeyboardInterrupt:
@@ -170,23 +170,11 @@ def _rows(
         yield row
 
 
-def _writable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / ROWS).touch()
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
-
-
 def _write(found: LinkReport, out: Path) -> None:
     from localmed.evaluation import links, plot
 
-    try:
-        (out / "report.json").write_text(links.as_json(found), "utf-8")
-        (out / "table.csv").write_text(links.as_csv(found), "utf-8")
-        plot.draw_links(found, out)
-    except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+    texts = {"report.json": links.as_json(found), "table.csv": links.as_csv(found)}
+    reporting.write(out, texts, lambda folder: plot.draw_links(found, folder))
 
 
 def _tell(found: LinkReport, out: Path) -> None:
