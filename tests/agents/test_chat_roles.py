@@ -24,6 +24,7 @@ from localmed.agents.asking import (
 )
 from localmed.agents.chat import ChatRoles
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SYNTHESIS, SynthesisInput
+from localmed.agents.evidence import cited
 from localmed.agents.roles import Role, Writing
 from localmed.consultation import ROLES
 from localmed.domain import Origin
@@ -200,3 +201,10 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
 def test_a_role_without_a_form_is_not_served() -> None:
     with pytest.raises(UsageError):
         perform(Role("poet", "", "1"), "x")
+
+
+def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through() -> None:
+    with pytest.raises(Rejected, match="source that it was not given"):
+        cited([{"text": "Give 500 micrograms.", "sources": ["1", "9"]}], (DOSE,), "en")
+    with pytest.raises(Rejected):
+        cited([{"text": "Give 500 micrograms.", "sources": []}], (DOSE,), "en")
