@@ -115,9 +115,9 @@ class SafetyLikeness:
     def likened(self, given: SafetyInput) -> Screening:
         """What the scores say: of a patient both count, of staff only that they speak of themselves."""
         texts, language = _pieces(given.question[-READ:]), given.language
-        if not any(terms(each, language) for each in texts):
-            return Screening()
         weights = loaded()[language]
+        if not any(term in weights.terms for each in texts for term in terms(each, language)):
+            return Screening()  # not one word that the sentences have: a vector alone says too little ("x")
         vectors: Floats = np.zeros((len(texts), 0))
         if weights.encoder and weights.encoder == self._encoder.identity.slug:
             vectors = self._encoder.encode(texts, "query").astype(np.float64)
