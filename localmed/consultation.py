@@ -10,64 +10,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from localmed import __version__
-from localmed.agents import (
-    appraisal,
-    asking,
-    decomposing,
-    guidance,
-    judging,
-    linking,
-    orders,
-    planning,
-    planning_rules,
-    practice,
-    safety,
-    safety_rules,
-)
+from localmed.agents import judging
 from localmed.agents.appraisal import APPRAISAL
 from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
-from localmed.agents.cast import Cast, Rules, cast
+from localmed.agents.cast import Cast, cast
 from localmed.agents.chat import ChatRoles
-from localmed.agents.extractive import Extractive
-from localmed.agents.guidance_rules import GuidanceRules
-from localmed.agents.judging_rules import JudgingRules
-from localmed.agents.linking_rules import LinkRules
-from localmed.agents.orders_rules import OrderRules
-from localmed.agents.practice_rules import Practice
-from localmed.agents.roles import Role
-from localmed.agents.safety_likeness import SafetyLikeness
+from localmed.agents.safety import message
 from localmed.agents.source_plan import SOURCES
+from localmed.casting import ROLES, SiteRules
 from localmed.config import SERVED_BY, Settings
 from localmed.domain import Answer, Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, TraceStep
 from localmed.errors import BadSettings, UnknownName, UsageError
 from localmed.language import clean, detect
 from localmed.library.library import Library
-from localmed.patient import PatientRecord
 from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Reranker, Stance
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch
 from localmed.retrieval.tiers import Tier, tiers_of
-from localmed.verification.answer_file import VerifyInput
-from localmed.verification.link_eval import LinkBasis, LinkInput
-from localmed.workflows.explain import ExplainInput
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver
-from localmed.workflows.flows import FLOWS
+from localmed.workflows.flows import flow
 from localmed.workflows.gathering import Sources
-from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording
-from localmed.workflows.strategies import STRATEGIES
 
-ROLES: dict[str, Role] = {
-    role.name: role
-    for part in (asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging)
-    for role in part.ROLES
-}
+if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.patient import PatientRecord
+    from localmed.verification.answer_file import VerifyInput
+    from localmed.verification.link_eval import LinkInput
+    from localmed.workflows.explain import ExplainInput
+    from localmed.workflows.m_eval import Bounds
 
 
 class Site(Protocol):
@@ -142,6 +118,8 @@ class Consultation:
 
         Raise ``UnknownName`` for a strategy or collection not known.
         """
+        from localmed.workflows.strategies import STRATEGIES
+
         self.allow("plan")
         if strategy not in STRATEGIES:
             raise UnknownName("there is no strategy of that name", f"Strategies: {', '.join(STRATEGIES)}")
@@ -179,6 +157,8 @@ class Consultation:
         self, given: LinkInput, wanted: SearchFilter, preset: str | None = None, followed: Followed = UNFOLLOWED
     ) -> Answer:
         """Evaluate an answer by Link-Eval; ``wanted`` and ``preset`` are those that it was asked with."""
+        from localmed.verification.link_eval import LinkBasis
+
         judge = self._site.entailment
         basis = LinkBasis(judge.name, tuple(judge.languages))
         return self.run("links", (given, wanted, self.plan(wanted, preset), basis, self.provenance()), followed)
@@ -219,20 +199,21 @@ class Consultation:
         """The site's safety message in each language."""
         site = self.settings.workflows
         chosen = (("en", site.safety_en), ("zh", site.safety_zh))
-        return tuple((language, safety.message(language, text, site.crisis_line)) for language, text in chosen)
+        return tuple((language, message(language, text, site.crisis_line)) for language, text in chosen)
 
     def run(self, workflow: str, given: tuple[Any, ...], followed: Followed) -> Answer:
         """Drive the flow called ``workflow`` on ``given`` to its answer."""
         library, search = self.library, self.settings.search
+        served = replace(self.cast, rules=SiteRules(library, self._site))  # what it remembers ends with the run
         driver = Driver(
-            self.finder, self.cast, self.mint, self.look_up, self.judge, followed.watch, read=self.read,
+            self.finder, served, self.mint, self.look_up, self.judge, followed.watch, read=self.read,
             compare=self.compare, studies=lambda query, most, names: studies.find(library, query, most, names, search),
             resolve=lambda references: studies.named(library, references),
         )  # fmt: skip
         if followed.recording:
             followed.recording.begin(workflow, given)
             driver = replace(driver, record=followed.recording.step)
-        return self._site.noted(driver.run(FLOWS[workflow](*given)))
+        return self._site.noted(driver.run(flow(workflow)(*given)))
 
     # --- what flows ask for ------------------------------------------------------------------------------------------
 
@@ -241,20 +222,7 @@ class Consultation:
         """Who serves which role."""
         settings, model = self.settings, self._site.chat
         chat = ChatRoles(model) if model else None
-        return cast(ROLES, SERVED_BY[settings.profile], settings.roles, self._rules(), chat)
-
-    def _rules(self) -> Rules:
-        settings, site = self.settings, self._site
-        extractive = Extractive(self.library.lexical, site.encoder, settings.ask, settings.keywords)
-        of_orders = OrderRules(self.library.graph, self.library.lexical, site.expand)
-        of_planning = planning_rules.rules(extractive.extract_keywords)
-        of_safety = {**safety_rules.RULES, **SafetyLikeness(site.encoder).rules()}
-        of_guidance = {**GuidanceRules(self.library.lexical).rules(), **of_safety}
-        return {
-            **extractive.rules(), **of_planning, **of_orders.rules(), **Practice(extractive).rules(), **of_guidance,
-            **appraisal.RULES, **JudgingRules(self.library.lexical, site.encoder).rules(),
-            **LinkRules(self.library.lexical, site.encoder, site.reranker).rules(),
-        }  # fmt: skip
+        return cast(ROLES, SERVED_BY[settings.profile], settings.roles, SiteRules(self.library, self._site), chat)
 
     @cached_property
     def finder(self) -> HybridSearch:
@@ -265,7 +233,8 @@ class Consultation:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
         self._known(wanted)
         asked, most = clean(question), self._keywords()
-        found: Keywords = self._rules()[KEYWORDS.name](KeywordsInput(asked, most)) if most else Keywords()
+        rules = SiteRules(self.library, self._site)
+        found: Keywords = rules[KEYWORDS.name](KeywordsInput(asked, most)) if most else Keywords()
         return self.finder.search(asked, wanted, limit, found.words)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
@@ -370,6 +339,8 @@ class Consultation:
 
     def _bounds(self) -> Bounds:
         """How many studies M-Eval looks at, and where."""
+        from localmed.workflows.m_eval import Bounds
+
         site = self.settings.workflows
         on = APPRAISAL.name in self.cast.on
         return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on)

@@ -24,7 +24,7 @@ LONGEST_FILE = 400
 LEVELS = (
     ("__main__",),
     ("cli", "web", "desktop"),
-    ("app", "consultation"),
+    ("app", "consultation", "casting"),
     ("workflows", "operations", "evaluation", "training"),
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
@@ -41,6 +41,7 @@ ALLOWED = {
     ("config", "language"),
     ("bounds", "errors"),
     ("app", "consultation"),
+    ("consultation", "casting"),
     ("agents", "verification"),
 }
 FORBIDDEN = {

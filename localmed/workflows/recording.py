@@ -21,7 +21,7 @@ from localmed.agents.roles import Role
 from localmed.domain import Answer, digest
 from localmed.errors import InputError, Rejected
 from localmed.workflows.flow import Request
-from localmed.workflows.flows import FLOWS
+from localmed.workflows.flows import FLOWS, flow
 
 FORMAT = "localmed recording 1"
 LARGEST = 64 * 2**20  # bytes; a question over three tiers has about 0.2 MiB
@@ -61,13 +61,13 @@ def replay(text: str) -> tuple[Answer, bool]:
     Raise ``InputError`` for what is no recording, and where the flow asks for something else than it did.
     """
     kept = _read(text)
-    flow = FLOWS[kept["workflow"]](*decoded(kept["arguments"]))
+    running = flow(kept["workflow"])(*decoded(kept["arguments"]))
     recorded: Answer = decoded(kept["answer"])
     waiting = iter(kept["steps"])
     result: Any = None
     while True:
         try:
-            asked = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
+            asked = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
             answer = replace(end.value, trace=recorded.trace)
             return answer, answer == recorded and next(waiting, None) is None

@@ -26,7 +26,7 @@ from localmed.agents.chat import ChatRoles
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SYNTHESIS, SynthesisInput
 from localmed.agents.evidence import cited
 from localmed.agents.roles import Role, Writing
-from localmed.consultation import ROLES
+from localmed.casting import ROLES
 from localmed.domain import Origin
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.models import structured

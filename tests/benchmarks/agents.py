@@ -22,8 +22,8 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from localmed.app import App
+from localmed.casting import ROLES
 from localmed.config import Settings
-from localmed.consultation import ROLES
 from localmed.domain import SearchFilter
 from localmed.ingest import manifest
 from localmed.language import content_words, sentences

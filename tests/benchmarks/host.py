@@ -62,8 +62,13 @@ def library(data: Path) -> Path:
 def command(*arguments: str) -> float:
     """The wall seconds of one command."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "localmed", *arguments], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "localmed", *arguments], check=True, capture_output=True, env=installed())
     return time.perf_counter() - began
+
+
+def installed() -> dict[str, str]:
+    """The environment of a command as a site has it: Python keeps what it compiled, as pip leaves it."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def commands(data: Path, question: str) -> list[float]:

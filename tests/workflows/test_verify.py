@@ -26,7 +26,7 @@ from localmed.verification.vote import Label, Quality
 from localmed.workflows import verify as flow_module
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
-from localmed.workflows.flows import FLOWS
+from localmed.workflows.flows import flow
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
 from localmed.workflows.verify import NO_CITATIONS, NO_LITERATURE, NO_STUDY, NOTHING
@@ -92,7 +92,7 @@ def drive(
         Finder(), served, minted, lambda *_: None, judge, record=step, studies=lambda *_: tuple(found),
         resolve=lambda asked: tuple(known.get(each.text or each.id or each.marker) for each in asked),
     )  # fmt: skip
-    answer = driver.run(FLOWS[workflow](*given))
+    answer = driver.run(flow(workflow)(*given))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, requests
 
