@@ -61,11 +61,15 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """How a premise stands to a hypothesis: three probabilities that add up to one."""
+    """How a premise stands to a hypothesis: three probabilities that add up to one.
+
+    ``likeness`` is the cosine of the hypothesis and the nearest line of the premise; 0.0 where the judge compares none.
+    """
 
     entailment: float
     neutral: float
     contradiction: float
+    likeness: float = 0.0
 
     @property
     def label(self) -> Literal["entailment", "neutral", "contradiction"]:

@@ -36,4 +36,6 @@ def marked(statement: Statement, language: str) -> str:
 def _judge(named: str, language: str) -> str:
     """A judge and its errors in the reader's language."""
     name, _, errors = named.partition(" (")
+    if not errors:
+        return translated(name, language)
     return f"{translated(name, language)} ({translated(errors.removesuffix(')'), language)})"

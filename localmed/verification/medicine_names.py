@@ -19,7 +19,15 @@ _MORE = (
     "|haloperidol|quetiapine|olanzapine|clozapine|mirtazapine|venlafaxine|gabapentin|pregabalin|levetiracetam"
     "|lamotrigine|carbamazepine|montelukast|ipratropium|tiotropium|trimethoprim|rifampicin|isoniazid|nitroglycerin"
     "|dobutamine|dopamine|vasopressin|bumetanide|furosemide|frusemide|apixaban|ibuprofen|naproxen|diclofenac"
-    "|heparin|noradrenaline|norepinephrine|chlorhexidine|crystalloid|statin|steroid|antihistamine|antibiotic"
+    "|phenobarbital|alteplase|tenecteplase|clopidogrel|ticagrelor|dipyridamole|ivabradine|isosorbide|nicorandil|minoxidil"
+    "|methyldopa|moxonidine|ezetimibe|febuxostat|azathioprine|ciclosporin|tacrolimus|mycophenolate|leflunomide"
+    "|hydroxychloroquine|pivmecillinam|fosfomycin|vancomycin|teicoplanin|metronidazole|meropenem|aciclovir|oseltamivir"
+    "|ethambutol|pyrazinamide|lorazepam|diazepam|midazolam|zopiclone|melatonin|topiramate|lacosamide|primidone|risperidone"
+    "|aripiprazole|bupropion|donepezil|memantine|baclofen|buprenorphine|methadone|pethidine|senna|lactulose|macrogol"
+    "|bisacodyl|loperamide|cyclizine|domperidone|hyoscine|aminophylline|magnesium sulfate|calcium gluconate"
+    "|sodium bicarbonate|ferrous (?:sulfate|fumarate)|folic acid|tranexamic acid|alendronic acid|zoledronic acid"
+    "|teriparatide|carbimazole|propylthiouracil|desmopressin|acetylcysteine|flumazenil|protamine|oxytocin|ergometrine"
+    "|misoprostol|heparin|noradrenaline|norepinephrine|chlorhexidine|crystalloid|statin|steroid|antihistamine|antibiotic"
 )
 _CHINESE = {
     "对乙酰氨基酚": "paracetamol", "布洛芬": "ibuprofen", "阿司匹林": "aspirin", "二甲双胍": "metformin",
@@ -35,7 +43,16 @@ _SAME = {
     "epinephrine": "adrenaline", "norepinephrine": "noradrenaline", "acetaminophen": "paracetamol",
     "albuterol": "salbutamol", "frusemide": "furosemide", "glibenclamide": "glyburide", **_CHINESE,
 }  # fmt: skip
-_LISTED = re.compile(rf"(?<![a-z])({_MORE})s?(?![a-z])|({'|'.join(sorted(_CHINESE, key=len, reverse=True))})")
+_MORE_CHINESE = (
+    "呋喃妥因|磷霉素|秋水仙碱|别嘌醇|非布司他|硫唑嘌呤|萘普生|泼尼松|甲泼尼龙|地塞米松|氢化可的松|左甲状腺素|硫酸亚铁|蔗糖铁"
+    "|叶酸|硫酸镁|氯化钾|氯化钠|碳酸氢钠|葡萄糖酸钙|异丙托溴铵|布地奈德|孟鲁司特|利奈唑胺|甲硝唑|头孢克肟|头孢呋辛|头孢曲松"
+    "|羟考酮|曲马多|纳洛酮|甲氧氯普胺|乳果糖|阿仑膦酸钠|唑来膦酸|地舒单抗|特立帕肽|地西泮|咪达唑仑|劳拉西泮|苯妥英|丙戊酸钠"
+    "|卡马西平|左乙拉西坦|碳酸锂|硝酸甘油|单硝酸异山梨酯|利多卡因|多巴胺|阿替普酶|替格瑞洛|利福平|异烟肼|奥司他韦"
+)
+_LISTED = re.compile(
+    rf"(?<![a-z])({_MORE})s?(?![a-z])"
+    rf"|({'|'.join(sorted((*_CHINESE, *_MORE_CHINESE.split('|')), key=len, reverse=True))})"
+)
 _ENDED = 3  # characters of a Chinese name that is in no list: what stands before may be another word
 
 

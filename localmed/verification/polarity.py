@@ -28,7 +28,7 @@ _LIMIT = re.compile(
     r"|greater)\w*|\b(?:do not|never|without|not) (?:be )?delay\w*|\bnot necessary\b|\bnot only\b|\bif not\b"
     r"|\bwhether or not\b|\bno change\b"
     r"|(?:不得|不应|不宜|不可|不要|不|勿)(?:超过|高于|大于|低于|少于)"
-    r"|[控限]制在|不明|不清|不适|不一致|不同|不良|不规则|无痛"
+    r"|[控限]制在|要不要|还要不要|不足|不到|不满|不然|不明|不清|不适|不一致|不同|不良|不规则|无痛"
 )
 _DENIES = re.compile(
     r"\b(?:not|never|nor|neither|cannot|nobody|unreliable|unsafe|ineffective|unsuitable)\b|n't\b"

@@ -81,7 +81,7 @@ def _checked(
 
 def _verdict(text: str, passages: Sequence[Passage], stances: Sequence[Stance], beside: Sequence[str]) -> Verdict:
     rests_on = window(text, passages)
-    if found := fault(text, rests_on):
+    if found := fault(text, rests_on, max((each.likeness for each in stances), default=0.0)):
         return Verdict(Support.UNSUPPORTED, JUDGE, found)
     if max(each.contradiction for each in stances) >= CONTRADICTED:
         return Verdict(Support.CONTRADICTED, JUDGE, "what it cites says otherwise")

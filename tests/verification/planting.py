@@ -15,9 +15,11 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from localmed.domain import Passage
 from localmed.language import content_words, detect, words
+from tests.values import passage
 
 CASES = Path(__file__).parent / "cases"
 KINDS = ("number", "unit", "drug", "negation", "citation", "nowhere", "exception")
@@ -31,7 +33,8 @@ _UNITS = {
     ),
     "zh": (
         ("毫克", "克"), ("克", "毫克"), ("mmHg", "kPa"), ("秒", "分钟"), ("分钟", "小时"), ("小时", "天"), ("天", "周"),
-        ("周", "个月"), ("个月", "周"), ("岁", "个月"), ("℃", "℉"), ("摄氏度", "华氏度"),
+        ("周", "个月"), ("个月", "周"), ("岁", "个月"), ("℃", "℉"), ("摄氏度", "华氏度"), ("微克", "毫克"),
+        ("μmol/L", "mmol/L"), ("mg/L", "g/L"), ("%", "mmol/L"),
     ),
 }  # fmt: skip
 DRUGS = {
@@ -63,11 +66,12 @@ _TURNS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A statement that is right, and the passage that it rests on."""
+    """A statement that is right, and the passage that it rests on; ``drugs`` are those that are swapped in it."""
 
     text: str
     passage: Passage
     language: str
+    drugs: tuple[str, ...]
     dropped: str = ""
 
 
@@ -81,14 +85,22 @@ class Fault:
     pair: Pair
 
 
+def written(name: str) -> list[Passage]:
+    """The passages that ``cases/<name>.toml`` brings itself, about what the corpus does not have."""
+    return [
+        passage(text, document["title"], language=name[-2:])
+        for document in _documents(name)
+        for text in document.get("passages", ())
+    ]
+
+
 def pairs(name: str, passages: Sequence[Passage], titles: Sequence[str] = (), tables: bool = True) -> list[Pair]:
     """The pairs of ``cases/<name>.toml`` with their ``passages``; raise ``ValueError`` for a lost anchor.
 
     ``titles`` limits the documents; without ``tables`` a pair whose passage is not there is left out.
     """
-    documents = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["document"]
     found = []
-    for document in documents:
+    for document in _documents(name):
         if titles and document["title"] not in titles:
             continue
         own = [each for each in passages if each.title == document["title"]]
@@ -96,8 +108,14 @@ def pairs(name: str, passages: Sequence[Passage], titles: Sequence[str] = (), ta
             there = [each for each in own if _bare(anchor) in _bare(each.text)]
             if not there and not tables:
                 continue
-            (passage,) = there
-            found.append(Pair(text, passage, name[-2:], *dropped))
+            (rests_on,) = there
+            drugs = tuple(document.get("drugs", DRUGS[name[-2:]]))
+            found.append(Pair(text, rests_on, name[-2:], drugs, *dropped))
+    return found
+
+
+def _documents(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["document"]
     return found
 
 
@@ -179,14 +197,14 @@ def _unit(pair: Pair, _: random.Random) -> str:
 
 def _drug(pair: Pair, draw: random.Random) -> str:
     def named(text: str) -> list[str]:
-        return [each for each in DRUGS[pair.language] if re.search(rf"(?<![a-z-]){each}", text.lower())]
+        return [each for each in pair.drugs if re.search(rf"(?<![a-z-]){each}", text.lower())]
 
     there = named(pair.text)
     if not there:
         return ""
     drug = draw.choice(there)
     near = [each for each in named(pair.passage.text) if each not in there]
-    others = [each for each in DRUGS[pair.language] if each not in there and each not in drug and drug not in each]
+    others = [each for each in pair.drugs if each not in there and each not in drug and drug not in each]
     other = draw.choice(near) if near and draw.random() < 0.5 else draw.choice(others)
     return re.sub(rf"(?<![a-zA-Z-]){drug}", other, pair.text, count=1, flags=re.IGNORECASE)
 

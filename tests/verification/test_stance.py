@@ -8,7 +8,7 @@ import pytest
 from localmed.errors import ModelError
 from localmed.models.minilm import MiniLM
 from localmed.models.shipped_weights import arrays
-from localmed.verification.stance import FEATURES, StarterEntailment, Weights, starter
+from localmed.verification.stance import FEATURES, StarterEntailment, Weights, likenesses, starter
 from tests.fakes import HashedWords
 
 NAME = "starter-entailment"
@@ -76,3 +76,10 @@ def test_weights_of_other_features_are_refused() -> None:
     del stored["biases"]
     with pytest.raises(ModelError, match="lack"):
         Weights.of(stored)
+
+
+def test_likeness_is_that_of_the_nearest_line() -> None:
+    encoder = HashedWords()
+    near, far = likenesses(encoder, [("Title\nGive iron daily.\nStop zinc.", "Give iron daily."), ("Zinc.", "Iron.")])
+    assert near == pytest.approx(1.0, abs=1e-6)
+    assert far < near

@@ -10,6 +10,8 @@ from localmed.agents.evidence import citation
 from localmed.domain import Evidence, Origin, Statement, Support, Verification
 from localmed.ports import Stance
 from localmed.verification import citations, comparison, quantities, support
+from localmed.verification.medicine_names import names
+from localmed.verification.polarity import turned
 from tests.values import evidence, quotation
 
 SOURCE = evidence("1", "Give 0.5 mg of adrenaline into the thigh. Repeat after 5 minutes.", "Anaphylaxis")
@@ -148,3 +150,73 @@ def test_two_hundred_statements() -> None:
     checked, account = support.check(many, (RULES,), (FOR,) * 200, Verification(200, 0))
     assert account.statements_withheld == 0
     assert {each.verdict.support for each in checked if each.verdict} == {Support.SUPPORTED}
+
+
+@pytest.mark.parametrize(
+    ("text", "likeness", "expected"),
+    [
+        ("Pregnant women do not get ramipril.", 0.8, UNSHOWN),
+        ("Pregnant women do not get ramipril.", 0.4, comparison.MORE),
+        ("Serum electrolytes deserve another look later.", 0.75, comparison.MORE),  # not one word of the source
+    ],
+)
+def test_meaning_counts_beside_words_where_a_judge_compared_it(text: str, likeness: float, expected: str) -> None:
+    statement = Statement(text, (citation(RULES, text),), Origin.GENERATED)
+    stance = Stance(0.2, 0.6, 0.2, likeness)
+    (checked,), _ = support.check((statement,), (RULES,), (stance,), Verification(1, 0))
+    assert checked.verdict is not None
+    assert checked.verdict.reason == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("It is infused over a quarter of an hour.", "Infuse over 15 minutes."),
+        ("Check glucose half-hourly.", "Check glucose every 30 minutes."),
+        ("Repeat the test in a fortnight.", "Repeat the test after two weeks."),
+        ("Ipratropium is given six-hourly.", "Give ipratropium every six hours."),
+        ("Scan the kidneys within a day.", "Scan the kidneys within 24 hours."),
+        ("一次100毫克，一天两次。", "100毫克，每日2次。"),
+        ("另一种办法是每年输注一次。", "每年输注1次。"),
+        ("以每小时0.1单位/公斤泵入。", "以每小时每公斤体重0.1单位泵入。"),
+        ("半小时后复查。", "30分钟后复查。"),
+    ],
+)
+def test_times_and_doses_in_other_wordings_are_held(text: str, source: str) -> None:
+    assert quantities.missing(text, source) == ""
+
+
+def test_other_times_than_the_source_are_not_held() -> None:
+    assert quantities.missing("Infused over half an hour.", "Infuse over 15 minutes.")
+    assert quantities.missing("Given four-hourly.", "Give every six hours.")
+    assert quantities.missing("一天三次。", "每日2次。")
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("Give trimethoprim 200 mg.", "Give pivmecillinam 200 mg."),
+        ("Give lorazepam first.", "Give midazolam first."),
+        ("Give senna.", "Give macrogol."),
+        ("改用羟考酮。", "改用纳洛酮。"),
+        ("首选磷霉素。", "首选呋喃妥因。"),
+    ],
+)
+def test_medicines_without_a_telling_ending_are_known(text: str, source: str) -> None:
+    mine, theirs = names(text), names(source)
+    assert mine
+    assert theirs
+    assert not mine & theirs
+
+
+def test_too_few_is_no_denial() -> None:
+    assert not turned("血钾不到3.3时先补钾。", "血钾低于3.3时应先补钾。")
+    assert turned("血钾低于3.3时不应补钾。", "血钾低于3.3时应先补钾。")
+
+
+def test_six_hourly_is_every_six_hours_and_a_class_is_named_by_its_passage() -> None:
+    source = evidence(
+        "1", "Antibiotics are given early. Doxycycline 100 mg every six hours is the first choice.", "Lungs"
+    )
+    assert reason("The preferred antibiotic is doxycycline 100 mg, six-hourly.", source)[0] == UNSHOWN
+    assert reason("The preferred antibiotic is doxycycline 100 mg, four-hourly.", source)[0] != UNSHOWN

@@ -112,7 +112,8 @@ def _judge(owned: Owned, asked: Frame) -> Job:
     pairs = list(zip(premises, hypotheses, strict=True))
 
     def job(_: Watch) -> Frame:
-        found = [(each.entailment, each.neutral, each.contradiction) for each in judge.judge(pairs)]
+        judged = judge.judge(pairs)
+        found = [(each.entailment, each.neutral, each.contradiction, each.likeness) for each in judged]
         return Frame("stances", {"stances": [[float(share) for share in each] for each in found]})
 
     return job
