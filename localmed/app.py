@@ -7,7 +7,7 @@ encoder, a listing never loads an index.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,31 +17,23 @@ from typing import TYPE_CHECKING
 from localmed.agents.chat_entailment import ChatEntailment
 from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.consultation import UNFOLLOWED, Consultation, Followed
-from localmed.domain import (
-    Answer,
-    Collection,
-    Document,
-    Evidence,
-    Hit,
-    Kind,
-    SearchFilter,
-    Status,
-)
+from localmed.domain import Answer, Collection, Document, Evidence, Hit, Kind, SearchFilter, Status
 from localmed.errors import NoLibrary, UsageError
 from localmed.ingest import draw, summaries, updates
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
-from localmed.library import generations, originals
-from localmed.library.library import Library, build
+from localmed.library import generations
+from localmed.library.library import Builder, Library, build, today
+from localmed.library.readers import Readers, groups_of
 from localmed.library.withdrawals import Withdrawals
 from localmed.models import chat_choice, choice, shipped_weights
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
 from localmed.models.registry import Registry
-from localmed.operations import model_changes
+from localmed.operations import governing, model_changes
 from localmed.operations.audit import Audit, actor
 from localmed.operations.reindex import reindex
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
@@ -58,12 +50,17 @@ class App:
     """One data folder with its settings. A context manager; one thread at a time."""
 
     def __init__(
-        self, settings: Settings, encoder: Embedder | None = None, uses: Mapping[str, str] = MappingProxyType({})
+        self,
+        settings: Settings,
+        encoder: Embedder | None = None,
+        uses: Mapping[str, str] = MappingProxyType({}),
+        day: Callable[[], str] = today,
     ) -> None:
-        """``encoder``, and ``uses`` (role -> model), override what was chosen (tests, benchmarks)."""
+        """``encoder``, and ``uses`` (role -> model), override what was chosen; ``day`` tells the date (ISO)."""
         profile_known(settings)
         self.settings = settings
-        self._encoder, self._uses = encoder, uses
+        self._encoder, self._uses, self._day = encoder, uses, day
+        self.readers, self._groups = Readers(settings.data), groups_of(settings.reader.groups, settings.data)
         self._library: Library | None = None
         self._consultation: Consultation | None = None
 
@@ -178,14 +175,20 @@ class App:
     def library(self) -> Library:
         """The generation in use, leased: one and the same through a whole question, whatever is swapped meanwhile."""
         if self._library is None:
-            self._library = Library.open(self.data)
+            self._library = Library.open(self.data, self.hidden(), self._day())
         return self._library
 
     def newest(self) -> Library:
         """The generation being served now; every question and look-up begins with it."""
-        if self._library and generations.current(self.data) != self._library.path:
+        served = self._library
+        if served and (generations.current(self.data), self.hidden()) != (served.path, served.hidden):
             self._leave()
+        self.library.holding.day = self._day()
         return self.library
+
+    def hidden(self) -> frozenset[str]:
+        """The collections that whoever runs this may not read."""
+        return self.readers.hidden_from(self._groups)
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -233,11 +236,10 @@ class App:
 
     def documents(self, collection: str = "") -> list[Document]:
         """The documents, of a collection or all, each with the status in force now."""
-        self.newest()
+        library = self.newest()
         if collection:
-            self.library.catalogue.collection(collection)
-        found = self.library.catalogue.documents(collection)
-        return [replace(each, status=self.library.status(each.id)) for each in found]
+            library.catalogue.collection(collection)
+        return [replace(each, status=library.status(each.id)) for each in library.catalogue.documents(collection)]
 
     def document(self, prefix: str) -> Document:
         """The document whose id starts with ``prefix``, with the status in force now."""
@@ -251,36 +253,24 @@ class App:
     def draw(
         self, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
     ) -> None:
-        """Write a page of ``evidence`` (its first, or ``page``) as PNG with the passage, or ``span`` of it, marked."""
-        passage = evidence.passage
-        start, end = span or (0, len(passage.text))
-        if not passage.spans:
-            return draw.text(passage.title, passage.text, start, min(end, len(passage.text)), image)
-        marked = passage.boxes(start, end)
-        chosen = page or (marked[0].page if marked else passage.page)
-        boxes = [box for box in marked if box.page == chosen]
-        if not boxes:
-            pages = sorted({box.page for box in passage.boxes()})
-            raise UsageError(f"the passage is not on page {page}", f"It is on {', '.join(map(str, pages))}")
-        return draw.page(originals.path_of(self.data, evidence.file_sha256), boxes[0].page, boxes, image)
+        """See ``ingest.draw.cited``."""
+        document = partial(self.library.lexical.of_document, evidence.passage.document_id)
+        draw.cited(self.data, evidence, image, page, span, document)
 
     # --- changes ---------------------------------------------------------------------------------------------------
 
     def manifest(self, collection: str, file: Path | None) -> Manifest:
-        """The manifest of ``collection``: ``file``, else the one it was last imported with, else its catalogue row."""
-        kept = self.data / "corpora" / f"{collection}.toml"
-        if not file and not kept.exists():
-            return Manifest(self.newest().catalogue.collection(collection))
-        manifest = manifests.load(file or kept)
-        if manifest.collection.name != collection:
-            raise UsageError(
-                f"the manifest describes {manifest.collection.name!r}, not {collection!r}",
-                f"Give --collection {manifest.collection.name}",
-            )
-        if file:
-            return manifest
-        # What the librarian has set of the collection since (its priority) stands.
-        return replace(manifest, collection=self.newest().catalogue.collection(collection))
+        """See ``manifest.chosen``."""
+        return manifests.chosen(self.data, collection, file, lambda: self.newest().catalogue.collection(collection))
+
+    def librarian(self) -> None:
+        """Raise ``UsageError`` for a reader of groups: who does not see the whole library may not change it."""
+        if self._groups is not None:
+            raise UsageError("readers may not change the library", "Leave out --as-group and the setting reader.groups")
+
+    def _build(self) -> AbstractContextManager[Builder]:
+        self.librarian()
+        return build(self.data, self.encoder.identity, self.settings.library)
 
     def import_paths(
         self,
@@ -293,12 +283,13 @@ class App:
         removed: Sequence[str] = (),
     ) -> Report:
         """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
+        self.librarian()
         importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
         report = importer(self.settings, manifest, unhurried(self.encoder), progress).run(
             paths, retry, started, removed
         )
         if file:
-            self._keep_manifest(file, manifest.collection.name)
+            manifests.keep(self.data, manifest.collection.name, file)
         counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
         self.note("import", f"{manifest.collection.name}: {counts}", "finished", generation=report.generation)
         return report
@@ -322,16 +313,9 @@ class App:
         """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
         return updates.imported(self.data, self.newest().catalogue)
 
-    def _keep_manifest(self, file: Path, collection: str) -> None:
-        kept = self.data / "corpora" / f"{collection}.toml"
-        kept.parent.mkdir(exist_ok=True, mode=0o700)
-        fresh = kept.with_suffix(".new")
-        fresh.write_bytes(file.read_bytes())
-        fresh.replace(kept)
-
     def put_collection(self, collection: Collection) -> int:
         """Create or change a collection; return the new generation's number."""
-        with build(self.data, self.encoder.identity, self.settings.library) as builder:
+        with self._build() as builder:
             builder.put_collection(collection)
             summaries.complete(builder, self.encoder, self.settings)  # its kind may have become "guideline"
             number = builder.publish(f"collection {collection.name}")
@@ -340,7 +324,7 @@ class App:
 
     def remove(self, documents: list[Document]) -> int:
         """Remove documents from every index; files of which nothing is left are forgotten."""
-        with build(self.data, self.encoder.identity, self.settings.library) as builder:
+        with self._build() as builder:
             builder.remove(each.id for each in documents)
             updates.unsettle(builder.catalogue, documents)
             number = builder.publish(f"remove {len(documents)} documents")
@@ -348,29 +332,37 @@ class App:
         return number
 
     def mark(self, document: Document, status: Status, replaced_by: str = "", reason: str = "") -> int:
-        """Mark a document current or superseded; return the new generation's number.
-
-        Raise ``UsageError`` if its source withdrew it, which no mark changes; only the ledger's can be taken back.
-        """
-        with build(self.data, self.encoder.identity, self.settings.library) as builder:
-            stored = builder.catalogue.document(document.id)  # its own status, not the ledger's
-            if stored.status is Status.WITHDRAWN:
-                raise UsageError(
-                    f"document {document.id[:12]} was withdrawn by its source, which no mark changes",
-                    f"Once its file or manifest no longer says so: localmed collections update {document.collection}",
-                )
-            builder.mark(stored, status, replaced_by, reason)
+        """See ``operations.governing.mark``; return the new generation's number."""
+        with self._build() as builder:
+            governing.mark(builder, document.id, status, replaced_by, reason)
             number = builder.publish(f"mark {document.id[:12]} {status.value}")
         self.note("mark", document.id, status.value, generation=number)
         return number
 
+    def govern(self, changes: Sequence[governing.Change]) -> int:
+        """See ``operations.governing.apply``, all or nothing; return the new generation's number."""
+        with self._build() as builder:
+            governing.apply(builder, changes, lambda name: self.manifest(name, None), self.encoder, self.settings)
+            number = builder.publish(f"govern {len(changes)} files or documents")
+        for change in changes:
+            self.note("govern", change.subject, change.fields, generation=number)
+        return number
+
+    def set_readers(self, collection: str, groups: Sequence[str]) -> None:
+        """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
+        self.librarian()
+        self.readers.put(collection, groups)
+        self.note("readers", collection, " ".join(groups) or "everybody")
+
     def withdraw(self, document: Document, withdrawn: bool, reason: str) -> None:
         """Withdraw a document, or take that back: in force on the next query, in every generation."""
+        self.librarian()
         Withdrawals(self.data).append(document, withdrawn, reason, actor())
         self.note("withdraw" if withdrawn else "reinstate", document.id, "in force")
 
     def rollback(self, number: int | None) -> int:
         """Serve generation ``number`` (default: the one before the current); checks its files first."""
+        self.librarian()
         with generations.lock_writer(self.data):
             chosen = generations.rollback(self.data, number)
         self._leave()
@@ -379,13 +371,14 @@ class App:
 
     def upgrade(self) -> int:
         """Build a generation with today's schema from the current one."""
-        with build(self.data, self.encoder.identity, self.settings.library) as builder:
+        with self._build() as builder:
             number = builder.publish("upgrade")
         self.note("upgrade", f"generation {number}", "served", generation=number)
         return number
 
     def reindex(self, progress: Progress, started: Callable[[int], None], again: bool = False) -> int:
         """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
+        self.librarian()
         number = reindex(self.settings, unhurried(self.encoder), progress, started, again)
         if number:
             self._leave()

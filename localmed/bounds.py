@@ -14,8 +14,10 @@ LEAST = {
     **dict.fromkeys(("search.rerank_lexical_weight", "search.rerank_fused_weight", "search.title_boost"), 0),
     **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
     **dict.fromkeys(("search.guideline_coverage", "ask.abstain_below", "ask.abstain_below_lexical"), 0),
+    "ingest.children": 0,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
+    "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
     "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
     "chat.threads": 0,
     "chat.gpu_layers": -1,
@@ -25,6 +27,8 @@ LEAST = {
 }
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
+    "ingest.children": 64,
+    "read.ocr_threads": 64,
     **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),
     **dict.fromkeys(("ask.abstain_below", "ask.abstain_below_lexical"), 1),
     "chat.nice": 19,

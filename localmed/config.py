@@ -41,6 +41,26 @@ class ReadBounds:
     archive_ratio: int = 200  # times its own size; XML packs 10 to 50 times, only what is made to do harm a thousand
     archive_members: int = 50_000  # files in one archive
     archive_depth: int = 2  # an archive in an archive is read, one in that is not
+    ocr: bool = True  # reads pages without usable text where the engine is installed; False: such pages are named
+    ocr_page_seconds: float = 300.0  # beside the file's, for each such page; one takes ~10 s of a core, one turned ~40
+    ocr_memory_bytes: int = 4 * 2**30  # address space of the OCR child; an A4 page takes 1.3 GiB
+    ocr_threads: int = 1  # of one file's OCR; files are read side by side
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """How far an import reads ahead of what it encodes and writes."""
+
+    children: int = 0  # processes that parse; 0: one a core, at most 4: each may take read.child_memory_bytes
+    ahead_files: int = 256  # read before their turn, so that a slow file holds up few others
+    ahead_bytes: int = 64 * 2**20  # held of them in memory; a textbook of 2,500 pages takes ~50 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """Who reads here (``library/readers.py``)."""
+
+    groups: tuple[str, ...] = ()  # whose collections may be read; (): all for whoever may write to the data folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +243,9 @@ class Settings:
 
     data: Path
     profile: str = "starter"
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
     read: ReadBounds = field(default_factory=ReadBounds)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     reading: ReadingSettings = field(default_factory=ReadingSettings)

@@ -298,6 +298,7 @@ class Consultation:
             publication_types=document.publication_types,
             replaced_by=document.replaced_by,
             kind=kind,
+            overdue=self.library.holding.overdue(document.id),
         )
 
     # --- the site ----------------------------------------------------------------------------------------------------
@@ -308,9 +309,10 @@ class Consultation:
         if preset and preset not in presets:
             known = ", ".join(presets)
             raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
-        catalogue = self.library.catalogue
+        catalogue, hidden = self.library.catalogue, self.library.hidden
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        return tiers_of(presets[preset] if preset else (), catalogue.collections(), filled, only)
+        named = [[each for each in tier if each not in hidden] for tier in presets[preset]] if preset else ()
+        return tiers_of(named, catalogue.collections(), filled, only)
 
     def sources(self, wanted: SearchFilter) -> Sources:
         """The collections of each source of a plan: those of its kind that hold a passage and that ``wanted`` "
@@ -335,6 +337,7 @@ class Consultation:
             models=tuple(models),
             prompts=tuple((role.name, f"{self.cast.by(role)}-{role.version}") for role in ROLES.values()),
             version=__version__,
+            day=self.library.holding.day,
         )
 
     def _bounds(self) -> Bounds:
@@ -343,7 +346,7 @@ class Consultation:
 
         site = self.settings.workflows
         on = APPRAISAL.name in self.cast.on
-        return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on)
+        return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on, self._jury())
 
     def _of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""

@@ -16,6 +16,8 @@ import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from localmed.governance import Governance
+
 ID_LENGTH = 32  # hex characters of a sha256 kept as an id: 128 bits, no collision below 2**60 passages
 
 
@@ -26,11 +28,18 @@ def digest(*parts: str) -> str:
 
 
 class Status(StrEnum):
-    """Whether a document may answer. Only ``CURRENT`` documents answer unless the question asks for others."""
+    """Whether a document may answer. Only ``CURRENT`` documents answer unless the question asks for others.
+
+    ``PENDING`` (not yet effective) follows from a date on the day of the question, is never stored and never answers.
+    """
 
     CURRENT = "current"
     SUPERSEDED = "superseded"
     WITHDRAWN = "withdrawn"
+    PENDING = "pending"
+
+
+STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # what a file, a manifest or a librarian may state
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,7 @@ class Document:
     pages: int = 0
     passages: int = 0
     notes: tuple[str, ...] = ()
+    governance: Governance = field(default_factory=Governance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,8 @@ class Passage:
 
     ``locator`` is ``start-end`` in the document's extracted text; ``id`` is ``digest(collection, content, locator)``,
     stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
-    page, 0 where the source has none.
+    page, 0 where the source has none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None
+    where the text is the file's own.
     """
 
     id: str
@@ -136,6 +147,7 @@ class Passage:
     page: int = 0
     table: bool = False
     spans: tuple[Span, ...] = ()
+    ocr: float | None = None
 
     @property
     def in_context(self) -> str:
@@ -179,7 +191,10 @@ class SearchFilter:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document."""
+    """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
+
+    ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited.
+    """
 
     marker: str
     passage: Passage
@@ -193,6 +208,7 @@ class Evidence:
     publication_types: tuple[str, ...] = ()
     replaced_by: str = ""
     kind: Kind = Kind.OTHER
+    overdue: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +279,7 @@ class Badge(StrEnum):
 class Verification:
     """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe".
 
+    ``checks`` are the checks of the answer as a whole (coherence, the guide's final check), each with how it ended.
     ``badge_before`` is that with the withheld sentences in it; ``badges`` are those of each kind of source alone.
     """
 
@@ -275,6 +292,7 @@ class Verification:
     badge_judge: str = ""  # who judged, each with the measured error rate or that there is none
     badge_before: Badge = Badge.NONE
     badges: tuple[tuple[str, Badge], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
 
 
 class AnswerStatus(StrEnum):
@@ -311,13 +329,17 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version."""
+    """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version.
+
+    ``day`` is the day of the question, by which documents were effective or overdue.
+    """
 
     generation: str
     profile: str
     models: tuple[tuple[str, str], ...] = ()
     prompts: tuple[tuple[str, str], ...] = ()
     version: str = ""
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,29 +390,3 @@ class Answer:
     workflow: str = "ask"
     parts: tuple[Part, ...] = ()
     released_by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One line of the audit log: who did what to which thing, and how it ended. Never holds a question or a record.
-
-    ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before, so that a removed
-    or altered line shows.
-    """
-
-    time: str
-    actor: str
-    action: str
-    subject: str
-    outcome: str
-    generation: str = ""
-    models: tuple[tuple[str, str], ...] = ()
-    prompts: tuple[tuple[str, str], ...] = ()
-    previous: str = ""
-
-    def digest(self) -> str:
-        """The digest that the next entry carries as ``previous``."""
-        pairs = [f"model {name}={value}" for name, value in self.models]
-        pairs += [f"prompt {name}={value}" for name, value in self.prompts]
-        said = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
-        return digest(*said, *pairs, self.previous)

@@ -41,20 +41,30 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     with opened(ctx) as app:
         counts, terms = app.library.catalogue.counts(), app.library.graph.counts()
         rows = [(each, *counts.get(each.name, (0, 0))) for each in app.library.catalogue.collections()]
+        groups = app.readers.all()
     if as_json:
         print_json(
             {
                 each.name: asdict(each)
                 | {"documents": documents, "passages": passages, "terms": terms.get(each.name, 0)}
+                | {"readers": sorted(groups.get(each.name, ()))}
                 for each, documents, passages in rows
             }
         )
         return
     table = [
-        (c.name, c.title, c.kind.value or "-", c.priority, documents, _held(passages, terms.get(c.name, 0)))
+        (
+            c.name,
+            c.title,
+            c.kind.value or "-",
+            c.priority,
+            documents,
+            _held(passages, terms.get(c.name, 0)),
+            ", ".join(sorted(groups.get(c.name, ()))) or "everybody",
+        )
         for c, documents, passages in rows
     ]
-    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds"), table)
+    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds", "read by"), table)
 
 
 def _held(passages: int, terms: int) -> str:
@@ -68,9 +78,17 @@ def _held(passages: int, terms: int) -> str:
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
 @click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
 @click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (several times).")
 @click.pass_context
 def create(
-    ctx: click.Context, name: str, title: str, priority: int, language: str | None, kind: str | None, licence: str
+    ctx: click.Context,
+    name: str,
+    title: str,
+    priority: int,
+    language: str | None,
+    kind: str | None,
+    licence: str,
+    groups: tuple[str, ...],
 ) -> None:
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
@@ -82,8 +100,35 @@ def create(
             there = set()
         if name in there:
             raise UsageError(f"there is a collection {name!r} already", "Change it with: localmed collections priority")
+        if groups:
+            app.set_readers(name, groups)  # before it is there: nobody else ever sees it
         app.put_collection(Collection(name, title or name, priority, language or "", "", licence, Kind(kind or "")))
     click.echo(f"Created {name}")
+
+
+@command.command("readers")
+@click.argument("name")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="May read it (may be given several times).")
+@click.option("--everybody", is_flag=True, help="Take the restriction back.")
+@json_option
+@click.pass_context
+def readers(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
+    """Show which groups may read collection NAME, or let only these read it.
+
+    Others find nothing of it, in no search and no list, and are not told that it is there. In force from the next
+    question on; a rollback does not lift it. Whoever may write to the data folder reads everything.
+    """
+    if groups and everybody:
+        raise UsageError("both groups and --everybody were given", "Give one of them")
+    with opened(ctx) as app:
+        app.library.catalogue.collection(name)
+        if groups or everybody:
+            app.set_readers(name, groups)
+        found = sorted(app.readers.all().get(name, ()))
+    if as_json:
+        print_json({"collection": name, "readers": found})
+    else:
+        click.echo(f"{name} is read by {', '.join(found) or 'everybody'}")
 
 
 @command.command("priority")

@@ -10,16 +10,17 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from localmed import language
 from localmed.domain import SearchFilter, Status
+from localmed.governance import is_date
 
 if TYPE_CHECKING:
     from localmed.app import App
+    from localmed.config import Settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -44,13 +45,20 @@ def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, 
 question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
 
 
+def settings_of(ctx: click.Context) -> Settings:
+    """The settings of the data folder, for a reader of the groups, given to ``localmed``."""
+    from localmed import config
+
+    settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
+    return replace(settings, reader=config.ReaderSettings(groups)) if groups else settings
+
+
 @contextmanager
 def opened(ctx: click.Context, profile: str | None = None) -> Iterator[App]:
     """The app on the data folder given to ``localmed``, with ``profile`` in place of the settings' if it is given."""
-    from localmed import config
     from localmed.app import App
 
-    settings = config.load(ctx.obj["data"])
+    settings = settings_of(ctx)
     with App(replace(settings, profile=profile) if profile else settings) as app:
         yield app
 
@@ -83,14 +91,8 @@ def wanted(
 def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
     del ctx, parameter
-    if value:
-        whole = value + "0000-01-01"[len(value) :]
-        try:
-            ok = len(value) in (4, 7, 10) and date.fromisoformat(whole).isoformat() == whole
-        except ValueError:
-            ok = False
-        if not ok:
-            raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
+    if value and not is_date(value):
+        raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
     return value
 
 

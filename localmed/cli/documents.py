@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import documents_governance
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Passage, Status
+from localmed.domain import Document, Passage, Status
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
     from localmed.library.summaries import Summary
+    from localmed.operations.governing import Link
 
 SHOWN = 200  # rows of a list printed; --json has them all
 
@@ -22,7 +24,7 @@ SHOWN = 200  # rows of a list printed; --json has them all
 @click.group("documents", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show, remove, supersede or withdraw documents, by the id that the list shows (its start is enough)."""
+    """List, show, govern, remove, supersede, withdraw documents, by the id that the list shows (its start will do)."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(listed)
 
@@ -36,13 +38,23 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
     """All documents, with the status in force now."""
     with opened(ctx) as app:
         found = [each for each in app.documents(collection) if not status or each.status == status]
+        late = {each.id: app.library.holding.overdue(each.id) for each in found}
     if as_json:
-        print_json(found)
+        print_json([{**asdict(each), "overdue": late[each.id]} for each in found])
         return
-    rows = [(d.id[:12], d.collection, d.title, d.edition or "-", d.language, d.status.value, d.passages) for d in found]
+    rows = [
+        (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
+        for d in found
+    ]
     print_table("Documents", ("id", "collection", "title", "edition", "language", "status", "passages"), rows[:SHOWN])
     if len(rows) > SHOWN:
         click.echo(f"... and {len(rows) - SHOWN} more; --json lists all")
+
+
+def _standing(document: Document, overdue: str) -> str:
+    """The status, the day that it waits for, and whether its review is late."""
+    waiting = f" {document.governance.effective_from}" if document.status is Status.PENDING else ""
+    return f"{document.status.value}{waiting}" + (f", review overdue {overdue}" if overdue else "")
 
 
 @command.command("show")
@@ -51,17 +63,25 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
 @click.pass_context
 def show(ctx: click.Context, document: str, as_json: bool) -> None:
     """What is known of DOCUMENT, its passages and, of a guideline, its summary with where each sentence stands."""
+    from localmed.operations.governing import chain
+
     with opened(ctx) as app:
         found = app.document(document)
         passages = app.library.lexical.of_document(found.id)
         summary = app.library.catalogue.summaries.of(found.id)
+        links, late = chain(app.library, found.id), app.library.holding.overdue(found.id)
     if as_json:
         described = {"summary": _described(summary, passages)} if summary else {}
-        print_json({**asdict(found), "passage_ids": [each.id for each in passages], **described})
+        more = {"chain": asdict(links), "overdue": late, "passage_ids": [each.id for each in passages]}
+        print_json({**asdict(found), **more, **described})
         return
-    for name, value in asdict(found).items():
+    values = asdict(found)
+    for name, value in (values | values.pop("governance") | {"review_overdue": late and "yes"}).items():
         if value:
             click.echo(f"{name:>18}  {value}")
+    for word, linked in (("supersedes", links.older), ("superseded by", links.newer)):
+        for link in linked:
+            click.echo(f"{word:>18}  {_told(link)}")
     rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
     print_table("Passages", ("id", "page", "heading", "characters"), rows)
     if summary:
@@ -71,6 +91,11 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
             ("passage", "page", "sentence"),
             [(each["passage"][:12], each["page"] or "-", each["text"]) for each in places],
         )
+
+
+def _told(link: Link) -> str:
+    dated = f"{link.title} ({link.edition or 'no date'}), " if link.title else ""
+    return f"{link.id[:12]}  {dated}{link.status}" + (f" on {link.removed}" if link.removed else "")
 
 
 def _described(summary: Summary, passages: list[Passage]) -> dict[str, Any]:
@@ -126,7 +151,9 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
         status = Status.CURRENT if undo else Status.SUPERSEDED
         app.mark(found, status, successor)
         holds = app.document(found.id).status
-    still = "" if holds is status else f", but {holds.value} until it is reinstated"
+    until = "what supersedes it is effective" if holds is Status.CURRENT else "it is reinstated"
+    until = until if holds is not Status.PENDING else "it is effective"
+    still = "" if holds is status else f", but {holds.value} until {until}"
     click.echo(f"{found.title}: {status.value}{still}")
 
 
@@ -163,7 +190,8 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
     from localmed.library.state import State
 
     with opened(ctx) as app, closing(State(app.data)) as state:
-        found = state.quarantined(collection)
+        hidden = app.hidden()
+        found = [each for each in state.quarantined(collection) if each.collection not in hidden]
     if as_json:
         print_json(found)
         return
@@ -171,3 +199,7 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
         (each.collection, Path(each.path).name, each.place or "whole file", each.reason, each.time) for each in found
     ]
     print_table("Quarantine", ("collection", "file", "part", "why", "since"), rows)
+
+
+for _each in documents_governance.COMMANDS:
+    command.add_command(_each)

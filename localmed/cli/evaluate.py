@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance
-from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress
+from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress, settings_of
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError
 
@@ -159,10 +159,9 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
 
 def _opened(ctx: click.Context, reranker: str | None) -> App:
     """The app on the data folder given to ``localmed``, with another reranker than the one in use if one is named."""
-    from localmed import config
     from localmed.app import App
 
-    return App(config.load(ctx.obj["data"]), uses={"reranker": reranker} if reranker else {})
+    return App(settings_of(ctx), uses={"reranker": reranker} if reranker else {})
 
 
 def _measured(

@@ -77,15 +77,17 @@ class Lazy(click.Group):
 @click.option(
     "--data", type=click.Path(file_okay=False), help="Data folder (else $LOCALMED_DATA, else ~/.local/share/localmed)."
 )
+@click.option("--as-group", "groups", multiple=True, metavar="GROUP",
+              help="Read as a member of this group only (may be given several times; else reader.groups).")  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show where an error arose (a traceback).")
 @click.version_option(__version__, prog_name="localmed")
 @click.pass_context
-def main(ctx: click.Context, data: str | None, debug: bool) -> None:
+def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: bool) -> None:
     """Offline medical question answering in which every sentence opens its page.
 
     Begin with: localmed import FOLDER --collection NAME --manifest FILE. Each command has its own --help.
     """
-    ctx.obj = {"data": data, "debug": debug}
+    ctx.obj = {"data": data, "groups": groups, "debug": debug}
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

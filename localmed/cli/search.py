@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,9 @@ from localmed.cli.common import (
 )
 from localmed.cli.texts import texts
 from localmed.domain import Hit, Status
+
+if TYPE_CHECKING:
+    from localmed.retrieval.search import Found
 
 EXCERPT = 240  # characters shown of a passage
 
@@ -35,26 +39,35 @@ def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bo
     """
     with opened(ctx) as app:
         found = app.search(question, wanted(**filters), limit or app.settings.search.results)
-        statuses = {hit.passage.id: app.library.status(hit.passage.document_id) for hit in found.hits}
+        holding = {each: (app.library.status(each), app.library.holding.overdue(each)) for each in _documents(found)}
     if as_json:
-        print_json(found)
+        late = {each: overdue for each, (_, overdue) in holding.items() if overdue}
+        print_json({**asdict(found), "overdue": late})
         return
     labels = texts(found.language)
     for number, hit in enumerate(found.hits, 1):
-        _show(number, hit, statuses[hit.passage.id], labels)
+        _show(number, hit, *holding[hit.passage.document_id], labels)
     if not found.hits:
         click.echo(labels["nothing"])
     if not found.dense and found.hits:
         click.echo(labels["words_only"], err=True)
 
 
-def _show(number: int, hit: Hit, status: Status, labels: dict[str, str]) -> None:
+def _documents(found: Found) -> list[str]:
+    return list(dict.fromkeys(hit.passage.document_id for hit in found.hits))
+
+
+def _show(number: int, hit: Hit, status: Status, overdue: str, labels: dict[str, str]) -> None:
     passage = hit.passage
     parts = [f"[{passage.id[:12]}] {passage.title}"]
     if passage.page:
         parts.append(labels["page"].format(page=passage.page))
+    if passage.ocr is not None:
+        parts.append(labels["ocr"].format(sure=passage.ocr))
     if status is not Status.CURRENT:
         parts.append(labels[status.value])
+    if overdue:
+        parts.append(labels["overdue"].format(date=overdue))
     echo_wrapped(", ".join(parts), f"{number:>2}. ", "    ", bold=True)
     headings = [heading for heading in passage.headings if heading != passage.title]
     if headings:

@@ -7,7 +7,10 @@ from pathlib import Path
 import click
 
 from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.texts import texts
 from localmed.domain import Status
+
+WORDS = {Status.SUPERSEDED: "superseded", Status.WITHDRAWN: "withdrawn", Status.PENDING: "not yet effective"}
 
 
 @click.command("show")
@@ -17,14 +20,27 @@ from localmed.domain import Status
 )
 @click.option("--page", type=click.IntRange(1), help="Of a passage over several pages: this one (default: its first).")
 @click.option("--span", help="Mark only the characters START-END of the passage, as ask prints them.")
+@click.option("--answer", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="PASSAGE is the number of a source in this kept answer, recording or --json output.")  # fmt: skip
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, passage: str, image: Path | None, page: int | None, span: str | None, as_json: bool
+    ctx: click.Context,
+    passage: str,
+    image: Path | None,
+    page: int | None,
+    span: str | None,
+    answer: Path | None,
+    as_json: bool,
 ) -> None:
-    """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked."""
+    """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked.
+
+    With --answer it is shown as the answer cited it, also after the document or its generation is gone.
+    """
+    from localmed.workflows.kept import source
+
     with opened(ctx) as app:
-        evidence = app.evidence_of(passage)
+        evidence = source(answer, passage, app.hidden()) if answer else app.evidence_of(passage)
         if image:
             app.draw(evidence, image, page, _span(span))
     if as_json:
@@ -33,8 +49,12 @@ def command(
     found = evidence.passage
     click.secho(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
     if evidence.status is not Status.CURRENT:
-        click.secho(f"This document is {evidence.status.value}.", fg="red")
+        click.secho(f"This document is {WORDS[evidence.status]}.", fg="red")
+    if evidence.overdue:
+        click.secho(f"It was to be reviewed by {evidence.overdue}.", fg="red")
     click.echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
+    if found.ocr is not None:
+        click.echo(texts(found.language)["ocr"].format(sure=found.ocr))
     if found.headings:
         click.echo(" > ".join(found.headings))
     click.echo(f"\n{found.text}")

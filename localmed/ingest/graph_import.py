@@ -35,6 +35,7 @@ from localmed.ingest.sources import Source, find
 from localmed.ingest.twins import Twins
 from localmed.library import graph
 from localmed.library.catalogue import ImportedFile
+from localmed.library.governed import governance_of
 from localmed.library.library import Builder
 from localmed.library.state import Quarantined, State
 from localmed.library.terms import Term
@@ -106,7 +107,7 @@ class GraphImporter(Importer):
         except InputError:
             reader = ""
         version = readers.VERSIONS.get(reader, 0)
-        described = self._manifest.recipe(self._facts(source)), self._manifest.collection.title
+        described = self._manifest.recipe(self._descriptions.facts(source)), self._manifest.collection.title
         return digest("graph", str(RECIPE), reader, str(version), *described)
 
     # --- one file --------------------------------------------------------------------------------------------------
@@ -142,6 +143,8 @@ class GraphImporter(Importer):
         """Enter a file that was stored; documents of other readers that it held before are removed."""
         before = builder.catalogue.file(file.collection, file.path)
         builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
+        stated = self._descriptions.facts(Source(Path(file.path), file.root))
+        builder.catalogue.governed.yield_to([document.id], stated)
         builder.put(document)
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self._report.lines.append(Line(file.path, "read", document.notes[0], 1))
@@ -184,7 +187,7 @@ class GraphImporter(Importer):
             raise InputError(f"{name} holds no terms{first}", "Check that it is the file you meant")
 
     def _described(self, source: Source, sha256: str) -> Document:
-        facts, path, own = self._facts(source), str(source.path), self._manifest.collection
+        facts, path, own = self._descriptions.facts(source), str(source.path), self._manifest.collection
         return Document(
             id=digest(self._name, path),
             collection=self._name,
@@ -198,6 +201,7 @@ class GraphImporter(Importer):
             edition=facts.get("edition") or str(self._mapping(source).options.get("edition", "")),
             status=Status(facts.get("status") or "current"),
             replaced_by=self._replaced_by(source, facts),
+            governance=governance_of(facts),
         )
 
     def _replaced_by(self, source: Source, facts: Mapping[str, str]) -> str:

@@ -7,7 +7,8 @@
     files = ["*.txt", "wiki_*"]          # of a folder, only these; without it, all with a known extension
     [fields]                             # which of the source's fields is our title, text, edition, ...
     [options]                            # for the reader
-    [documents."hypertension-2019.md"]   # title, edition, language, status, replaced_by of one file
+    [documents."hypertension-2019.md"]   # of one file: title, edition, language, status, replaced_by,
+                                         # owner, approver, effective_from, review_by
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Collection, Kind, Status
-from localmed.errors import BadSettings
+from localmed.domain import STATED, Collection, Kind
+from localmed.errors import BadSettings, UsageError
+from localmed.governance import is_date
 from localmed.ingest.parsed import FieldMapping
+from localmed.library.governed import GOVERNANCE
+
+if TYPE_CHECKING:
+    from localmed.ingest.sources import Source
 
 KEYS = frozenset(
     {"name", "title", "language", "source", "licence", "priority", "kind", "reader", "files"}
     | {"fields", "options", "documents"}
 )
 _NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it becomes a file name
-FACTS = frozenset({"title", "edition", "language", "status", "replaced_by"})
+FACTS = frozenset({"title", "edition", "language", "status", "replaced_by", *GOVERNANCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,10 @@ class Manifest:
     def latest(self) -> bool:
         """Whether a record stands once in the collection, in its newest version (``versions.py``)."""
         return self.mapping.options.get("versions") == "latest"
+
+    def facts(self, source: Source) -> dict[str, str]:
+        """What is said of a file, by its path within its folder or by its name."""
+        return dict(self.documents.get(source.name) or self.documents.get(source.path.name) or {})
 
     def recipe(self, facts: Mapping[str, str]) -> str:
         """What of this manifest decides how a file with ``facts`` is read, as text."""
@@ -77,6 +87,38 @@ def load(path: Path) -> Manifest:
         values.get("documents", {}),
         tuple(values.get("files", ())),
     )
+
+
+def chosen(data: Path, collection: str, file: Path | None, known: Callable[[], Collection]) -> Manifest:
+    """The manifest of ``collection``: ``file``, else the one it was last imported with, else its catalogue row alone.
+
+    ``known`` is that row. What the librarian has set there since (the priority) stands over the kept manifest's.
+    Raise ``UsageError`` where the manifest is another collection's.
+    """
+    kept = kept_at(data, collection)
+    if not file and not kept.exists():
+        return Manifest(known())
+    manifest = load(file or kept)
+    if manifest.collection.name != collection:
+        raise UsageError(
+            f"the manifest describes {manifest.collection.name!r}, not {collection!r}",
+            f"Give --collection {manifest.collection.name}",
+        )
+    return manifest if file else replace(manifest, collection=known())
+
+
+def keep(data: Path, collection: str, file: Path) -> None:
+    """Keep ``file`` as the manifest of ``collection`` for later imports."""
+    kept = kept_at(data, collection)
+    kept.parent.mkdir(exist_ok=True, mode=0o700)
+    fresh = kept.with_suffix(".new")
+    fresh.write_bytes(file.read_bytes())
+    fresh.replace(kept)
+
+
+def kept_at(data: Path, collection: str) -> Path:
+    """Where the manifest that a collection was last imported with lies."""
+    return data / "corpora" / f"{collection}.toml"
 
 
 def _check(path: Path, values: dict[str, Any]) -> None:
@@ -119,7 +161,12 @@ def _check_documents(path: Path, documents: dict[str, Any]) -> None:
             raise BadSettings(
                 f"manifest {path}: documents.{file!r} may hold {', '.join(sorted(FACTS))}, as text", "Correct it"
             )
-        if facts.get("status", "current") not in set(Status):
+        if facts.get("status", "current") not in STATED:
             raise BadSettings(
-                f"manifest {path}: documents.{file!r} has an unknown status", f"One of {', '.join(Status)}"
+                f"manifest {path}: documents.{file!r} has an unknown status", f"One of {', '.join(STATED)}"
             )
+        for name in ("effective_from", "review_by"):
+            if facts.get(name) and not is_date(facts[name]):
+                raise BadSettings(
+                    f"manifest {path}: documents.{file!r} has a {name} that is no date", "Write it as 2026-12-31"
+                )

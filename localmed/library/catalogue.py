@@ -2,13 +2,17 @@
 
 A *file* is what was imported, a *document* what was read from it (one, or thousands from a JSONL). A *mark* is a
 librarian's decision about a document; it outlives re-imports, which the document's own row does not. A withdrawal that
-the source states stands before any mark.
+the source states stands before any mark. What a librarian sets of a document (``governed``) outlives them likewise.
+
+A reader's catalogue lacks the collections ``hidden`` from them: every query reads views of that name, so that none can
+forget it. The same views fill in what the schema before had not, so that its generations still answer.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection as Container
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -18,6 +22,7 @@ from typing import Any
 
 from localmed.domain import Collection, Document, Kind, Status
 from localmed.errors import Damaged, UnknownName
+from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.summaries import Summaries
 
@@ -34,7 +39,10 @@ COLUMNS = (
     "replaced_by",
     "passages",
 )
-_DOCUMENT_FIELDS = tuple(each.name for each in fields(Document))
+_MORE = tuple(each.name for each in fields(Document) if each.name not in (*COLUMNS, "governance"))
+_STORED = (*COLUMNS, *GOVERNANCE, "more")
+_GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
+_OLDEST = 2  # schema that can be read as it is; the one before had no kinds of collections
 _TUPLES = ("identifiers", "publication_types", "mesh", "notes")
 
 
@@ -52,8 +60,12 @@ class ImportedFile:
 class Catalogue:
     """The SQLite file of one generation, read-only unless ``writable``."""
 
-    def __init__(self, path: Path, writable: bool = False) -> None:
-        """Open ``path``; a published generation's file is never written, not even to migrate it."""
+    def __init__(self, path: Path, writable: bool = False, hidden: Container[str] = ()) -> None:
+        """Open ``path``, without the collections ``hidden`` from whoever reads; these are for reading only.
+
+        A published generation's file is never written, not even to migrate it.
+        """
+        self._writable = writable
         if writable:
             self._database = open_database(path, LIBRARY)
             self._database.execute("PRAGMA synchronous = OFF")  # the swap syncs the file
@@ -66,16 +78,42 @@ class Catalogue:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise Damaged(f"{path} cannot be read ({error})", "Go back with: localmed generations rollback") from None
-        if version != len(LIBRARY):
+        if not _OLDEST <= version <= len(LIBRARY):
             raise Damaged(
                 f"{path} has schema {version}, this localmed reads {len(LIBRARY)}", "Run: localmed generations upgrade"
             )
+        self._show(version, hidden)
+
+    def _show(self, version: int, hidden: Container[str]) -> None:
+        """Put views in the tables' places: without what is ``hidden``, with what the schema ``version`` lacks."""
+        execute = self._database.execute
+        execute("PRAGMA temp_store = MEMORY")
+        execute("CREATE TEMP TABLE hidden (name TEXT PRIMARY KEY)")
+        self._database.executemany("INSERT INTO hidden VALUES (?)", [(each,) for each in hidden])
+        self._database.commit()
+        missing = "".join(f", '' AS {name}" for name in GOVERNANCE) if version < len(LIBRARY) else ""
+        execute(f"CREATE TEMP VIEW every AS SELECT *{missing} FROM main.documents")  # noqa: S608
+        execute("CREATE TEMP VIEW documents AS SELECT * FROM every WHERE collection NOT IN (SELECT name FROM hidden)")
+        for table, column in (("collections", "name"), ("files", "collection")):
+            shown = f"SELECT * FROM main.{table} WHERE {column} NOT IN (SELECT name FROM hidden)"  # noqa: S608
+            execute(f"CREATE TEMP VIEW {table} AS {shown}")
+        execute(
+            "CREATE TEMP VIEW summaries AS SELECT * FROM main.summaries WHERE document IN (SELECT id FROM documents)"
+        )
+        nothing = ", ".join(f"'' AS {name}" for name in _GONE)
+        gone = "main.gone" if version == len(LIBRARY) else f"(SELECT {nothing} WHERE 0)"
+        execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {gone} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
 
     def close(self) -> None:
         """Commit (if writable) and close."""
         if self._database.in_transaction:
             self._database.execute("COMMIT")
         self._database.close()
+
+    @property
+    def governed(self) -> Governed:
+        """What a librarian has set of documents."""
+        return Governed(self._database)
 
     @property
     def summaries(self) -> Summaries:
@@ -184,30 +222,72 @@ class Catalogue:
         found = self._documents(where, tuple(holds)) if names else []
         return [each for each in found if not set(names).isdisjoint(each.identifiers)]
 
-    def not_current(self) -> dict[str, Status]:
-        """The status of every document that is not current."""
-        rows = self._database.execute("SELECT id, status FROM documents WHERE status <> 'current'")
-        return {row[0]: Status(row[1]) for row in rows}
+    def not_current(self) -> dict[str, tuple[Status, str]]:
+        """The status of every document that is not current, and what replaces it, whoever may read them."""
+        rows = self._database.execute(f"SELECT id, status, replaced_by FROM {self._every} WHERE status <> 'current'")  # noqa: S608
+        return {row[0]: (Status(row[1]), row[2]) for row in rows}
+
+    def pending(self, day: str) -> set[str]:
+        """The documents that are not yet effective on ``day``, whoever may read them."""
+        query = f"SELECT id FROM {self._every} WHERE effective_from <> '' AND effective_from > ?"  # noqa: S608
+        return {row[0] for row in self._database.execute(query, (day,))}
+
+    def overdue(self, day: str) -> dict[str, str]:
+        """The documents whose review is late on ``day``, each with its date."""
+        query = (
+            "SELECT id, review_by FROM documents WHERE review_by <> '' AND review_by < substr(?, 1, length(review_by))"
+        )
+        return dict(self._database.execute(query, (day,)))
+
+    def owned(self) -> tuple[int, int]:
+        """How many documents there are, and how many of them have an owner."""
+        row = self._database.execute("SELECT COUNT(*), COUNT(NULLIF(owner, '')) FROM documents").fetchone()
+        return int(row[0]), int(row[1])
+
+    def succeeding(self, document: str) -> tuple[str, list[str]]:
+        """What replaces a document (its id, "" for nothing) and the ids of those that it replaces; removed ones too."""
+        both = "(SELECT id, replaced_by FROM documents UNION ALL SELECT document, replaced_by FROM gone)"
+        execute = self._database.execute
+        after = execute(f"SELECT replaced_by FROM {both} WHERE id = ?", (document,)).fetchone()  # noqa: S608
+        where = "replaced_by = ? AND replaced_by <> ''"  # the second for the index, which holds no others
+        before = execute(f"SELECT id FROM {both} WHERE {where} ORDER BY id", (document,))  # noqa: S608
+        return (after[0] if after else ""), [row[0] for row in before]
+
+    def removed(self, document: str) -> tuple[str, str, str] | None:
+        """Title, edition and day of removal of a document that was a link of a chain and is gone."""
+        row = self._database.execute("SELECT title, edition, time FROM gone WHERE document = ?", (document,)).fetchone()
+        return (row[0], row[1], row[2][:10]) if row else None
 
     def put_document(self, document: Document) -> None:
         """Add or replace a document; a mark on it overrides the status it comes with, unless that is withdrawn."""
         marked = self.marked(document)
-        more = {name: getattr(marked, name) for name in _DOCUMENT_FIELDS if name not in COLUMNS}
-        row = [getattr(marked, name) for name in COLUMNS]
-        self._database.execute(
-            f"INSERT OR REPLACE INTO documents ({', '.join(COLUMNS)}, file, more) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
-            (*row, marked.source, json.dumps(more, ensure_ascii=False)),
-        )
+        values = [getattr(marked, name) for name in COLUMNS] + [getattr(marked.governance, name) for name in GOVERNANCE]
+        more = json.dumps({name: getattr(marked, name) for name in _MORE}, ensure_ascii=False)
+        names = (*_STORED, "file")
+        query = f"INSERT OR REPLACE INTO documents ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+        self._database.execute(query, (*values, more, marked.source))
+        self._database.execute("DELETE FROM gone WHERE document = ?", (marked.id,))
 
     def remove_documents(self, ids: Iterable[str]) -> None:
-        """Remove documents' rows."""
-        self._database.executemany("DELETE FROM documents WHERE id = ?", [(each,) for each in ids])
+        """Remove documents' rows; of one that replaces another or is replaced it is kept that it was a link."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        for each in ids:
+            self._database.execute(
+                "INSERT OR REPLACE INTO gone SELECT id, collection, title, edition, replaced_by, ? FROM documents AS it"
+                " WHERE id = ? AND (replaced_by <> '' OR EXISTS"
+                " (SELECT 1 FROM documents WHERE replaced_by = it.id AND replaced_by <> ''))",
+                (time, each),
+            )
+            self._database.execute("DELETE FROM documents WHERE id = ?", (each,))
 
     def rename(self, old: str, new: str) -> None:
         """What was decided about the document ``old``, and what it replaces, holds for ``new`` (its file was moved)."""
         self._database.execute("UPDATE OR REPLACE marks SET document = ? WHERE document = ?", (new, old))
         self._database.execute("UPDATE marks SET replaced_by = ? WHERE replaced_by = ?", (new, old))
         self._database.execute("UPDATE documents SET replaced_by = ? WHERE replaced_by = ?", (new, old))
+        self._database.execute("DELETE FROM gone WHERE document = ?", (old,))
+        self._database.execute("UPDATE gone SET replaced_by = ? WHERE replaced_by = ?", (new, old))
+        self.governed.rename(old, new)
 
     def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:
         """Record a librarian's decision about a document and put it into effect."""
@@ -226,10 +306,11 @@ class Catalogue:
         return dict(self._database.execute("SELECT id, passages FROM documents WHERE passages > 0"))
 
     def marked(self, document: Document) -> Document:
-        """``document`` with the librarian's decision about it, as it would be stored.
+        """``document`` with the librarian's decisions about it, as it would be stored.
 
         A retraction may come after a mark was made, so no mark lifts one.
         """
+        document = self.governed.over(document)
         if document.status is Status.WITHDRAWN:
             return document
         row = self._database.execute(
@@ -240,17 +321,23 @@ class Catalogue:
         successor = row[1] or ("" if row[0] == Status.CURRENT else document.replaced_by)
         return replace(document, status=Status(row[0]), replaced_by=successor)
 
+    @property
+    def _every(self) -> str:
+        """All documents, hidden ones included: whether one answers does not depend on who asks."""
+        return "main.documents" if self._writable else "every"
+
     def _documents(self, where: str, values: tuple[Any, ...]) -> list[Document]:
-        query = f"SELECT {', '.join(COLUMNS)}, more FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
+        query = f"SELECT {', '.join(_STORED)} FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
         return [_document(row) for row in self._database.execute(query, values)]
 
 
 def _document(row: tuple[Any, ...]) -> Document:
-    values = dict(zip(COLUMNS, row, strict=False)) | json.loads(row[-1])
+    stored = dict(zip(_STORED, row, strict=True))
+    values = {name: stored[name] for name in COLUMNS} | json.loads(stored["more"])
     values["status"] = Status(values["status"])
     values["relations"] = tuple((kind, target) for kind, target in values["relations"])
     values |= {name: tuple(values[name]) for name in _TUPLES}
-    return Document(**values)
+    return Document(**values, governance=governance_of(stored))
 
 
 def originals_of(generation: Path) -> set[str]:

@@ -191,7 +191,10 @@ class Graph:
 
     def counts(self) -> dict[str, int]:
         """How many concepts each collection describes."""
-        return dict(self._database.execute("SELECT collection, concepts FROM totals"))
+        shown = "SELECT collection FROM sources WHERE id NOT IN (SELECT source FROM hidden)"
+        return dict(
+            self._database.execute(f"SELECT collection, concepts FROM totals WHERE collection IN ({shown})")  # noqa: S608
+        )
 
     # --- looking up ------------------------------------------------------------------------------------------------
 

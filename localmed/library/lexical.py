@@ -51,10 +51,10 @@ def _analyser() -> tantivy.TextAnalyzer:
 class LexicalIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, within: Sequence[str] | None = None) -> None:
         """Open the index in ``folder``, or make an empty one if the folder is empty or missing."""
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__("lexical", folder, _schema())
+        super().__init__("lexical", folder, _schema(), within)
         self._analyser = _analyser()
         self._index.register_tokenizer(ANALYSER, self._analyser)
 
@@ -136,7 +136,7 @@ class LexicalIndex(TantivyIndex):
         query = tantivy.Query.term_set_query(self._schema, "id", list(ids))
         found = self._searcher.search(query, limit=len(ids), count=False).hits
         loaded = [load(self._searcher.doc(address)) for _, address in found]
-        return {passage.id: passage for passage in loaded}
+        return {passage.id: passage for passage in loaded if self._within is None or passage.collection in self._within}
 
     def with_prefix(self, prefix: str) -> list[Passage]:
         """At most two passages whose id starts with ``prefix``."""

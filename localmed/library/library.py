@@ -1,8 +1,11 @@
 """One open generation: what retrieval reads, and the builder that makes the next one.
 
-``Library.open`` leases the generation being served. Searches leave out what the filter's statuses and the withdrawal
-ledger leave out: status is looked up at query time, never baked into an index, so withdrawing costs no rebuild. Where
-many of the best are left out the search is repeated for more, so that a filter never hides what should be found.
+``Library.open`` leases the generation being served. Searches leave out what may not answer on the day (``holding.py``):
+status is looked up at query time, never baked into an index, so withdrawing costs no rebuild. Where many of the best
+are left out the search is repeated for more, so that a filter never hides what should be found.
+
+A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph
+or its summaries, and every index is searched within the others.
 
 ``build`` is the only way to change anything: clone, apply, reopen and compare the indexes with the catalogue, publish.
 """
@@ -13,6 +16,8 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -29,6 +34,7 @@ from localmed.library.dense import DenseIndex
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
+from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
@@ -49,31 +55,34 @@ DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragmen
 class Library:
     """A leased generation, read-only. One thread at a time; close it, or use it as a context manager."""
 
-    def __init__(self, data: Path, generation: Path, lease: IO[bytes]) -> None:
+    def __init__(self, data: Path, generation: Path, lease: IO[bytes], hidden: frozenset[str], day: str) -> None:
         """Use ``open``."""
-        self.data = data
+        self.data, self.hidden = data, hidden
         self.path = generation
         self._lease = lease
         self.manifest = generations.read_manifest(generation)
-        self.catalogue = Catalogue(generation / CATALOGUE)
-        self.lexical = LexicalIndex(generation / LEXICAL)
+        self.catalogue = Catalogue(generation / CATALOGUE, hidden=hidden)
+        self._within = tuple(each.name for each in self.catalogue.collections()) if hidden else None
+        self.lexical = LexicalIndex(generation / LEXICAL, self._within)
         self._dense: DenseIndex | None = None
         self._nearest: Nearest | None = None
         self._sparse: SparseIndex | None = None
         self._guidelines: SummaryTable | None = None
         self._graph: Graph | None = None
-        self._withdrawals = Withdrawals(data)
-        self._status: dict[str, Status] = {}
+        self.holding = Holding(data, self.catalogue, day)
 
     @classmethod
-    def open(cls, data: Path) -> Library:
-        """Open the generation being served; raise ``NoLibrary`` or ``Damaged``."""
+    def open(cls, data: Path, hidden: frozenset[str] = frozenset(), day: str = "") -> Library:
+        """Open the generation being served, without the collections ``hidden`` from the reader, as of ``day`` (today).
+
+        Raise ``NoLibrary`` or ``Damaged``.
+        """
         generation, lease = generations.lease_current(data)
         try:
             problems = generations.check(generation, whole=False)
             if problems:
                 raise Damaged(f"generation {generation.name} is damaged: {problems[0]}", generations.REPAIR)
-            return cls(data, generation, lease)
+            return cls(data, generation, lease, hidden, day or today())
         except BaseException:
             lease.close()
             raise
@@ -104,7 +113,7 @@ class Library:
     def sparse(self) -> SparseIndex:
         """The sparse index, opened at the first use; only a sparse encoder's generation has one."""
         if self._sparse is None:
-            self._sparse = SparseIndex(self.path / SPARSE)
+            self._sparse = SparseIndex(self.path / SPARSE, self._within)
         return self._sparse
 
     @property
@@ -116,10 +125,12 @@ class Library:
 
     @property
     def graph(self) -> Graph:
-        """The concept graph, without the sources that may not answer now; empty if none was imported."""
+        """The concept graph, without the sources that may not answer or be read now; empty if none was imported."""
         if self._graph is None:
             self._graph = Graph(self.path / GRAPH if GRAPH in self.manifest.files else None)
-        self._graph.hide([each for each in self._graph.documents() if self.status(each) is not Status.CURRENT])
+        sources = self._graph.documents()
+        shown = self.catalogue.by_ids(sources) if self.hidden else sources
+        self._graph.hide([each for each in sources if each not in shown or self.status(each) is not Status.CURRENT])
         return self._graph
 
     def require(self, encoder: EncoderIdentity) -> None:
@@ -147,7 +158,8 @@ class Library:
     def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search
-        return self._allowed(lambda more: search(vector, more, wanted), limit, wanted)
+        within = self._readable(wanted)
+        return self._allowed(lambda more: search(vector, more, within), limit, wanted) if within else []
 
     def searched_by(self, nearest: Nearest) -> None:
         """Let ``nearest`` do what ``DenseIndex.search`` does: another process, in which the index is open."""
@@ -158,9 +170,8 @@ class Library:
         return self._allowed(lambda more: self.sparse.search(weights, more, wanted), limit, wanted)
 
     def status(self, document: str) -> Status:
-        """The status of a document now: the ledger first, then the catalogue."""
-        self._look_up()
-        return self._status.get(document, Status.CURRENT)
+        """The status of a document now (``holding.py``)."""
+        return self.holding.statuses().get(document, Status.CURRENT)
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of ``ids`` that exist."""
@@ -174,24 +185,22 @@ class Library:
             raise UnknownName(f"{problem} with what was given", "Give the id that search or ask printed, whole")
         return found[0]
 
-    def _look_up(self) -> None:
-        """Read statuses again if the ledger has changed."""
-        if not self._withdrawals.changed() and self._status:
-            return
-        ids, contents = self._withdrawals.in_force()
-        statuses = self.catalogue.not_current()
-        statuses |= dict.fromkeys(ids | self.catalogue.ids_with(contents), Status.WITHDRAWN)
-        self._status = statuses | {"": Status.CURRENT}  # never empty once read
+    def _readable(self, wanted: SearchFilter) -> SearchFilter | None:
+        """``wanted`` within the collections that may be read; ``None`` if it names no such collection."""
+        if self._within is None:
+            return wanted
+        names = tuple(each for each in self._within if not wanted.collections or each in wanted.collections)
+        return replace(wanted, collections=names) if names else None
 
     def _allowed(self, search: Callable[[int], Found], limit: int, wanted: SearchFilter) -> Found:
         """Run ``search`` for more and more until ``limit`` allowed passages are found or there are no more."""
-        self._look_up()
         if limit < 1:
             return []
+        statuses, known = {*wanted.statuses} - {Status.PENDING}, self.holding.statuses()
         asked = limit
         while True:
             found = search(asked)
-            kept = [row for row in found if self._status.get(row[1], Status.CURRENT) in wanted.statuses]
+            kept = [row for row in found if known.get(row[1], Status.CURRENT) in statuses]
             if len(kept) >= limit or len(found) < asked:
                 return kept[:limit]
             asked *= 4
@@ -252,6 +261,7 @@ class Builder:
     def add(self, passages: Sequence[Passage], vectors: Vectors, weights: Sequence[Weights] = ()) -> None:
         """Add passages of documents that were ``put``, with their vectors (N, D) and a sparse encoder's weights."""
         self._delete()
+        passages = self.catalogue.governed.dated(passages)
         self._writer.add(passages)
         self.add_vectors(passages, vectors, weights)
 
@@ -351,6 +361,11 @@ class Builder:
                 f"{passages} catalogued",
                 "The old generation still serves; run the import again and report this",
             )
+
+
+def today() -> str:
+    """This day at the hospital, as an ISO date."""
+    return datetime.now().astimezone().date().isoformat()
 
 
 def _require(data: Path, encoder: EncoderIdentity) -> None:

@@ -45,6 +45,23 @@ LIBRARY: tuple[str, ...] = (
         places TEXT NOT NULL, words TEXT NOT NULL, vector BLOB NOT NULL
     );
     """,
+    """
+    ALTER TABLE documents ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE documents ADD COLUMN approver TEXT NOT NULL DEFAULT '';
+    ALTER TABLE documents ADD COLUMN effective_from TEXT NOT NULL DEFAULT '';
+    ALTER TABLE documents ADD COLUMN review_by TEXT NOT NULL DEFAULT '';
+    CREATE INDEX documents_effective ON documents (effective_from) WHERE effective_from <> '';
+    CREATE INDEX documents_review ON documents (review_by) WHERE review_by <> '';
+    CREATE INDEX documents_successor ON documents (replaced_by) WHERE replaced_by <> '';
+    CREATE TABLE governed (
+        document TEXT NOT NULL, field TEXT NOT NULL, value TEXT NOT NULL, time TEXT NOT NULL,
+        PRIMARY KEY (document, field)
+    ) WITHOUT ROWID;
+    CREATE TABLE gone (
+        document TEXT PRIMARY KEY, collection TEXT NOT NULL, title TEXT NOT NULL, edition TEXT NOT NULL,
+        replaced_by TEXT NOT NULL, time TEXT NOT NULL
+    );
+    """,
 )
 
 STATE: tuple[str, ...] = (

@@ -6,7 +6,7 @@ filter fits all. Like every part of a generation it is immutable once written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tantivy
@@ -22,12 +22,12 @@ STORED = ("id", "document")
 class TantivyIndex:
     """One index folder, opened for reading; its kinds open it for writing (in a generation being built)."""
 
-    def __init__(self, kind: str, folder: Path, schema: tantivy.Schema) -> None:
+    def __init__(self, kind: str, folder: Path, schema: tantivy.Schema, within: Sequence[str] | None = None) -> None:
         """Open the index in ``folder``, or make an empty one if it is empty; raise ``Damaged``, which names ``kind``.
 
-        ``Damaged`` also where the folder is missing.
+        ``Damaged`` also where the folder is missing. Nothing outside the collections ``within`` is ever found.
         """
-        self._kind, self._schema = kind, schema
+        self._kind, self._schema, self._within = kind, schema, within
         try:
             self._index = tantivy.Index(schema, path=str(folder))
         except ValueError as error:
@@ -61,6 +61,8 @@ class TantivyIndex:
     def _limited(self, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
         """``query`` and the filter's conditions, which do not score."""
         conditions = []
+        if self._within is not None:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(self._within)))
         if wanted.collections:
             conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(wanted.collections)))
         if wanted.documents:

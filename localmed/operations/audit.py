@@ -8,12 +8,38 @@ from __future__ import annotations
 
 import getpass
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localmed.domain import Answer, AuditEntry
+from localmed.domain import Answer, digest
 from localmed.library.migrations import AUDIT, open_database
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line of the audit log: who did what to which thing, and how it ended. Never holds a question or a record.
+
+    ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before, so that a removed
+    or altered line shows.
+    """
+
+    time: str
+    actor: str
+    action: str
+    subject: str
+    outcome: str
+    generation: str = ""
+    models: tuple[tuple[str, str], ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+    previous: str = ""
+
+    def digest(self) -> str:
+        """The digest that the next entry carries as ``previous``."""
+        pairs = [f"model {name}={value}" for name, value in self.models]
+        pairs += [f"prompt {name}={value}" for name, value in self.prompts]
+        said = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
+        return digest(*said, *pairs, self.previous)
 
 
 class Audit:

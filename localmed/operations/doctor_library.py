@@ -13,6 +13,8 @@ from pathlib import Path
 
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
+from localmed.library.catalogue import FILE as CATALOGUE
+from localmed.library.catalogue import Catalogue
 from localmed.library.space import LEAST_FREE
 from localmed.library.state import State
 from localmed.library.withdrawals import Withdrawals
@@ -111,6 +113,23 @@ def quarantine(site: Site) -> Iterator[Check]:
         yield warning("quarantine", f"{refused} files were refused", "See the reasons in the import's report")
     else:
         yield ok("quarantine", "empty")
+
+
+def governance(site: Site) -> Iterator[Check]:
+    """Documents that somebody should look at: overdue for review, waiting for their day, without an owner."""
+    try:
+        served = generations.current(site.settings.data)
+    except NoLibrary:
+        return
+    day = site.now.date().isoformat()
+    with closing(Catalogue(served / CATALOGUE)) as catalogue:
+        documents, owned = catalogue.owned()
+        overdue, waiting = len(catalogue.overdue(day)), len(catalogue.pending(day))
+    says = f"{overdue} documents overdue for review, {waiting} not yet effective, {documents - owned} without an owner"
+    if overdue:
+        yield warning("governance", says, "List them: localmed documents due")
+    else:
+        yield ok("governance", says)
 
 
 def withdrawals(site: Site) -> Iterator[Check]:

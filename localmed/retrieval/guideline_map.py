@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localmed.config import SearchSettings
-from localmed.domain import Hit, Passage, SearchFilter
+from localmed.domain import Hit, Passage, SearchFilter, Status
 from localmed.library.editions import edition_number, edition_range
 from localmed.library.library import Library
 from localmed.library.summaries import Summarised
@@ -73,11 +73,13 @@ class GuidelineMap:
     def _allowed(self, summarised: Summarised, wanted: SearchFilter) -> bool:
         """Whether ``wanted`` lets the document answer."""
         low, high = edition_range(wanted)
+        status = self._library.status(summarised.document)
         return (
             (not wanted.collections or summarised.collection in wanted.collections)
             and (not wanted.language or summarised.language == wanted.language)
             and low <= edition_number(summarised.edition) <= high
-            and self._library.status(summarised.document) in wanted.statuses
+            and status in wanted.statuses
+            and status is not Status.PENDING
         )
 
 

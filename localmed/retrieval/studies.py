@@ -5,8 +5,8 @@ catalogue. So the best ``CANDIDATES`` passages by title and text are taken, and 
 headings is added (k1 and b as Tantivy's; how rare a word is, the index says). A study that matches by its MeSH headings
 alone is not found.
 
-Every status is searched: what may not count is returned as well, where it stands among the best, so that a reader can
-be told of it. Who asks leaves it out.
+Withdrawn and superseded studies are searched too: what may not count is returned as well, where it stands among the
+best, so that a reader can be told of it. Who asks leaves it out. What is not yet effective is not found at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from localmed.config import SearchSettings
-from localmed.domain import Document, Kind, Passage, SearchFilter, Status
+from localmed.domain import STATED, Document, Kind, Passage, SearchFilter, Status
 from localmed.errors import UnknownName
 from localmed.language import detect, words
 from localmed.library.library import Library
@@ -72,7 +72,7 @@ def find(
     """
     if not collections:
         return ()
-    wanted = SearchFilter(collections, statuses=tuple(Status))
+    wanted = SearchFilter(collections, statuses=STATED)
     asked, terms = query[: settings.query_characters], settings.query_terms
     rows = library.search_lexical(asked, CANDIDATES, wanted, settings.title_boost, terms)
     scores: dict[str, float] = {}
@@ -114,11 +114,13 @@ def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
 def named(library: Library, references: Sequence[Reference]) -> tuple[Study | None, ...]:
     """The study that each of ``references`` names, ``None`` where the library does not hold it.
 
-    By id, else by identifier, else by title: the title of a document must stand, word for word, in the reference.
+    By id, else by identifier, else by title: the title of a document must stand, word for word, in the reference. What
+    is not yet effective is not held.
     """
     listed = {name for each in references for name in each.identifiers}
     identified = {name: each for each in library.catalogue.identified(listed) for name in each.identifiers}
-    return tuple(_named(library, each, identified) for each in references)
+    found = (_named(library, each, identified) for each in references)
+    return tuple(None if each and each.document.status is Status.PENDING else each for each in found)
 
 
 def _named(library: Library, reference: Reference, identified: dict[str, Document]) -> Study | None:
@@ -145,7 +147,7 @@ def _titled(library: Library, text: str) -> Document | None:
     """The document whose title stands in ``text``; of several the longest title."""
     if not text.strip():
         return None
-    rows = library.search_lexical(text, NAMED, SearchFilter(statuses=tuple(Status)), 3.0, 64)
+    rows = library.search_lexical(text, NAMED, SearchFilter(statuses=STATED), 3.0, 64)
     there = f" {_plain(text)} "
     found = [
         each

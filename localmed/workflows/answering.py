@@ -14,7 +14,7 @@ from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Statement, Verification
+from localmed.domain import Evidence, Statement, Verification
 from localmed.verification.planted import planted
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
@@ -46,7 +46,9 @@ def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generato
     left = tuple(each.marker for each in given.evidence if planted(each.passage.in_context))
     given = replace(given, evidence=tuple(each for each in given.evidence if each.marker not in left))
     written = yield from _written(given, plan, role)
-    account = yield from gate.badged(given.question, written.statements, given.evidence, written.verification, plan)
+    account = yield from gate.badged(
+        given.question, written.statements, given.evidence, written.verification, plan.jury
+    )
     notes = (*written.notes, *((PLANTED.format(number=len(left)),) if left else ()))
     return replace(written, verification=account, notes=notes)
 
@@ -57,11 +59,14 @@ def _written(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any
     if not wrong:
         coherence = yield from gate.coherent(given, written.statements, plan)
         if coherence.agrees:
-            return written
+            return replace(written, verification=gate.told(written.verification, coherence))
         wrong = coherence.reason
     written = yield from _drafted(replace(given, conflict=wrong), plan, role)
     coherence = yield from gate.coherent(given, written.statements, plan)
-    return written if coherence.agrees else Written((), written.verification, (*written.notes, CONFLICT))
+    account = gate.told(written.verification, coherence)
+    if coherence.agrees:
+        return replace(written, verification=account)
+    return Written((), account, (*written.notes, CONFLICT))
 
 
 def _drafted(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
@@ -70,3 +75,9 @@ def _drafted(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any
     draft: Draft = drafted
     statements, verification, added = yield from gate.checked(draft, given.evidence, plan)
     return Written(statements, verification, draft.notes + notes + added)
+
+
+def overdue(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
+    """Which of the sources shown should have been reviewed by the day of the question."""
+    late = (each for each in evidence if each.overdue)
+    return tuple(f"Source {each.marker} was to be reviewed by {each.overdue}: {each.document_title}" for each in late)

@@ -38,7 +38,7 @@ from localmed.language import detect, words
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, write
+from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched, Tried
 from localmed.workflows.flow import Asked as Yielded
 from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
@@ -244,4 +244,4 @@ def warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
         f"Source {each.marker} is {each.status.value}: {each.document_title} ({each.edition or 'no date'})"
         for each in evidence
         if each.status is not Status.CURRENT
-    )
+    ) + overdue(evidence)

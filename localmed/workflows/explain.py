@@ -42,7 +42,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, write
+from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched
 from localmed.workflows.flow import Asked, Cite, Flow, LookUp, Search, attempt
 from localmed.workflows.safety import refused, screened
@@ -120,7 +120,8 @@ def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: P
     names = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     status = AnswerStatus.ANSWERED if terms else AnswerStatus.ABSTAINED
     notes += () if terms else (NOTHING_MEDICAL,)
-    answer = Answer(status, order, language, (), tuple(cited.evidence.values()), names, provenance, notes=notes)
+    shown = tuple(cited.evidence.values())
+    answer = Answer(status, order, language, (), shown, names, provenance, notes=notes + overdue(shown))
     return replace(
         answer, workflow="explain", parts=(*parts, *_level(parts)), released_by=" ".join(given.released_by.split())
     )

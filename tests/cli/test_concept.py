@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -92,3 +93,19 @@ def test_a_card_loads_no_model(graph: Localmed) -> None:
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, env=environment()
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_source_that_is_hidden_or_not_yet_effective_is_not_in_the_graph(graph: Localmed, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(graph.data, data, symlinks=True)
+    copied = Localmed(data)
+    asked = ("concept", "chronic kidney disease", "--json")
+    names = list(copied.ok("collections", "list", "--json").json)
+    assert copied.ok(*asked).json["total"]
+    for name in names:
+        copied.ok("collections", "readers", name, "--group", "doctors")
+    assert copied.ok("--as-group", "doctors", *asked).json == copied.ok(*asked).json
+    assert "kidney" not in copied("--as-group", "nurses", *asked).failed(2)  # no near names either
+    for document in copied.ok("documents", "list", "--json").json:
+        copied.ok("documents", "set", document["id"], "--effective-from", "2999")
+    copied(*asked).failed(2)

@@ -27,7 +27,7 @@ def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
 
 def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
     found = localmed.ok("search", "maximum paracetamol dose", "--json").json
-    assert set(found) == set(Found.__slots__)
+    assert set(found) == {*Found.__slots__, "overdue"}
     best = found["hits"][0]
     assert set(best) == set(Hit.__slots__)
     assert set(best["passage"]) == set(Passage.__slots__)
@@ -181,11 +181,11 @@ def test_show_another_page_than_the_passage_is_on(localmed: Localmed, tmp_path: 
 def test_documents_list_and_show(localmed: Localmed) -> None:
     documents = localmed.ok("documents", "list", "-c", "ward", "--json").json
     assert {each["title"] for each in documents} >= {"Paracetamol", "Vancomycin leaflet", "探视指南"}
-    assert set(documents[0]) == set(Document.__slots__)
+    assert set(documents[0]) == {*Document.__slots__, "overdue"}
     superseded = localmed.ok("documents", "list", "--status", "superseded", "--json").json
     assert [each["edition"] for each in superseded] == ["2019-03"]
     shown = localmed.ok("documents", "show", documents[0]["id"][:10], "--json").json
-    assert set(shown) == {*Document.__slots__, "passage_ids"}
+    assert set(shown) == {*Document.__slots__, "passage_ids", "chain", "overdue"}
     assert len(shown["passage_ids"]) == shown["passages"] > 0
     assert documents[0]["id"] in localmed.ok("documents", "show", documents[0]["id"]).out
 

@@ -43,6 +43,11 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     yield Record("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
 
 
+def table(path: Path) -> list[list[str]]:
+    """The rows of a file as they stand, each cell on one line; raise ``InputError`` for what is no table."""
+    return [[one_line(cell) for cell in row] for row in _rows(path, read_text(path))]
+
+
 def separator_of(text: str) -> str:
     """The separator of ``text``; a comma where nothing tells."""
     return max(_SEPARATORS, key=lambda each: _alike(text, each))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError
 
+from localmed.config import ReadBounds
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
 from localmed.ingest.readers import bounds_of, office, sheets
@@ -65,6 +66,21 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     notes += _notes(path, book, layouts)
     title = office.line(book.properties.title) or path.stem
     yield Record("", title, tuple(blocks), notes=tuple(notes))
+
+
+def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
+    """The rows of the first sheet that shows, hidden ones included; raise ``InputError`` for what cannot be opened."""
+    office.checked(path, bounds)
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")
+        book = office.opened(path, lambda _: _book(file))
+        try:
+            sheet = next(each for each in book.worksheets if each.sheet_state == "visible")
+            return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
+        except (KeyError, ValueError, TypeError, StopIteration, ParseError, zipfile.BadZipFile) as error:
+            raise office.damaged(path, error) from None
+        finally:
+            book.close()
 
 
 def shown(value: Any, number_format: str) -> str:

@@ -1,0 +1,132 @@
+"""``localmed documents set, govern, sheet, due``: owner, approver, effective-from and review-by of documents."""
+
+from __future__ import annotations
+
+import csv
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from localmed.domain import Document
+
+FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
+
+
+@click.command("set")
+@click.argument("document")
+@click.option("--edition", metavar="DATE", help="The date of the edition: 2024, 2024-05 or 2024-05-31.")
+@click.option("--owner", metavar="NAME", help="Who keeps it up to date.")
+@click.option("--approver", metavar="NAME", help="Who approved it.")
+@click.option("--effective-from", metavar="DATE", help="It answers from this day on, and not before.")
+@click.option("--review-by", metavar="DATE", help="After this day it answers with a note that its review is overdue.")
+@click.pass_context
+def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> None:
+    """Set what is known of DOCUMENT; an empty value ("") takes back what was set.
+
+    It outlives later imports of the file. What the collection's manifest states can only be changed there.
+    """
+    from localmed.operations.governing import Change
+
+    values = {name: value.strip() for name, value in given.items() if value is not None}
+    if not values:
+        raise UsageError(
+            "nothing to set was given", "Give --owner, --approver, --effective-from, --review-by, --edition"
+        )
+    with opened(ctx) as app:
+        found = app.document(document)
+        app.govern([Change((found,), values)])
+        after = app.document(found.id)
+    click.echo(f"{after.title}: {', '.join(values).replace('_', ' ')} set; it is {after.status.value}")
+
+
+@click.command("govern")
+@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--collection", "-c", required=True, metavar="NAME", help="The collection that the sheet is about.")
+@json_option
+@click.pass_context
+def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> None:
+    """Set edition, owner, approver, effective-from and review-by from SHEET (CSV or XLSX), one row a file.
+
+    The first row names the columns, in English or Chinese: file, edition, owner, approver, effective from, review by.
+    An empty cell changes nothing, "-" takes back what was set. If a row is wrong, nothing is changed and the row is
+    named. To begin with a filled-in sheet: localmed documents sheet FILE -c NAME
+    """
+    from localmed.ingest import governance
+    from localmed.operations import governing
+
+    read = governance.read(sheet)
+    with opened(ctx) as app:
+        app.librarian()
+        manifest = app.manifest(collection, None)
+        changes, faults = governing.planned(app.library.catalogue, manifest, read.rows)
+        if faults:
+            for fault in faults[:FAULTS_SHOWN]:
+                click.echo(f"row {fault.row}: {fault.reason}", err=True)
+            raise InputError(f"{len(faults)} rows of {sheet.name} are wrong; nothing was changed", "Correct them")
+        number = app.govern(changes) if changes else 0
+    if read.unused:
+        click.echo(f"Columns not used: {', '.join(read.unused)}", err=True)
+    if as_json:
+        print_json({"rows": len(read.rows), "changed": len(changes), "generation": number})
+        return
+    click.echo(f"{len(changes)} of {len(read.rows)} rows changed something")
+    click.echo(f"Generation {number:04d} is served" if number else "Nothing changed")
+
+
+@click.command("sheet")
+@click.argument("sheet", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--collection", "-c", required=True, metavar="NAME", help="The collection that the sheet is about.")
+@click.pass_context
+def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
+    """Write what is known of the files of a collection to the new CSV file SHEET, to be filled in for `govern`."""
+    from localmed.ingest import governance
+
+    with opened(ctx) as app:
+        app.library.catalogue.collection(collection)
+        rows = governance.template(app.library.catalogue, collection)
+    try:
+        with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
+            csv.writer(file).writerows(rows)
+    except FileExistsError:
+        raise UsageError(f"{sheet} exists already", "Give another name") from None
+    except OSError as error:
+        raise UsageError(f"{sheet} cannot be written ({error.strerror})", "Give another file") from None
+    click.echo(f"{len(rows) - 1} files: {sheet}")
+
+
+@click.command("due")
+@click.option("--within", type=click.IntRange(0, 36_500), default=0, metavar="DAYS", show_default=True,
+              help="Also those to be reviewed within so many days.")  # fmt: skip
+@click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
+@json_option
+@click.pass_context
+def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None:
+    """Documents whose review is overdue, the longest first."""
+    with opened(ctx) as app:
+        documents = app.documents(collection)
+        last = (date.fromisoformat(app.library.holding.day) + timedelta(within)).isoformat()
+    found = sorted((each for each in documents if each.governance.review_by and _due(each, last)), key=_review)
+    if as_json:
+        print_json(found)
+        return
+    rows = [(d.id[:12], d.collection, d.title, d.governance.owner or "-", _review(d), d.status.value) for d in found]
+    print_table("To be reviewed", ("id", "collection", "title", "owner", "review by", "status"), rows)
+
+
+def _due(document: Document, last: str) -> bool:
+    """Whether the review is late on ``last``, or due by then."""
+    review = _review(document)
+    return document.governance.overdue(last) or (len(review) == len(last) and review == last)
+
+
+def _review(document: Document) -> str:
+    return document.governance.review_by
+
+
+COMMANDS = (set_fields, govern, write_sheet, due)

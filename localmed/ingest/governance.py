@@ -1,0 +1,183 @@
+"""A librarian's spreadsheet of governance: one row a file, read whole or refused with the numbers of the wrong rows.
+
+::
+
+    file             owner     approver   effective from   review by    edition
+    sepsis.pdf       Dr Lin    Dr Wu      2026-12-01       2028-12-01   2026-11
+
+The first row names the columns, in English or Chinese (``HEADERS``); their order is free and others are left alone,
+which is told. ``file`` is the path within the imported folder, the name alone where no other file of the collection
+has it, or the start of a document's id. An empty cell changes nothing, "-" takes back what was set. Dates may be
+written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused.
+
+CSV (any encoding and separator that an import reads) or XLSX (its first sheet). Not covered: formulas without a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localmed.config import ReadBounds
+from localmed.domain import Document
+from localmed.errors import InputError
+from localmed.ingest.readers import csv_rows, values, xlsx
+from localmed.library.catalogue import Catalogue, ImportedFile
+from localmed.library.governed import DATES, FIELDS
+
+SHEET_BYTES = 10 * 2**20  # a row has some 100 bytes
+SHEET_ROWS = 20_000  # the files of the largest collections
+CLEAR = "-"
+HEADERS: Mapping[str, tuple[str, ...]] = {
+    "file": ("file", "filename", "file name", "document", "id", "文件", "文件名", "文档"),
+    "edition": ("edition", "edition date", "version date", "版本", "版本日期", "发布日期"),
+    "owner": ("owner", "responsible", "负责人", "责任人", "归口科室"),
+    "approver": ("approver", "approved by", "批准人", "审批人"),
+    "effective_from": ("effective from", "effective", "effective date", "生效日期", "生效", "实施日期"),
+    "review_by": ("review by", "review", "review date", "next review", "复审日期", "复审", "复审期限", "审查日期"),
+}
+LEAST_ID = 6  # characters of a document's id
+_ID = re.compile(rf"[0-9a-f]{{{LEAST_ID},32}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the sheet, by its number there (1: the header); ``values`` by field, "" takes back."""
+
+    number: int
+    file: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows that say something, and the columns that were left alone."""
+
+    rows: tuple[Row, ...]
+    unused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a row cannot be taken; never a cell's text, which may be a name."""
+
+    row: int
+    reason: str
+
+
+def read(path: Path) -> Sheet:
+    """The sheet in ``path``; raise ``InputError`` for what is no sheet with a column of files."""
+    table = _table(path)
+    header = next((number for number, row in enumerate(table) if any(row)), None)
+    if header is None:
+        raise InputError(f"{path.name} is empty", "Give a table with a first row such as: file, owner, review by")
+    columns = [_field(cell) for cell in table[header]]
+    known = [each for each in columns if each]
+    twice = [name for name, number in Counter(known).items() if number > 1]
+    if "file" not in known or len(known) < 2 or twice:
+        why = f"has two columns for {twice[0]}" if twice else "has no column of files, or none beside it"
+        raise InputError(f"{path.name} {why}", f"Name the columns in the first row: {', '.join(HEADERS)}")
+    rows = tuple(
+        row for number, cells in enumerate(table[header + 1 :], header + 2) if (row := _row(number, cells, columns))
+    )
+    unused = tuple(cell for cell, field in zip(table[header], columns, strict=True) if cell and not field)
+    return Sheet(rows, unused)
+
+
+def _table(path: Path) -> list[list[str]]:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+    if size > SHEET_BYTES:
+        raise InputError(f"{path.name} has more than {SHEET_BYTES} bytes", "Is it the right file? If so, split it")
+    bounds = ReadBounds(archive_bytes=10 * SHEET_BYTES)
+    table = xlsx.table(path, bounds) if path.suffix.lower() in (".xlsx", ".xlsm") else csv_rows.table(path)
+    if len(table) > SHEET_ROWS:
+        raise InputError(f"{path.name} has more than {SHEET_ROWS} rows", "Split it")
+    return table
+
+
+def _field(header: str) -> str:
+    """The field that a header names, "" if none."""
+    plain = re.sub(r"[\s_-]+", " ", header).strip().casefold()
+    return next((field for field, names in HEADERS.items() if plain in names or plain.replace(" ", "_") == field), "")
+
+
+def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | None:
+    """The row as fields, ``None`` if it says nothing."""
+    named = {field: cell.strip() for field, cell in zip(columns, cells, strict=False) if field and cell.strip()}
+    if not named:
+        return None
+    file = named.pop("file", "")
+    return Row(number, file, {field: _value(field, cell) for field, cell in named.items()})
+
+
+def _value(field: str, cell: str) -> str:
+    if cell == CLEAR:
+        return ""
+    return values.edition(cell) if field in DATES else cell
+
+
+def named(
+    catalogue: Catalogue, collection: str, rows: Iterable[Row]
+) -> tuple[list[tuple[Row, tuple[Document, ...]]], list[Fault]]:
+    """The documents that each row is about, and which rows name none or several files, or one named already."""
+    files = catalogue.files(collection)
+    found, faults = list[tuple[Row, tuple[Document, ...]]](), list[Fault]()
+    taken: dict[str, int] = {}
+    for row in rows:
+        documents = _documents(catalogue, collection, files, row.file)
+        if isinstance(documents, str):
+            faults.append(Fault(row.number, documents))
+            continue
+        earlier = next((taken[each.id] for each in documents if each.id in taken), 0)
+        if earlier:
+            faults.append(Fault(row.number, f"is about the same document as row {earlier}"))
+            continue
+        taken |= dict.fromkeys((each.id for each in documents), row.number)
+        found.append((row, documents))
+    return found, faults
+
+
+def _documents(
+    catalogue: Catalogue, collection: str, files: Mapping[str, ImportedFile], name: str
+) -> tuple[Document, ...] | str:
+    """The documents of the file called ``name``, or why there are none."""
+    if not name:
+        return "names no file"
+    paths = [path for path, file in files.items() if name in (path, _within(path, file.root))]
+    paths = paths or [path for path in files if Path(path).name == name]
+    if len(paths) > 1:
+        return f"names {len(paths)} files of {collection}: give the path within the folder"
+    if paths and (documents := catalogue.of_file(collection, paths[0])):
+        return tuple(documents)
+    if _ID.fullmatch(name):
+        matching = [each for each in catalogue.documents(collection) if each.id.startswith(name)]
+        if len(matching) == 1:
+            return tuple(matching)
+    return f"names no file or document of {collection}"
+
+
+def _within(path: str, root: str) -> str:
+    return str(Path(path).relative_to(root)) if root and Path(path).is_relative_to(root) else path
+
+
+def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
+    """What is known of every file of a collection as a sheet that ``read`` takes, the header first."""
+    rows = [[name.replace("_", " ") for name in ("file", *FIELDS)]]
+    for path, file in sorted(catalogue.files(collection).items()):
+        documents = catalogue.of_file(collection, path)
+        stored = {tuple(known(each, field) for field in FIELDS) for each in documents}
+        cells = next(iter(stored)) if len(stored) == 1 else ("",) * len(FIELDS)  # of several records, what all share
+        if documents:
+            rows.append([_within(path, file.root), *cells])
+    return rows
+
+
+def known(document: Document, field: str) -> str:
+    """What is known of a document by the name of a field."""
+    return document.edition if field == "edition" else str(getattr(document.governance, field))

@@ -1,0 +1,100 @@
+"""Reader groups: which groups may read which collection, in ``<data>/readers.json``.
+
+Outside the generations, as the withdrawals are: a restriction holds from the next question on, and neither a rollback
+nor a restored generation lifts it. A collection that is not named may be read by everybody. A file that cannot be read
+is an error, never "no restriction".
+
+Who sees everything is the librarian (``None`` in place of groups): whoever may write to the data folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from localmed.errors import Damaged, UsageError
+from localmed.library.space import told_if_full
+
+FILE = "readers.json"
+NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
+Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
+
+
+class Readers:
+    """The file, read again whenever it has changed."""
+
+    def __init__(self, data: Path) -> None:
+        """Use ``<data>/readers.json``; none means that nothing is restricted."""
+        self._path = data / FILE
+        self._seen: tuple[int, int, int] | None = None
+        self._groups: Mapping[str, frozenset[str]] = {}
+
+    def all(self) -> Mapping[str, frozenset[str]]:
+        """The groups of each collection that is restricted; raise ``Damaged`` for a file that cannot be read."""
+        try:
+            state = self._path.stat()
+            seen = (state.st_ino, state.st_size, state.st_mtime_ns)
+        except FileNotFoundError:
+            return {}
+        if seen != self._seen:
+            self._groups, self._seen = self._read(), seen
+        return self._groups
+
+    def hidden_from(self, groups: Groups) -> frozenset[str]:
+        """The collections that a reader of ``groups`` may not read."""
+        if groups is None:
+            return frozenset()
+        return frozenset(name for name, allowed in self.all().items() if not allowed & groups)
+
+    def put(self, collection: str, groups: Collection[str]) -> None:
+        """Let only ``groups`` read ``collection`` (none: everybody), from the next question on.
+
+        Raise ``UsageError`` for what is no name of a group.
+        """
+        checked(groups)
+        kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
+        kept |= {collection: sorted(set(groups))} if groups else {}
+        fresh = self._path.with_suffix(".new")
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with told_if_full(self._path.parent):
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(kept, file, ensure_ascii=False, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self._path)
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _read(self) -> dict[str, frozenset[str]]:
+        try:
+            values = json.loads(self._path.read_text("utf-8"))
+            if isinstance(values, dict) and all(map(_is_list, values.values())):
+                return {name: frozenset(groups) for name, groups in values.items()}
+        except (OSError, ValueError):
+            pass
+        raise Damaged(f"{self._path} cannot be read", "Nothing is answered until it is restored from a backup")
+
+
+def checked(groups: Iterable[str]) -> None:
+    """Raise ``UsageError`` unless all of ``groups`` are names."""
+    if not all(NAME.fullmatch(each) for each in groups):
+        raise UsageError("a group has no such name", "Use up to 60 letters, digits, - and _")
+
+
+def groups_of(given: Collection[str], data: Path) -> Groups:
+    """The groups of whoever runs a command: those ``given``, else by the right to write to the data folder."""
+    if given:
+        return frozenset(given)
+    return None if not data.exists() or os.access(data, os.W_OK) else frozenset()
+
+
+def _is_list(value: object) -> bool:
+    """Whether ``value`` names at least one group: a restriction to nobody is more likely a damaged file."""
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) and each for each in value)

@@ -1,0 +1,211 @@
+"""Changing what is set of documents: edition, owner, approver, effective-from, review-by; and the chains they stand in.
+
+Rules: a collection's manifest has the last word, so a field that it states is refused here, with where to change it.
+All changes of one call are published together or not at all. A new edition is written into the indexes, which filter by
+it; the text is not read again, and its vectors come from the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localmed.config import Settings
+from localmed.domain import Document, Status
+from localmed.errors import UsageError
+from localmed.governance import is_date
+from localmed.ingest.governance import Fault, Row, known, named
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.sources import Source
+from localmed.library.catalogue import Catalogue
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE
+from localmed.library.library import Builder, Library
+from localmed.library.vectors import VectorCache
+from localmed.ports import Embedder
+
+IDS_TOLD = 20  # of one change, in the audit log
+LONGEST = 200  # characters of a name or a date; names with titles and departments have fewer
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is set of ``documents``: field (of ``FIELDS``) -> value; an empty value takes back what was set."""
+
+    documents: tuple[Document, ...]
+    values: Mapping[str, str]
+
+    @property
+    def subject(self) -> str:
+        """The ids, for the audit log."""
+        first = " ".join(each.id[:12] for each in self.documents[:IDS_TOLD])
+        more = len(self.documents) - IDS_TOLD
+        return f"{first} and {more} more" if more > 0 else first
+
+    @property
+    def fields(self) -> str:
+        """The names of what is set, for the audit log; never the values, which are names of staff."""
+        return " ".join(sorted(self.values))
+
+
+def problem(field: str, value: str) -> str:
+    """Why ``value`` cannot be set, "" if it can."""
+    if field not in FIELDS:
+        return f"there is no field {field}"
+    if field == "edition" and not value:
+        return "an edition cannot be taken back, only set"
+    if field in DATES and value and not is_date(value):
+        return f"{field} is no date (write it as 2026-12-31)"
+    if len(value) > LONGEST or not value.isprintable():
+        return f"{field} has more than {LONGEST} characters, or some that cannot be printed"
+    return ""
+
+
+def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
+    """The field of ``change`` of which the manifest says otherwise, "" if there is none."""
+    for document in change.documents:
+        file = catalogue.file(document.collection, document.source)
+        facts = manifest.facts(Source(Path(document.source), file.root if file else ""))
+        for field, value in change.values.items():
+            if facts.get(field, value) != value:
+                return field
+    return ""
+
+
+def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tuple[list[Change], list[Fault]]:
+    """What the rows of a sheet about the manifest's collection would change, and which of them are wrong, and why.
+
+    A row whose values all stand already changes nothing.
+    """
+    found, faults = named(catalogue, manifest.collection.name, rows)
+    changes = []
+    for row, documents in found:
+        values = {name: each for name, each in row.values.items() if any(known(it, name) != each for it in documents)}
+        change = Change(documents, values)
+        wrong = next(filter(None, (problem(name, each) for name, each in values.items())), "")
+        if not wrong and (field := stated(catalogue, manifest, change)):
+            wrong = f"the manifest says otherwise of {field}: change it there and import with --manifest"
+        if wrong:
+            faults.append(Fault(row.number, wrong))
+        elif values:
+            changes.append(change)
+    return changes, sorted(faults, key=lambda fault: fault.row)
+
+
+def _agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
+    """Raise ``UsageError`` where a change cannot be made, or the manifest of its collection says otherwise."""
+    for change in changes:
+        for field, value in change.values.items():
+            if wrong := problem(field, value):
+                raise UsageError(wrong, "Correct it")
+        mine = tuple(each for each in change.documents if each.collection == manifest.collection.name)
+        if field := stated(catalogue, manifest, replace(change, documents=mine)):
+            raise UsageError(
+                f"the manifest of {manifest.collection.name} says otherwise of {field} ({mine[0].id[:12]})",
+                "Change it there and import with --manifest",
+            )
+
+
+def apply(
+    builder: Builder,
+    changes: Sequence[Change],
+    manifest_of: Callable[[str], Manifest],
+    encoder: Embedder,
+    settings: Settings,
+) -> None:
+    """Set what ``changes`` say, in the generation being built.
+
+    Raise ``UsageError``, with nothing set, for what is no date and where the manifest of a collection says otherwise.
+    """
+    for name in {document.collection for change in changes for document in change.documents}:
+        _agree(builder.catalogue, manifest_of(name), changes)
+    with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+        for change in changes:
+            stored = builder.catalogue.by_ids(each.id for each in change.documents)  # their own status, not the day's
+            for document in stored.values():
+                _apply(builder, document, change.values, cache, settings.library.batch)
+
+
+def _apply(builder: Builder, document: Document, values: Mapping[str, str], cache: VectorCache, batch: int) -> None:
+    dated = values.get("edition", document.edition) != document.edition and document.passages
+    passages = builder.lexical.of_document(document.id) if dated else []
+    if dated:
+        builder.remove([document.id])
+    builder.catalogue.governed.set(document.id, values)
+    changed = replace(document.governance, **{name: each for name, each in values.items() if name in GOVERNANCE})
+    builder.put(replace(document, edition=values.get("edition", document.edition), governance=changed))
+    for start in range(0, len(passages), batch):
+        part = passages[start : start + batch]
+        builder.add(part, *cache.encode_both([each.in_context for each in part]))
+
+
+# --- chains of editions -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A document of a chain: the older ones before it, what supersedes it after it. ``removed`` is the day it was."""
+
+    id: str
+    title: str
+    edition: str
+    status: str
+    removed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a document supersedes, nearest first, and what supersedes it, nearest first."""
+
+    older: tuple[Link, ...]
+    newer: tuple[Link, ...]
+
+
+def chain(library: Library, document: str) -> Chain:
+    """The chain that ``document`` stands in; the links of one that was removed are still known, and that it was."""
+    older: dict[str, None] = {}
+    waiting = [document]
+    while waiting:
+        found = [each for each in library.catalogue.succeeding(waiting.pop(0))[1] if each not in older]
+        older |= dict.fromkeys(found)
+        waiting += found
+    newer: dict[str, None] = {}
+    after = library.catalogue.succeeding(document)[0]
+    while after and after not in newer:
+        newer[after] = None
+        after = library.catalogue.succeeding(after)[0]
+    return Chain(_links(library, older), _links(library, newer))
+
+
+def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
+    there = library.catalogue.by_ids(ids)
+    links = []
+    for each in ids:
+        if document := there.get(each):
+            links.append(Link(each, document.title, document.edition, library.status(each).value))
+        elif gone := library.catalogue.removed(each):
+            links.append(Link(each, gone[0], gone[1], "removed", gone[2]))
+        else:  # named by a file that came before the one it names, or in a collection that is hidden
+            links.append(Link(each, "", "", "not in the library"))
+    return tuple(links)
+
+
+def mark(builder: Builder, document: str, status: Status, replaced_by: str, reason: str) -> None:
+    """Mark a document current or superseded.
+
+    Raise ``UsageError`` if its source withdrew it, which no mark changes, and for what would supersede itself.
+    """
+    stored = builder.catalogue.document(document)  # its own status, not the ledger's
+    if stored.status is Status.WITHDRAWN:
+        raise UsageError(
+            f"document {document[:12]} was withdrawn by its source, which no mark changes",
+            f"Once its file or manifest no longer says so: localmed collections update {stored.collection}",
+        )
+    after, seen = replaced_by, {""}
+    while after not in seen:
+        if after == document:
+            raise UsageError("a document cannot supersede itself, not through others either", "Look at its chain first")
+        seen.add(after)
+        after = builder.catalogue.succeeding(after)[0]
+    builder.mark(stored, status, replaced_by, reason)

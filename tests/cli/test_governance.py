@@ -1,0 +1,285 @@
+"""Governance as a librarian and a ward see it: set, sheets, chains, readers, overdue, kept answers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import MANIFEST, PDF_LINE, Localmed
+
+LATER, EARLIER = "2999-12-01", "2020-01-01"
+DOSE = "What is the maximum dose of paracetamol in adults?"
+
+
+def shown(localmed: Localmed, document: str) -> Any:
+    return localmed.ok("documents", "show", document, "--json").json
+
+
+def test_what_is_set_holds_for_answers_lists_and_later_imports(
+    copied: Localmed, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "set", document, "--effective-from", LATER, "--owner", "Dr Lin", "--approver", "Dr Wu")
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    assert "Paracetamol" not in copied.titles("paracetamol", "--status", "current", "--status", "superseded")
+    answer = copied.ok("ask", DOSE, "--json").json
+    assert document not in {each["passage"]["document_id"] for each in answer["evidence"]}
+    assert f"pending {LATER}" in " ".join(copied.ok("documents").out.split())
+    assert shown(copied, document)["status"] == "pending"
+    (passage,) = shown(copied, document)["passage_ids"]
+    assert "not yet effective" in copied.ok("show", passage).out
+    copied.ok("import", str(folder), "-c", "ward", "--retry")
+    copied.ok("documents", "set", document, "--effective-from", "", "--review-by", EARLIER)
+    assert "Paracetamol" in copied.titles("paracetamol")
+    governance = shown(copied, document)["governance"]
+    assert governance == {"owner": "Dr Lin", "approver": "Dr Wu", "effective_from": "", "review_by": EARLIER}
+
+
+def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
+    english, chinese = copied.id_of("Paracetamol"), copied.id_of("探视指南")
+    for each in (english, chinese):
+        copied.ok("documents", "set", each, "--review-by", EARLIER)
+    out = copied.ok("ask", DOSE).out
+    assert f"REVIEW OVERDUE since {EARLIER}" in out
+    assert f"was to be reviewed by {EARLIER}: Paracetamol" in " ".join(out.split())
+    assert f"已过复审期限（{EARLIER}）" in copied.ok("ask", "重症医学科的探视时间是什么？").out
+    answer = copied.ok("ask", DOSE, "--json").json
+    assert {each["overdue"] for each in answer["evidence"] if each["document_title"] == "Paracetamol"} == {EARLIER}
+    assert any(EARLIER in note for note in answer["notes"])
+    assert "REVIEW OVERDUE" in copied.ok("search", "paracetamol dose").out
+    assert copied.ok("search", "paracetamol dose", "--json").json["overdue"][english] == EARLIER
+    assert {each["id"] for each in copied.ok("documents", "due", "--json").json} == {english, chinese}
+    lines = copied.ok("doctor").out
+    assert "2 documents overdue for review, 0 not yet effective" in lines
+
+
+def test_a_replay_comes_to_the_same_answer_whatever_the_day(copied: Localmed, tmp_path: Path) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "set", document, "--review-by", EARLIER)
+    recording = tmp_path / "recording.json"
+    answer = copied.ok("ask", DOSE, "--json", "--record", str(recording)).json
+    copied.ok("documents", "set", document, "--review-by", "", "--effective-from", LATER)
+    replayed = copied.ok("replay", str(recording), "--json").json
+    assert replayed["notes"] == answer["notes"]
+    assert any(EARLIER in each for each in replayed["notes"])
+    assert answer["provenance"]["day"] == replayed["provenance"]["day"] != ""
+
+
+def test_due_soon(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "set", document, "--review-by", LATER)
+    assert copied.ok("documents", "due", "--json").json == []
+    assert copied.ok("documents", "due", "--within", "36500", "--json").json == []
+    with closing(sqlite3.connect(":memory:")) as clock:
+        (soon,) = clock.execute("SELECT date('now', 'localtime', '+30 days')").fetchone()
+    copied.ok("documents", "set", document, "--review-by", soon)
+    assert copied.ok("documents", "due", "--within", "25", "--json").json == []
+    assert [each["id"] for each in copied.ok("documents", "due", "--within", "35", "--json").json] == [document]
+
+
+def test_a_new_edition_is_what_searches_are_limited_by(copied: Localmed, folder: Path) -> None:
+    document = copied.id_of("Paracetamol")
+    assert "Paracetamol" not in copied.titles("paracetamol", "--from", "2025")
+    copied.ok("documents", "set", document, "--edition", "2025-06")
+    assert "Paracetamol" in copied.titles("paracetamol", "--from", "2025")
+    assert "Paracetamol" not in copied.titles("paracetamol", "--to", "2024")
+    copied.ok("generations", "verify")
+    copied.ok("documents", "remove", document, "--yes")
+    copied.ok("import", str(folder), "-c", "ward")
+    assert shown(copied, document)["edition"] == "2025-06"
+    assert "Paracetamol" in copied.titles("paracetamol", "--from", "2025")
+
+
+def test_the_manifest_has_the_last_word(copied: Localmed, folder: Path, tmp_path: Path) -> None:
+    document = copied.id_of("Sepsis: the first hour")
+    copied.ok("documents", "set", document, "--owner", "Dr Lin", "--approver", "Dr Wu")
+    manifest = tmp_path / "ward.toml"
+    manifest.write_text(MANIFEST + '[documents."sepsis.txt"]\nowner = "Dr Zhou"\neffective_from = "2020-05"\n', "utf-8")
+    copied.ok("import", str(folder), "-c", "ward", "--manifest", str(manifest))
+    governance = shown(copied, document)["governance"]
+    assert governance == {"owner": "Dr Zhou", "approver": "Dr Wu", "effective_from": "2020-05", "review_by": ""}
+    before = copied.ok("generations", "list", "--json").json
+    told = copied("documents", "set", document, "--owner", "Dr Lin", "--approver", "Dr He").failed(2)
+    assert "manifest" in told
+    assert "Lin" not in told
+    assert copied.ok("generations", "list", "--json").json == before
+    copied.ok("documents", "set", document, "--owner", "Dr Zhou", "--approver", "Dr He")
+    assert shown(copied, document)["governance"] == {**governance, "approver": "Dr He"}
+
+
+@pytest.mark.parametrize("date", ["2026-02-30", "tomorrow", "01/12/2026"])
+def test_what_is_no_date_is_refused(copied: Localmed, date: str) -> None:
+    copied("documents", "set", copied.id_of("Paracetamol"), "--review-by", date).failed(2)
+    manifest = copied.data.parent / "m.toml"
+    manifest.write_text(f'name = "ward"\n[documents."a.txt"]\neffective_from = "{date}"\n')
+    assert "a.txt" in copied("import", str(copied.data), "-c", "ward", "--manifest", str(manifest)).failed(2)
+
+
+def test_a_sheet_is_taken_whole_or_not_at_all(copied: Localmed, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("文件,负责人,复审日期\nsepsis.txt,林医生,2020-01-01\nvisit.md,林医生,someday\n", "utf-8")
+    ran = copied("documents", "govern", str(sheet), "-c", "ward")
+    assert ran.code == 3
+    assert "row 3: review_by is no date" in ran.err
+    assert "林" not in ran.err
+    assert (
+        shown(copied, copied.id_of("Sepsis: the first hour"))["governance"]
+        == shown(copied, copied.id_of("Paracetamol"))["governance"]
+    )
+    sheet.write_text("文件,负责人,复审日期,备注\nsepsis.txt,林医生,2020-01-01,x\nvisit.md,林医生,,\n", "utf-8")
+    ran = copied.ok("documents", "govern", str(sheet), "-c", "ward", "--json")
+    assert ran.json["changed"] == 2
+    assert "备注" in ran.err
+    out = tmp_path / "out.csv"
+    copied.ok("documents", "sheet", str(out), "-c", "ward")
+    assert "sepsis.txt,,林医生,,,2020-01-01" in out.read_text("utf-8-sig")
+    assert copied.ok("documents", "govern", str(out), "-c", "ward", "--json").json["changed"] == 0
+    copied("documents", "sheet", str(out), "-c", "ward").failed(2)
+
+
+def test_names_of_staff_are_in_no_log(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "set", document, "--owner", "Dr Lin-Marker", "--review-by", EARLIER)
+    for file in ("audit.sqlite", "state.sqlite"):
+        with closing(sqlite3.connect(copied.data / file)) as database:
+            assert "Lin-Marker" not in "\n".join(database.iterdump())
+    with closing(sqlite3.connect(copied.data / "audit.sqlite")) as database:
+        last = json.loads(database.execute("SELECT entry FROM entries ORDER BY id DESC").fetchone()[0])
+    assert (last["action"], last["subject"], last["outcome"]) == ("govern", document[:12], "owner review_by")
+
+
+# --- chains -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: Localmed, folder: Path) -> None:
+    first, second, third = map(copied.id_of, ("Sepsis: the first hour", "Paracetamol", "Vancomycin leaflet"))
+    copied.ok("documents", "supersede", first, "--by", second)
+    copied.ok("documents", "supersede", second, "--by", third)
+    copied("documents", "supersede", third, "--by", first).failed(2)
+    copied("documents", "supersede", third, "--by", third).failed(2)
+    copied.ok("import", str(folder), "-c", "ward", "--retry")
+    chain = shown(copied, first)["chain"]
+    assert [each["id"] for each in chain["newer"]] == [second, third]
+    assert [each["id"] for each in shown(copied, third)["chain"]["older"]] == [second, first]
+    copied.ok("documents", "remove", second, "--yes")
+    for document, way in ((first, "newer"), (third, "older")):
+        links = shown(copied, document)["chain"][way]
+        (gone,) = [each for each in links if each["id"] == second]
+        assert (gone["title"], gone["status"], len(links)) == ("Paracetamol", "removed", 2)
+        assert gone["removed"]
+    assert "Paracetamol (no date), removed on 20" in copied.ok("documents", "show", first).out
+    copied.ok("import", str(folder), "-c", "ward")
+    links = shown(copied, first)["chain"]["newer"]
+    assert [(each["status"], each["removed"]) for each in links] == [("superseded", ""), ("current", "")]
+
+
+# --- readers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path: Path) -> None:
+    (tmp_path / "order.txt").write_text("Paracetamol 1 g orally every 8 hours for fever\n")
+    document = copied.id_of("Paracetamol")
+    (passage,) = shown(copied, document)["passage_ids"]
+    (copied.data / "localmed.toml").write_text('[tiers.presets]\nmine = [["ward"], ["guideline"]]\n')
+    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "create", "secret", "--group", "doctors")
+    nurse = ("--as-group", "nurses")
+    asked: tuple[tuple[str, ...], ...] = (
+        ("search", "paracetamol"), ("ask", DOSE, "--trace"), ("ask", DOSE, "--preset", "mine"), ("documents",),
+        ("ask", DOSE, "--preset", "ebm"), ("plan", DOSE), ("ebm", DOSE), ("collections",), ("documents", "due"),
+        ("explain", str(tmp_path / "order.txt")), ("departments", "fever"), ("documents", "quarantine"),
+    )  # fmt: skip
+    for arguments in asked:
+        ran = copied.ok(*nurse, *arguments)
+        said = ran.out + ran.err
+        for secret in ("ward", "secret", "4 g in 24", "faq.jsonl", "broken.pdf", document[:12], passage[:12]):
+            assert secret not in said, (arguments, secret)
+    refused: tuple[tuple[str, ...], ...] = (
+        ("show", passage), ("documents", "show", document), ("search", "paracetamol", "-c", "ward"),
+        ("documents", "list", "-c", "ward"), ("collections", "readers", "secret"), ("documents", "remove", document),
+        ("import", str(tmp_path), "-c", "ward"), ("collections", "create", "secret"), ("generations", "rollback"),
+        ("documents", "sheet", str(tmp_path / "s.csv"), "-c", "ward"),
+    )  # fmt: skip
+    for arguments in refused:
+        told = copied(*nurse, *arguments).failed(2)
+        assert "Paracetamol" not in told
+    assert "Paracetamol" in copied.titles("paracetamol")
+    doctor = copied.ok("--as-group", "doctors", "ask", DOSE, "--json").json
+    assert doctor["searched"] == ["ward"]
+    copied.ok("collections", "readers", "ward", "--everybody")
+    assert "4 g in 24" in copied.ok(*nurse, "ask", DOSE).out
+
+
+def test_the_settings_name_the_groups_and_a_rollback_lifts_nothing(copied: Localmed) -> None:
+    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "priority", "ward", "9")
+    copied.ok("generations", "rollback")
+    (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
+    assert copied.titles("paracetamol") == []
+    (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
+    assert "Paracetamol" in copied.titles("paracetamol")
+    (copied.data / "readers.json").write_text("{")
+    copied("search", "paracetamol").failed(5)
+
+
+# --- kept answers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["json", "recording"])
+def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
+    copied: Localmed, tmp_path: Path, form: str
+) -> None:
+    kept = copied.data / "kept" / "answer.json"
+    kept.parent.mkdir()
+    question = ("ask", "What is the loading dose of vancomycin?", "--json", "--record", str(tmp_path / "recording"))
+    printed = copied.ok(*question).out
+    kept.write_text(printed if form == "json" else (tmp_path / "recording").read_text("utf-8"), "utf-8")
+    (source,) = [each for each in json.loads(printed)["evidence"] if PDF_LINE in each["passage"]["text"]]
+    copied.ok("documents", "remove", source["passage"]["document_id"], "--yes")
+    for number in range(4):
+        copied.ok("collections", "priority", "ward", str(number))
+    copied.ok("generations", "prune", "--yes")
+    copied("show", source["passage"]["id"]).failed(2)
+    image = tmp_path / "page.png"
+    shown_now = copied.ok("show", source["marker"], "--answer", str(kept), "--image", str(image), "--json").json
+    assert shown_now == source
+    assert image.read_bytes().startswith(b"\x89PNG")
+    assert "page 2" in copied.ok("show", source["marker"], "--answer", str(kept)).out
+    copied("show", "99", "--answer", str(kept)).failed(2)
+    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied("--as-group", "nurses", "show", source["marker"], "--answer", str(kept)).failed(2)
+    kept.unlink()
+    copied.ok("generations", "prune", "--yes")
+    assert not (copied.data / "files" / source["file_sha256"]).exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "3", '{"evidence": [{}]}', '{"format": "x"}', '{"evidence": 1}', "\x00"]
+)
+def test_what_is_no_answer_is_refused(localmed: Localmed, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    localmed("show", "1", "--answer", str(tmp_path / "a.json")).failed(3)
+
+
+def test_what_is_set_of_a_withdrawn_document_does_not_withdraw_it_for_good(copied: Localmed) -> None:
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "withdraw", document, "--reason", "recalled")
+    copied.ok("documents", "set", document, "--owner", "Dr Lin")
+    copied.ok("documents", "reinstate", document, "--reason", "a mistake")
+    assert shown(copied, document)["status"] == "current"
+
+
+def test_the_older_edition_answers_until_the_newer_is_effective_and_that_is_said(copied: Localmed) -> None:
+    old, new = copied.id_of("Paracetamol"), copied.id_of("Vancomycin leaflet")
+    copied.ok("documents", "set", new, "--effective-from", LATER)
+    assert "current until what supersedes it is effective" in copied.ok("documents", "supersede", old, "--by", new).out
+    assert "Paracetamol" in copied.titles("paracetamol")
+    copied.ok("documents", "set", new, "--effective-from", EARLIER)
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    assert "Paracetamol" in copied.titles("paracetamol", "--status", "superseded")

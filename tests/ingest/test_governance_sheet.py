@@ -1,0 +1,153 @@
+"""A librarian's spreadsheet: read whole or refused by row, in both languages, as CSV and XLSX."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from localmed.config import Settings
+from localmed.errors import InputError
+from localmed.ingest import governance
+from localmed.ingest.governance import Fault, Row, Sheet
+from localmed.ingest.manifest import Manifest
+from localmed.library.library import Library
+from localmed.operations.governing import planned
+from tests.fakes import described, import_into, jsonl, write
+
+ENGLISH = ("File", "Owner", "approver", "Effective from", "review_by", "Edition")
+CHINESE = ("文件", "负责人", "批准人", "生效日期", "复审日期", "版本日期")
+VALUES = ("a.txt", "Dr Lin", "-", "2026/12/1", "2028年3月", "2026-11")
+ROW = {"owner": "Dr Lin", "approver": "", "effective_from": "2026-12-01", "review_by": "2028-03", "edition": "2026-11"}
+
+
+def sheet(path: Path, *rows: Sequence[object], encoding: str = "utf-8") -> Path:
+    """Write ``rows`` as CSV or XLSX."""
+    if path.suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(list(row))
+        book.save(path)
+    else:
+        with path.open("w", encoding=encoding, newline="") as file:
+            csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("header", [ENGLISH, CHINESE])
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [("s.csv", "utf-8"), ("s.csv", "utf-8-sig"), ("s.csv", "gb18030"), ("s.tsv", "utf-16"), ("s.xlsx", "")],
+)
+def test_both_languages_in_every_form(tmp_path: Path, header: tuple[str, ...], name: str, encoding: str) -> None:
+    path = sheet(tmp_path / name, header, VALUES, ("", "", "", "", "", ""), encoding=encoding)
+    assert governance.read(path) == Sheet((Row(2, "a.txt", ROW),), ())
+
+
+def test_dates_of_excel_columns_in_any_order_and_others_left_alone(tmp_path: Path) -> None:
+    path = sheet(
+        tmp_path / "s.xlsx",
+        ("remark", "review by", "file"),
+        ("x", datetime(2027, 5, 31), "b.txt"),
+        (None, None, "a.txt"),
+    )
+    assert governance.read(path) == Sheet(
+        (Row(2, "b.txt", {"review_by": "2027-05-31"}), Row(3, "a.txt", {})), ("remark",)
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [("",)],
+        [("name", "owner"), ("a.txt", "Dr Lin")],
+        [("file",), ("a.txt",)],
+        [("file", "owner", "Responsible"), ("a.txt", "x", "y")],
+    ],
+)
+def test_what_is_no_sheet_is_refused(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
+    with pytest.raises(InputError) as told:
+        governance.read(sheet(tmp_path / "s.csv", *rows))
+    assert "Lin" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "folder.csv", "damaged.xlsx", "old.xlsx"])
+def test_what_cannot_be_read_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "damaged.xlsx").write_bytes(b"PK\x03\x04 and nothing else")
+    (tmp_path / "old.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    with pytest.raises(InputError) as told:
+        governance.read(tmp_path / name)
+    assert name in str(told.value)
+
+
+def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sheet(tmp_path / "s.csv", ENGLISH, VALUES, VALUES)
+    monkeypatch.setattr(governance, "SHEET_ROWS", 2)
+    with pytest.raises(InputError, match="2 rows"):
+        governance.read(path)
+    monkeypatch.setattr(governance, "SHEET_BYTES", 10)
+    with pytest.raises(InputError, match="10 bytes"):
+        governance.read(path)
+
+
+@pytest.fixture
+def library(settings: Settings, corpus: Path) -> Library:
+    """Files of which two have one name, one holds two records and one is described by the manifest."""
+    record = {"id": "1", "title": "One", "text": "Sepsis."}
+    write(corpus, {"a.txt": "Alpha.", "x/same.txt": "Beta.", "y/same.txt": "Gamma.", "m.txt": "Delta."})
+    write(corpus, {"two.jsonl": jsonl(record, record | {"id": "2", "text": "Shock."})})
+    import_into(settings, corpus, manifest=MANIFEST)
+    return Library.open(settings.data)
+
+
+MANIFEST = Manifest(
+    described().collection, mapping=described().mapping, documents={"m.txt": {"owner": "Dr Wu", "review_by": "2027"}}
+)
+
+
+def test_wrong_rows_are_named_and_nobody_is(library: Library) -> None:
+    rows = [
+        Row(2, "a.txt", {"effective_from": "01/12/2026"}),
+        Row(3, "nothere.txt", {"owner": "Dr Lin"}),
+        Row(4, "", {"owner": "Dr Lin"}),
+        Row(5, "same.txt", {"owner": "Dr Lin"}),
+        Row(6, "x/same.txt", {"owner": "x" * 201}),
+        Row(7, "m.txt", {"owner": "Dr Lin"}),
+        Row(8, "two.jsonl", {"edition": ""}),
+        Row(9, "two.jsonl", {"owner": "Dr Lin"}),
+    ]
+    with library:
+        changes, faults = planned(library.catalogue, MANIFEST, rows)
+    assert [fault.row for fault in faults] == [2, 3, 4, 5, 6, 7, 9]  # an edition that is not there is not taken back
+    assert changes == []
+    assert not any("Lin" in fault.reason or "01/12" in fault.reason for fault in faults)
+    assert Fault(9, "is about the same document as row 8") in faults
+
+
+def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library: Library) -> None:
+    with library:
+        ids = {Path(each.source).name: each.id for each in library.catalogue.documents()}
+        rows = [
+            Row(2, "x/same.txt", {"owner": "Dr Lin"}),
+            Row(3, str(library.data.parent / "corpus" / "y" / "same.txt"), {"owner": "Dr Lin"}),
+            Row(4, ids["a.txt"][:8], {"owner": "Dr Lin"}),
+            Row(5, "two.jsonl", {"owner": "Dr Lin"}),
+            Row(6, "m.txt", {"owner": "Dr Wu", "approver": ""}),
+        ]
+        changes, faults = planned(library.catalogue, MANIFEST, rows)
+    assert faults == []
+    assert [len(each.documents) for each in changes] == [1, 1, 1, 2]  # the last row says what stands already
+
+
+def test_what_was_written_out_changes_nothing_when_it_is_read_back(library: Library, tmp_path: Path) -> None:
+    with library:
+        path = sheet(tmp_path / "s.csv", *governance.template(library.catalogue, "ward"))
+        read = governance.read(path)
+        assert [row.file for row in read.rows] == ["a.txt", "m.txt", "two.jsonl", "x/same.txt", "y/same.txt"]
+        assert planned(library.catalogue, MANIFEST, read.rows) == ([], [])

@@ -1,0 +1,356 @@
+"""What is not effective or not readable is found by no search; dates decide; old generations still answer."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from localmed.app import App
+from localmed.config import LibrarySettings, SearchSettings, Settings
+from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.errors import Damaged, UnknownName, UsageError
+from localmed.governance import Governance, is_date
+from localmed.ingest.manifest import Manifest
+from localmed.library import generations
+from localmed.library.catalogue import FILE
+from localmed.library.library import Library, build
+from localmed.library.migrations import LIBRARY, open_database
+from localmed.library.nearest import Nearest
+from localmed.library.readers import Readers, groups_of
+from localmed.retrieval import studies
+from localmed.retrieval.search import HybridSearch
+from tests.fakes import HashedWords, WeighedWords, import_into, write
+
+COLLECTIONS = ("ward", "icu", "pharmacy")
+GROUPS = ("doctors", "nurses", "pharmacists")
+FIRST = date(2026, 1, 1)
+DATES = ("", "2026-01-10", "2026-01-20", "2026-02", "2027")
+STATUSES = ("current", "superseded")
+QUESTION = "sepsis antibiotics"
+
+
+def documents() -> dict[str, dict[str, dict[str, str]]]:
+    """Of each collection, file name -> the manifest's facts: every date with every status."""
+    return {
+        name: {
+            f"{name} {status} {effective or 'always'}.txt": {
+                "status": status, "effective_from": effective, "title": f"{name} {status} {effective}"
+            }
+            for effective in DATES
+            for status in STATUSES
+        }
+        for name in COLLECTIONS
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A library of three collections of guidelines, searched by words, vectors, weights and summaries."""
+    root = tmp_path_factory.mktemp("governance")
+    settings = Settings(
+        root / "data", library=LibrarySettings(writer_memory_bytes=15_000_000), search=SearchSettings(sparse_weight=0.5)
+    )
+    for name, files in documents().items():
+        folder = write(root / name, {file: f"Sepsis antibiotics of {file}, {name}." for file in files})
+        manifest = Manifest(Collection(name, name, kind=Kind.GUIDELINE), documents=files)
+        import_into(settings, folder, manifest=manifest, encoder=WeighedWords())
+    return settings
+
+
+def paths(library: Library, settings: Settings, wanted: SearchFilter) -> Iterator[tuple[str, set[str]]]:
+    """Every way in which passages are found, with the documents that it finds."""
+    encoder = WeighedWords()
+    vectors, weights = encoder.encode_both([QUESTION], "query")
+    rows = {
+        "lexical": library.search_lexical(QUESTION, 100, wanted, 3.0, 64),
+        "keywords": library.search_keywords(["antibiotics"], 100, wanted, 3.0),
+        "dense": library.search_dense(vectors[0], 100, wanted),
+        "sparse": library.search_sparse(weights[0], 100, wanted),
+    }
+    yield from ((name, {document for _, document, _ in found}) for name, found in rows.items())
+    host = Nearest(library.data)
+    library.searched_by(lambda vector, limit, asked: host(library.path.name, vector, limit, asked))
+    yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, wanted)}
+    found = HybridSearch(library, encoder, settings.search).search(QUESTION, wanted, 100, ("sepsis", "antibiotics"))
+    yield "hybrid", {hit.passage.document_id for hit in found.hits}
+    yield "summaries", set(found.guidelines)
+
+
+@given(
+    st.integers(0, 420),
+    st.dictionaries(st.sampled_from(COLLECTIONS), st.sets(st.sampled_from(GROUPS), min_size=1)),
+    st.sets(st.sampled_from(GROUPS)),
+    st.sampled_from([(Status.CURRENT,), (Status.CURRENT, Status.SUPERSEDED), tuple(Status)]),
+    st.sets(st.sampled_from(COLLECTIONS)),
+)
+@hypothesis(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_search_finds_what_is_not_effective_or_not_readable(
+    settings: Settings,
+    days: int,
+    restricted: dict[str, set[str]],
+    groups: set[str],
+    statuses: tuple[Status, ...],
+    named: set[str],
+) -> None:
+    day = (FIRST + timedelta(days)).isoformat()
+    readable = {each for each in COLLECTIONS if not restricted.get(each) or restricted[each] & groups}
+    may = {
+        facts["title"]
+        for name in readable & (named or readable)
+        for facts in documents()[name].values()
+        if facts["effective_from"] <= day and facts["status"] in statuses
+    }
+    hidden = frozenset(COLLECTIONS) - readable
+    with Library.open(settings.data, hidden, day) as library:
+        found = dict(paths(library, settings, SearchFilter(tuple(sorted(named)), statuses=statuses)))
+        titles = {each.id: each.title for each in library.catalogue.documents()}
+        for way, ids in found.items():
+            assert {titles.get(each, "hidden") for each in ids} <= may, way
+        for way in ("lexical", "keywords", "dense", "sparse", "host"):
+            assert {titles[each] for each in found[way]} == may, way
+        seen = studies.find(library, QUESTION, 100, tuple(sorted(named or readable)), settings.search)
+        assert all(each.document.collection in readable for each in seen)
+        assert not any(each.document.status is Status.PENDING for each in seen)
+        assert {each.name for each in library.catalogue.collections()} == readable
+        assert set(library.catalogue.counts()) == readable
+        assert {each.collection for each in library.guidelines.documents} == readable
+
+
+def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
+    with Library.open(settings.data, day="2026-06-01") as whole:
+        (secret,) = [each for each in whole.catalogue.documents("icu") if each.title == "icu current "]
+        (passage,) = whole.lexical.of_document(secret.id)
+    with Library.open(settings.data, frozenset({"icu"}), "2026-06-01") as library:
+        for look_up in (
+            lambda: library.passage(passage.id),
+            lambda: library.catalogue.document(secret.id),
+            lambda: library.catalogue.collection("icu"),
+        ):
+            with pytest.raises(UnknownName) as told:
+                look_up()
+            assert "icu" not in str(told.value).replace("'icu'", "")  # what was asked for may be repeated
+        assert library.passages([passage.id]) == {}
+        assert library.catalogue.by_ids([secret.id]) == {}
+        assert library.catalogue.files("icu") == {}
+        assert library.catalogue.summaries.of(secret.id) is None
+        reference = studies.Reference("1", secret.title, id=secret.id)
+        assert studies.named(library, [reference, studies.Reference("2", id=passage.id)]) == (None, None)
+
+
+def test_a_reference_to_what_is_not_yet_effective_is_not_held(settings: Settings) -> None:
+    with Library.open(settings.data, day="2026-06-01") as library:
+        (late,) = [each for each in library.catalogue.documents("icu") if each.title == "icu current 2027"]
+        assert library.status(late.id) is Status.PENDING
+        assert studies.named(library, [studies.Reference("1", id=late.id)]) == (None,)
+        library.holding.day = "2027-01-01"
+        assert studies.named(library, [studies.Reference("1", id=late.id)])[0] is not None
+
+
+# --- dates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("effective", "day", "holds"),
+    [
+        ("", "0001-01-01", True),
+        ("2026-12-01", "2026-11-30", False),
+        ("2026-12-01", "2026-12-01", True),
+        ("2026-12", "2026-11-30", False),
+        ("2026-12", "2026-12-01", True),
+        ("2027", "2026-12-31", False),
+        ("2027", "2027-01-01", True),
+    ],
+)
+def test_effective_from(effective: str, day: str, holds: bool) -> None:
+    assert Governance(effective_from=effective).effective(day) is holds
+
+
+@pytest.mark.parametrize(
+    ("review", "day", "late"),
+    [
+        ("", "9999-12-31", False),
+        ("2026-12-01", "2026-12-01", False),
+        ("2026-12-01", "2026-12-02", True),
+        ("2026-12", "2026-12-31", False),
+        ("2026-12", "2027-01-01", True),
+        ("2026", "2026-12-31", False),
+        ("2026", "2027-01-01", True),
+    ],
+)
+def test_review_by(review: str, day: str, late: bool) -> None:
+    assert Governance(review_by=review).overdue(day) is late
+
+
+@pytest.mark.parametrize(
+    "text", ["", "26-12-01", "2026-13", "2026-02-30", "2026-2-3", "20261201", "today", "2026-12-01 "]
+)
+def test_what_is_no_date(text: str) -> None:
+    assert not is_date(text)
+
+
+def test_the_catalogue_and_the_value_agree_on_overdue(settings: Settings, tmp_path: Path) -> None:
+    dates = ["2026-02-28", "2026-03", "2025", "2026"]
+    facts = {f"{number}.txt": {"review_by": each} for number, each in enumerate(dates)}
+    own = replace(settings, data=tmp_path / "data")
+    folder = write(tmp_path / "c", {name: f"Sepsis {name}" for name in facts})
+    import_into(own, folder, manifest=Manifest(Collection("ward", "Ward"), documents=facts))
+    with Library.open(own.data) as library:
+        stored = {each.id: each.governance for each in library.catalogue.documents()}
+        for day in ("2025-12-31", "2026-01-01", "2026-03-01", "2026-03-31", "2026-04-01", "2027-01-01"):
+            assert set(library.catalogue.overdue(day)) == {name for name, each in stored.items() if each.overdue(day)}
+
+
+def superseding(settings: Settings, corpus: Path, facts: dict[str, dict[str, str]]) -> dict[str, str]:
+    """Import the files of ``facts``; return their ids by name."""
+    write(corpus, {f"{name}.txt": f"Sepsis, edition {name}." for name in facts})
+    manifest = Manifest(Collection("ward", "Ward"), documents={f"{name}.txt": each for name, each in facts.items()})
+    import_into(settings, corpus, manifest=manifest)
+    with Library.open(settings.data) as library:
+        return {Path(each.source).stem: each.id for each in library.catalogue.documents()}
+
+
+def test_the_older_edition_holds_until_the_newer_is_effective(tmp_path: Path, corpus: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    ids = superseding(settings, corpus, {
+        "a": {"status": "superseded", "replaced_by": "b.txt"},
+        "b": {"status": "superseded", "replaced_by": "c.txt", "effective_from": "2026-03-01"},
+        "c": {"effective_from": "2026-05-01"},
+    })  # fmt: skip
+    with Library.open(settings.data) as library:
+        for day, holds in (("2026-02-28", "a"), ("2026-03-01", "b"), ("2026-04-30", "b"), ("2026-05-01", "c")):
+            library.holding.day = day
+            found = {each for _, each, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
+            assert found == {ids[holds]}, day
+
+
+def test_a_circle_of_successors_ends(tmp_path: Path, corpus: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    both = {"status": "superseded", "effective_from": "2027"}
+    ids = superseding(settings, corpus, {"a": both | {"replaced_by": "b.txt"}, "b": both | {"replaced_by": "a.txt"}})
+    with Library.open(settings.data, day="2026-01-01") as library:
+        assert {library.status(each) for each in ids.values()} == {Status.PENDING}
+        library.holding.day = "2027-01-01"
+        assert {library.status(each) for each in ids.values()} == {Status.SUPERSEDED}
+
+
+def test_withdrawn_comes_before_pending(tmp_path: Path, corpus: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    ids = superseding(settings, corpus, {"a": {"effective_from": "2999", "status": "withdrawn"}})
+    with Library.open(settings.data) as library:
+        assert library.status(ids["a"]) is Status.WITHDRAWN
+
+
+# --- readers ----------------------------------------------------------------------------------------------------------
+
+
+def test_readers_hold_over_generations_and_fail_closed(tmp_path: Path) -> None:
+    readers = Readers(tmp_path)
+    assert readers.hidden_from(frozenset()) == frozenset()
+    readers.put("icu", ["doctors", "nurses"])
+    readers.put("ward", ["nurses"])
+    other = Readers(tmp_path)
+    assert other.hidden_from(frozenset()) == {"icu", "ward"}
+    assert other.hidden_from(frozenset({"doctors"})) == {"ward"}
+    assert other.hidden_from(None) == frozenset()
+    readers.put("ward", [])
+    assert other.hidden_from(frozenset()) == {"icu"}
+    assert (tmp_path / "readers.json").stat().st_mode & 0o077 == 0
+    for damage in ("", "[]", '{"icu": []}', '{"icu": "doctors"}', '{"icu": [1]}', '{"icu": ["a"'):
+        (tmp_path / "readers.json").write_text(damage)
+        with pytest.raises(Damaged, match=r"readers\.json"):
+            other.hidden_from(frozenset({"doctors"}))
+        (tmp_path / "readers.json").unlink()
+
+
+def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert groups_of((), tmp_path) is None
+    assert groups_of((), tmp_path / "not there yet") is None
+    assert groups_of(("nurses",), tmp_path) == frozenset({"nurses"})
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root, who runs tests, may write anywhere
+    assert groups_of((), tmp_path) == frozenset()
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a/b", "x" * 61, "-a", "a\n"])
+def test_what_is_no_group_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        Readers(tmp_path).put("icu", [name])
+    assert not (tmp_path / "readers.json").exists()
+
+
+def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Settings) -> None:
+    days = ["2026-01-15"]
+    reader = replace(settings, reader=replace(settings.reader, groups=("nurses",)))
+    with App(reader, WeighedWords(), day=lambda: days[0]) as app:
+        try:
+            before = {hit.passage.collection for hit in app.search(QUESTION, SearchFilter(), 50).hits}
+            Readers(settings.data).put("icu", ["doctors"])
+            after = {hit.passage.title for hit in app.search(QUESTION, SearchFilter(), 50).hits}
+            answer = app.ask("When are antibiotics of sepsis given?", SearchFilter())
+            days[0] = "2026-02-01"
+            later = {hit.passage.title for hit in app.search(QUESTION, SearchFilter(), 50).hits}
+        finally:
+            (settings.data / "readers.json").unlink()
+    assert before == set(COLLECTIONS)
+    assert after == {f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("", "2026-01-10")}
+    assert later - after == {
+        f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("2026-01-20", "2026-02")
+    }
+    assert answer.provenance.day == "2026-01-15"
+    assert "icu" not in repr(answer)
+
+
+# --- what an older localmed wrote -------------------------------------------------------------------------------------
+
+
+def as_before(data: Path) -> None:
+    """Give the generation being served the catalogue that the schema before this one would have."""
+    generation = generations.current(data)
+    with closing(sqlite3.connect(generation / FILE)) as new:
+        rows = {
+            table: [dict(zip((each[0] for each in cursor.description), row, strict=True)) for row in cursor]
+            for table in ("collections", "files", "documents", "marks", "summaries")
+            if (cursor := new.execute(f"SELECT * FROM {table}"))
+        }
+    (generation / FILE).unlink()
+    old = open_database(generation / FILE, LIBRARY[:2])
+    for table, values in rows.items():
+        columns = [row[1] for row in old.execute(f"PRAGMA table_info({table})")]
+        marks = ", ".join("?" * len(columns))
+        old.executemany(f"INSERT INTO {table} VALUES ({marks})", [[each[name] for name in columns] for each in values])
+    old.close()
+    manifest = generations.read_manifest(generation)
+    entry = generations.FileEntry(
+        sha256=generations.sha256_of(generation / FILE), bytes=(generation / FILE).stat().st_size
+    )
+    changed = replace(manifest, files={**manifest.files, FILE: entry})
+    (generation / "manifest.json").write_text(changed.to_json())
+
+
+def test_a_generation_of_the_schema_before_answers_and_is_carried_on(tmp_path: Path, corpus: Path) -> None:
+    settings = Settings(tmp_path / "data", library=LibrarySettings(writer_memory_bytes=15_000_000))
+    ids = superseding(settings, corpus, {"a": {"status": "superseded", "replaced_by": "b.txt"}, "b": {}})
+    as_before(settings.data)
+    with Library.open(settings.data) as library, closing(sqlite3.connect(library.path / FILE)) as stored:
+        assert stored.execute("PRAGMA user_version").fetchone() == (2,)
+        found = {each for _, each, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
+        assert found == {ids["b"]}
+        assert library.catalogue.document(ids["b"]).governance == Governance()
+        assert library.catalogue.succeeding(ids["a"]) == (ids["b"], [])
+        assert library.catalogue.removed(ids["a"]) is None
+    with Library.open(settings.data, frozenset({"ward"})) as library:
+        assert library.catalogue.documents() == []
+    with build(settings.data, HashedWords().identity, settings.library) as builder:
+        builder.publish("carried on")
+    with Library.open(settings.data) as library:
+        assert library.status(ids["a"]) is Status.SUPERSEDED
+        assert library.manifest.number == 2
