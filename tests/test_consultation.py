@@ -78,6 +78,8 @@ def test_a_models_answer_is_labelled_and_cites_the_page(settings: Settings) -> N
     assert answer.statements[0].citations[0].quote == TEXT.split(". ")[0] + "."
     assert dict(answer.provenance.models)["chat"] == "scripted"
     assert dict(answer.provenance.prompts)["cited_answer"].startswith("chat-")
+    performed = {step.name for step in answer.trace}
+    assert {"keywords", "relevance"} < set(dict(answer.provenance.prompts)) <= performed, "only those that took part"
     assert replay(recording.finish(answer)) == (answer, True)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, json_option, print_json, question_argument, wanted
-from localmed.cli.running import run, workflow_options
-from localmed.cli.showing import show
+from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.running import Options, give, run, workflow_options
 
 
 @click.command("ask")
@@ -29,7 +27,6 @@ from localmed.cli.showing import show
 @click.option("--check", is_flag=True, help="Hold the answer's claims against further studies (M-Eval), below it.")
 @workflow_options
 @filter_options
-@json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -38,10 +35,7 @@ def command(
     preset: str | None,
     earlier: tuple[str, ...],
     check: bool,
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-    as_json: bool,
+    options: Options,
     **filters: Any,
 ) -> None:
     """Answer QUESTION from the library, or say that it cannot be answered and what was searched.
@@ -51,13 +45,6 @@ def command(
     """
     asked = wanted(**filters)
     answer = run(
-        ctx,
-        lambda app, followed: app.consultation().ask(question, asked, preset, earlier, followed, check),
-        trace,
-        record,
-        profile,
+        ctx, lambda app, followed: app.consultation().ask(question, asked, preset, earlier, followed, check), options
     )
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
+    give(answer, options)

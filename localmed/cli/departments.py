@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, print_json, question_argument
-from localmed.cli.running import run, workflow_options
-from localmed.cli.showing import label_of, show
+from localmed.cli.common import echo_wrapped, question_argument
+from localmed.cli.running import Options, give, run, workflow_options
+from localmed.cli.showing import label_of
 from localmed.cli.texts import texts
 
 
 @click.command("departments")
 @question_argument
 @workflow_options
-@json_option
 @click.pass_context
 def command(
-    ctx: click.Context, /, question: str, trace: bool, record: Path | None, profile: str | None, as_json: bool
+    ctx: click.Context,
+    /,
+    question: str,
+    options: Options,
 ) -> None:
     """Where to go in this hospital with a complaint, by the department guide: department, floor and why.
 
     Warning signs point to the Emergency Department first. It is no diagnosis. The complaint is given in a patient's
     own words; - reads it from standard input, which keeps it out of the shell's history.
     """
-    answer = run(ctx, lambda app, followed: app.consultation().departments(question, followed), trace, record, profile)
-    if as_json:
-        print_json(answer)
-        return
+    answer = run(ctx, lambda app, followed: app.consultation().departments(question, followed), options)
     stated = replace(answer, statements=tuple(each for part in answer.parts for each in part.statements))
-    if stated.statements:
+    if stated.statements and not options.as_json:
         echo_wrapped(texts(answer.language)[label_of(stated)], bold=True)
-    show(answer)
+    give(answer, options)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import filter_options, json_option, print_json, question_argument, wanted
-from localmed.cli.running import run, workflow_options
-from localmed.cli.showing import show
+from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.running import Options, give, run, workflow_options
 from localmed.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="Let the recording that --record writes hold the patient's record.")
 @workflow_options
 @filter_options
-@json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -37,10 +35,7 @@ def command(
     patient: str | None,
     pico: bool,
     keep: bool,
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-    as_json: bool,
+    options: Options,
     **filters: Any,
 ) -> None:
     """Find the evidence on a clinical QUESTION about one patient, and hold it against the patient's record.
@@ -48,21 +43,12 @@ def command(
     The question becomes a PICO question; guidelines are searched first, then literature, then books. Names, numbers and
     addresses of the record are left behind when it is read. QUESTION - reads standard input.
     """
-    if patient and record and not keep:
+    if patient and options.record and not keep:
         raise UsageError("a recording would hold the patient's record", "Add --keep, or leave out --record")
     known = read_record(patient) if patient else None
     asked = wanted(**filters)
-    answer = run(
-        ctx,
-        lambda app, followed: app.consultation().ebm(question, asked, known, pico, followed),
-        trace,
-        record,
-        profile,
-    )
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
+    answer = run(ctx, lambda app, followed: app.consultation().ebm(question, asked, known, pico, followed), options)
+    give(answer, options)
 
 
 def read_record(name: str) -> PatientRecord:

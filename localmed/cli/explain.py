@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, print_json
-from localmed.cli.running import run, workflow_options, write_private
-from localmed.cli.showing import show
+from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
 from localmed.errors import InputError, LimitExceeded, UsageError
 
@@ -42,7 +40,6 @@ OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Lati
 )
 @click.option("--keep", is_flag=True, help="Keep the answer in the data folder (kept/), readable by its owner only.")
 @workflow_options
-@json_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -53,10 +50,7 @@ def command(
     released_by: str,
     leaflet: Path | None,
     keep: bool,
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-    as_json: bool,
+    options: Options,
 ) -> None:
     """Say the medical order in the file ORDER in plain words, and explain its terms from patients' leaflets, cited.
 
@@ -65,17 +59,12 @@ def command(
     given = _given(order, patient, questions, released_by)
     if leaflet:
         _may_write(leaflet, given.released_by)
-    answer = run(
-        ctx, lambda app, followed: app.consultation().explain(given, SearchFilter(), followed), trace, record, profile
-    )
+    answer = run(ctx, lambda app, followed: app.consultation().explain(given, SearchFilter(), followed), options)
     if keep:
         _keep(ctx, answer)
     if leaflet:
         _write_leaflet(leaflet, answer)
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
+    give(answer, options)
 
 
 def _given(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import previewing
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
 from localmed.errors import InputError, NoLibrary, UnknownName
 
@@ -30,19 +31,34 @@ SHOWN = 30  # lines of the report printed; --json has them all
     help="What the collection is (TOML; see corpora/starter-guidelines.toml). Kept, so later imports need not give it.",
 )
 @click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
+@previewing.options
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, paths: tuple[Path, ...], collection: str, manifest: Path | None, retry: bool, as_json: bool
+    ctx: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    collection: str,
+    manifest: Path | None,
+    retry: bool,
+    as_json: bool,
+    **preview: Any,
 ) -> None:
     """Import files and folders into a collection.
 
     A folder is kept in step: changed files replace their passages, removed ones disappear. Files that cannot be read
     go to quarantine with the reason; the others are imported. Ctrl-C changes nothing, and the next run goes on.
 
+    With --dry-run everything is read and nothing stored: what would become of each file is printed, and --report
+    writes it as a page with what was read beside the pages as they are printed.
+
     The first import into a collection needs --manifest, or: localmed collections create NAME.
     """
+    wanted = previewing.wanted(**preview)
     with opened(ctx) as app:
+        if wanted:
+            previewing.run(app, list(paths), collection, manifest, wanted, as_json)
+            return
         described = _described(app, collection, manifest)
         with progress(not as_json) as (started, advance):
             report = app.import_paths(list(paths), described, manifest, retry, advance, started)

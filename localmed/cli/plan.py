@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, json_option, print_json, question_argument, wanted
-from localmed.cli.running import run, workflow_options
-from localmed.cli.showing import show
+from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.running import Options, give, run, workflow_options
 
 
 @click.command("plan")
@@ -23,17 +21,13 @@ from localmed.cli.showing import show
 )
 @workflow_options
 @filter_options
-@json_option
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     question: str,
     strategy: str,
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-    as_json: bool,
+    options: Options,
     **filters: Any,
 ) -> None:
     """Plan which source is asked what (books, guidelines, research, wiki, graph) and answer QUESTION from all of them.
@@ -42,13 +36,6 @@ def command(
     """
     asked = wanted(**filters)
     answer = run(
-        ctx,
-        lambda app, followed: app.consultation().plan_sources(question, asked, strategy, followed),
-        trace,
-        record,
-        profile,
+        ctx, lambda app, followed: app.consultation().plan_sources(question, asked, strategy, followed), options
     )
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
+    give(answer, options)

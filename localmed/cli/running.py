@@ -1,15 +1,18 @@
-"""How the commands of the workflows run one: in which profile, with the steps shown, with a recording kept."""
+"""How the commands of the workflows run one: in which profile, the steps shown, a recording kept, text or JSON."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import Decorated, opened
+from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.showing import show
 from localmed.domain import Answer
 from localmed.errors import UsageError
 
@@ -20,39 +23,59 @@ if TYPE_CHECKING:
 OWNER_ONLY = 0o600
 
 
-def workflow_options(command: Decorated) -> Decorated:
-    """The options of every workflow; ``run`` takes them as they come."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``workflow_options`` were given."""
+
+    trace: bool = False
+    record: Path | None = None
+    profile: str | None = None
+    as_json: bool = False
+
+
+def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every workflow, which the command gets as one: ``options``."""
+
+    @wraps(command)
+    def gathered(*given: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any) -> None:
+        command(*given, options=Options(trace, record, profile, as_json), **own)
+
+    decorated: Callable[..., None] = gathered
     for option in (
+        json_option,
         click.option("--trace", is_flag=True, help="Show the steps and how long each took (on standard error)."),
         click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                      help="Write a recording for `localmed replay`: it holds all that was asked and found."),
         click.option("--profile", type=click.Choice(["starter", "workstation"]), help="In place of the settings'."),
     ):  # fmt: skip
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
-def run(
-    ctx: click.Context,
-    workflow: Callable[[App, Followed], Answer],
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-) -> Answer:
+def run(ctx: click.Context, workflow: Callable[[App, Followed], Answer], options: Options) -> Answer:
     """The answer of ``workflow``; its recording is written before anything is shown."""
     from localmed.consultation import Followed
     from localmed.workflows.recording import Recording
 
+    record = options.record
     if record and record.exists():
         raise UsageError(f"{record} exists already", "Give --record another name")
     recording = Recording() if record else None
-    with opened(ctx, profile) as app:
+    with opened(ctx, options.profile) as app:
         answer = workflow(app, Followed(recording=recording))
     if record and recording:
         write_private(record, recording.finish(answer))
-    if trace:
+    if options.trace:
         show_trace(answer)
     return answer
+
+
+def give(answer: Answer, options: Options) -> None:
+    """Print ``answer``, for people or for scripts."""
+    if options.as_json:
+        print_json(answer)
+    else:
+        show(answer)
 
 
 def write_private(file: Path, text: str) -> None:

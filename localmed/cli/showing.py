@@ -27,7 +27,7 @@ def show(answer: Answer) -> None:
     elif answer.statements:
         echo_wrapped(labels[label_of(answer)], bold=True)
         _show_statements(answer.statements, answer.language)
-        show_badge(answer.verification, answer.language)
+    show_badge(answer.verification, answer.language)
     for part in answer.parts:
         _show_part(part, answer.language)
     for conflict in answer.conflicts:
@@ -98,9 +98,13 @@ def _show_source(evidence: Evidence, citations: list[Citation], labels: dict[str
     parts = [evidence.document_title]
     parts.append(labels["edition"].format(edition=evidence.edition) if evidence.edition else labels["no_date"])
     parts += [labels["page"].format(page=page) for page in sorted({each.page for each in citations if each.page})]
+    if passage.ocr is not None:
+        parts.append(labels["ocr"].format(sure=passage.ocr))
     parts.append(" > ".join(heading for heading in passage.headings if heading != evidence.document_title))
     if evidence.status is not Status.CURRENT:
         parts.append(labels[evidence.status.value])
+    if evidence.overdue:
+        parts.append(labels["overdue"].format(date=evidence.overdue))
     echo_wrapped(", ".join(part for part in parts if part), f"  [{evidence.marker}] ", "      ")
     spans = " ".join(dict.fromkeys(f"--span {each.start}-{each.end}" for each in citations[:1]))
     echo_wrapped(f"{passage.id[:12]} {spans}  {Path(evidence.source).name}", "      ", "      ")

@@ -8,9 +8,7 @@ from pathlib import Path
 import click
 
 from localmed import language
-from localmed.cli.common import json_option, print_json
-from localmed.cli.running import run, workflow_options
-from localmed.cli.showing import show
+from localmed.cli.running import Options, give, run, workflow_options
 from localmed.errors import InputError
 
 
@@ -18,17 +16,13 @@ from localmed.errors import InputError
 @click.argument("file", metavar="FILE")
 @click.option("--question", default="", metavar="TEXT", help="What was asked, where the file does not say it.")
 @workflow_options
-@json_option
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     file: str,
     question: str,
-    trace: bool,
-    record: Path | None,
-    profile: str | None,
-    as_json: bool,
+    options: Options,
 ) -> None:
     """Check an answer written elsewhere: what it cites, and what studies say of its claims (M-Eval).
 
@@ -38,11 +32,8 @@ def command(
     from localmed.verification import answer_file
 
     given = answer_file.read(_data(file, answer_file.TEXT_BYTES), language.clean(question))
-    answer = run(ctx, lambda app, followed: app.consultation().verify(given, followed), trace, record, profile)
-    if as_json:
-        print_json(answer)
-    else:
-        show(answer)
+    answer = run(ctx, lambda app, followed: app.consultation().verify(given, followed), options)
+    give(answer, options)
 
 
 def _data(file: str, most: int) -> bytes:

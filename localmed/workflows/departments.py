@@ -16,29 +16,40 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from localmed.agents.asking import Draft
 from localmed.agents.guidance import (
     DEPARTMENT,
-    FINAL_CHECK,
     SHOWN,
     Advised,
     CheckInput,
     Department,
     Guidance,
     GuidanceInput,
-    stands,
 )
 from localmed.agents.guidance_rules import quoted, reason
 from localmed.agents.lay_words import added, characters
 from localmed.agents.red_flag_signs import NAMES
 from localmed.agents.red_flags import RedFlag, red_flags
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, Part, Provenance, SearchFilter, Statement
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Evidence,
+    Hit,
+    Part,
+    Provenance,
+    SearchFilter,
+    Statement,
+    Verification,
+)
 from localmed.language import detect, sentences, words
 from localmed.retrieval import guide
 from localmed.retrieval.search import Found
-from localmed.verification import citations, support
+from localmed.verification import citations
+from localmed.workflows import gate
+from localmed.workflows.answering import overdue
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, Cite, Flow, Judge, Perform, Search, Step, attempt
+from localmed.workflows.flow import Asked, Cite, Flow, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
@@ -95,14 +106,14 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
     asked = complaint[:CHARACTERS]
     found: Guide = yield from _found(asked, wanted, language, bool(flags))
     begun = replace(begun, notes=_notes(complaint, language, found, flags))
-    advised, notes = yield from _advised(asked, found, plan, flags)
+    advised, account, notes = yield from _advised(asked, found, plan, flags)
     parts = []
     evidence = found.evidence
     for each in advised:
         part, more = yield from _part(each, evidence, wanted, language)
         evidence += more
         parts.append(replace(part, facts=part.facts + _flags(part.title, flags, language)))
-    return _finished(begun, tuple(parts), evidence, notes)
+    return _finished(begun, tuple(parts), evidence, account, notes)
 
 
 def _unusable(complaint: str, wanted: SearchFilter) -> str:
@@ -166,36 +177,36 @@ def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searche
 
 
 def _advised(complaint: str, found: Guide, plan: Plan, flags: Sequence[RedFlag]) -> Step:
-    """What was chosen and passed its checks, emergencies first; and notes."""
+    """What was chosen and passed the gate, emergencies first; the account of the gate; and notes."""
     chosen: Guidance = Guidance()
     notes: Notes = ()
     if found.departments and DEPARTMENT.name in plan.roles:
         given = GuidanceInput(complaint, found.departments, found.dense, found.reranker)
         chosen, notes = yield from attempt(DEPARTMENT, given)
-    checked: tuple[Advised, ...] = yield from _checked(complaint, chosen.advised, found, plan)
+    checked, account, more = yield from _checked(complaint, chosen.advised, found, plan)
+    notes += more
     if len(checked) < len(chosen.advised):
         notes += (OF_MODEL.format(dropped=len(chosen.advised) - len(checked)),)
     if flags and found.emergency:
         checked = (Advised(found.emergency.name, (reason(found.emergency, complaint),)), *checked)
-    return checked[:SHOWN], notes
+    return checked[:SHOWN], account, notes
 
 
 def _checked(complaint: str, advised: tuple[Advised, ...], found: Guide, plan: Plan) -> Step:
-    """Those of ``advised`` whose reasons are cited and supported, and which pass the final check."""
-    evidence = found.evidence
-    kept = []
-    for each in advised:
-        why, account = citations.check(each.why, evidence)
-        if any(one.origin is Origin.GENERATED and not one.withheld for one in why):
-            stances = yield Judge(support.pairs(why, evidence))
-            why, _ = support.check(why, evidence, stances, account)
-        kept.append(replace(each, why=tuple(one for one in why if not one.withheld)))
-    given = CheckInput(complaint, tuple(kept), found.departments)
-    passed = tuple(stands(given, each) for each in kept)
-    if FINAL_CHECK.name in plan.roles and kept:
-        fits: tuple[bool, ...] = yield Perform(FINAL_CHECK, given)
-        passed = tuple(one and other for one, other in zip(passed, fits, strict=True))
-    return tuple(each for each, passes in zip(kept, passed, strict=True) if passes)
+    """Those of ``advised`` that pass the gate, its account, and notes; a reason that is not carried is left out.
+
+    A section's exceptions are not added to its reasons: they say whom another department sees.
+    """
+    statements = tuple(one for each in advised for one in each.why)
+    judged, account, _ = yield from gate.checked(Draft(statements), found.evidence, plan, exceptions=False)
+    waiting = iter(judged)
+    kept = tuple(
+        replace(each, why=tuple(one for one in (next(waiting) for _ in each.why) if not one.withheld))
+        for each in advised
+    )
+    given = CheckInput(complaint, kept, found.departments)
+    passed, account, notes = yield from gate.standing(given, account, plan)
+    return tuple(each for each, passes in zip(kept, passed, strict=True) if passes), account, notes
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -239,18 +250,22 @@ def _flags(name: str, flags: Sequence[RedFlag], language: str) -> tuple[tuple[st
     return ((FACTS[language]["flags"], "; ".join(NAMES[each.name][language] for each in flags)),)
 
 
-def _finished(begun: Answer, parts: tuple[Part, ...], evidence: tuple[Evidence, ...], notes: Notes) -> Answer:
-    """The answer with its parts; the sources shown are those they cite."""
+def _finished(
+    begun: Answer, parts: tuple[Part, ...], evidence: tuple[Evidence, ...], gated: Verification, notes: Notes
+) -> Answer:
+    """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
-        return replace(begun, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
+        return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
     cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
     statements = [each for part in parts for each in part.statements]
     _, account = citations.check(statements, evidence)
+    account = replace(account, judge=gated.judge or account.judge, checks=gated.checks)
+    shown = tuple(each for each in evidence if each.marker in cited)
     return replace(
         begun,
         status=AnswerStatus.ANSWERED,
         parts=parts,
-        evidence=tuple(each for each in evidence if each.marker in cited),
+        evidence=shown,
         verification=account,
-        notes=(*begun.notes, *notes, ALWAYS),
+        notes=(*begun.notes, *notes, *overdue(shown), ALWAYS),
     )

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Protocol
 
-from localmed.agents.asking import Draft, Keywords
+from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.cast import Cast
 from localmed.agents.roles import Role
 from localmed.domain import Answer, Evidence, Hit, Passage, SearchFilter, TraceStep
@@ -23,6 +23,7 @@ from localmed.ports import Stance
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
+from localmed.verification.badge import Vote
 
 REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
 
@@ -173,8 +174,7 @@ class Driver:
             try:
                 asked = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
             except StopIteration as end:
-                answer: Answer = end.value
-                return replace(answer, trace=tuple(steps))
+                return traced(end.value, tuple(steps))
             result = self._all(asked, steps)
 
     def _all(self, asked: Asked, steps: list[TraceStep]) -> Any:
@@ -222,6 +222,13 @@ class Driver:
         return (("by", "rules" if request.by_rules else self.cast.by(request.role)),)
 
 
+def traced(answer: Answer, steps: tuple[TraceStep, ...]) -> Answer:
+    """``answer`` with its trace, and of all roles' prompts those that took part."""
+    performed = {step.name for step in steps}
+    prompts = tuple(each for each in answer.provenance.prompts if each[0] in performed)
+    return replace(answer, trace=steps, provenance=replace(answer.provenance, prompts=prompts))
+
+
 def _where(request: Request) -> tuple[tuple[str, str], ...]:
     """The collections of a search; none are named where all are searched."""
     names = request.wanted.collections if isinstance(request, Search) else ()
@@ -245,8 +252,13 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
         return (*counts, ("passages", ids), *required, *mapped)
     if isinstance(result, Keywords):
         return (("count", str(len(result.words))), ("unknown", str(len(result.unknown))))
+    if isinstance(result, Coherence):
+        return (("agrees", str(result.agrees).lower()),)
+    if isinstance(result, Vote):
+        return (("criteria", " ".join(str(each).lower() for each in astuple(result.criteria))),)
     if isinstance(result, tuple):
-        return (("count", str(len(result))),)
+        passed = (("passed", str(sum(result))),) if result and all(isinstance(each, bool) for each in result) else ()
+        return (("count", str(len(result))), *passed)
     probability = getattr(result, "probability", None)
     if probability is not None:
         return (("probability", f"{probability:.3f}"), ("threshold", f"{result.threshold:.2f}"))

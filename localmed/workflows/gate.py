@@ -4,8 +4,8 @@
    (``verification.citations``, ``verification.support``).
 2. A model's sentences are carried by what they cite, by rule and by the judge of entailment; what is not is withheld,
    marked or written once more, as the site says.
-3. The answer as a whole agrees with its sources (LINS, PCA; the department guide's own final check, Dual-RAG's Check,
-   is in ``departments``).
+3. The answer as a whole agrees with its sources (LINS, PCA); of the departments that are advised, each stands by the
+   guide (Dual-RAG, check module).
 4. The badge (Answered with Evidence), judged with the withheld sentences in it and without them, of each kind of source
    alone and of all.
 
@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
+from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
 from localmed.domain import Badge, Evidence, Origin, Statement, Verification
 from localmed.verification import badge, citations, support
@@ -29,12 +30,17 @@ from localmed.workflows.flow import Asked, Judge, attempt
 ADDED = "Added beside a quotation, since it limits it: {number} sentences"
 _JUDGES = {role.name: role for role in ROLES}
 
+Checked = tuple[tuple[bool, ...], Verification, Notes]
+
 
 def checked(
-    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan
+    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True
 ) -> Generator[Asked, Any, tuple[tuple[Statement, ...], Verification, Notes]]:
-    """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added."""
-    drafted = support.with_exceptions(draft.statements, evidence)
+    """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
+
+    Without ``exceptions`` nothing is added, and a verdict comes for each of the draft's statements.
+    """
+    drafted = support.with_exceptions(draft.statements, evidence) if exceptions else draft.statements
     added = len(drafted) - len(draft.statements)
     statements, verification = citations.check(drafted, evidence)
     if any(each.origin is Origin.GENERATED and not each.withheld for each in statements):
@@ -64,22 +70,45 @@ def coherent(given: AnswerInput, statements: tuple[Statement, ...], plan: Plan) 
     return agreed
 
 
+def told(before: Verification, coherence: Coherence) -> Verification:
+    """``before`` with how step 3 ended; nothing where nobody was asked, as quotations need nobody."""
+    if not coherence.judge:
+        return before
+    ended = "agrees" if coherence.agrees else "conflicts"
+    return replace(before, checks=(*before.checks, (COHERENCE.name, f"{ended}, by {coherence.judge}")))
+
+
+def standing(given: CheckInput, before: Verification, plan: Plan) -> Generator[Asked, Any, Checked]:
+    """Step 3 for departments: which of ``given.advised`` stand, by rule always and by the role where it is served."""
+    passed = check_by_rule(given)
+    notes: Notes = ()
+    if FINAL_CHECK.name in plan.roles and given.advised:
+        fits, notes = yield from attempt(FINAL_CHECK, given)
+        passed = tuple(one and other for one, other in zip(passed, fits, strict=True))
+    outcome = (FINAL_CHECK.name, f"{sum(passed)} of {len(passed)} stand")
+    return passed, replace(before, checks=(*before.checks, outcome)), notes
+
+
 def badged(
-    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], before: Verification, plan: Plan
+    question: str,
+    statements: tuple[Statement, ...],
+    evidence: tuple[Evidence, ...],
+    before: Verification,
+    jury: tuple[str, ...],
 ) -> Generator[Asked, Any, Verification]:
     """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
     shown = tuple(each for each in statements if not each.withheld)
-    if not shown or not set(plan.jury) & plan.roles:
+    if not shown or not jury:
         return before
-    votes = yield from _votes(question, shown, evidence, plan)
-    earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, plan))
+    votes = yield from _votes(question, shown, evidence, jury)
+    earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, jury))
     alone: list[tuple[str, Badge]] = []
     kinds = dict.fromkeys(each.kind for each in _cited(shown, evidence))
     for kind in kinds if len(kinds) > 1 else ():
         own = tuple(each for each in evidence if each.kind is kind)
         cited = {each.marker for each in own}
         theirs = tuple(each for each in shown if any(citation.marker in cited for citation in each.citations))
-        alone.append((kind.value, _badge((yield from _votes(question, theirs, own, plan)))))
+        alone.append((kind.value, _badge((yield from _votes(question, theirs, own, jury)))))
     return replace(
         before,
         badge=_badge(votes),
@@ -91,15 +120,14 @@ def badged(
 
 
 def _votes(
-    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], plan: Plan
+    question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Generator[Asked, Any, list[Vote]]:
     """The vote of each of the jury on ``statements`` and the evidence that they cite."""
     given = JudgingInput(question, _cited(statements, evidence) or evidence, statements)
     votes = []
-    for name in plan.jury:
-        if name in plan.roles:
-            vote, _ = yield from attempt(_JUDGES[name], given)
-            votes.append(vote)
+    for name in jury:
+        vote, _ = yield from attempt(_JUDGES[name], given)
+        votes.append(vote)
     return votes
 
 

@@ -25,12 +25,16 @@ from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many studies are ``found`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised."""
+    """How many studies are ``found`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
+
+    ``jury`` are the roles that set the badge of an answer written elsewhere.
+    """
 
     found: int
     kept: int
     collections: tuple[str, ...]
     appraise: bool = True
+    jury: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

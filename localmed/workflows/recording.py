@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -20,7 +20,7 @@ from localmed import __version__
 from localmed.agents.roles import Role
 from localmed.domain import Answer, digest
 from localmed.errors import InputError, Rejected
-from localmed.workflows.flow import Request
+from localmed.workflows.flow import Request, traced
 from localmed.workflows.flows import FLOWS, flow
 
 FORMAT = "localmed recording 1"
@@ -69,8 +69,8 @@ def replay(text: str) -> tuple[Answer, bool]:
         try:
             asked = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
-            answer = replace(end.value, trace=recorded.trace)
-            return answer, answer == recorded and next(waiting, None) is None
+            answer = traced(end.value, recorded.trace)
+            return answer, answer == traced(recorded, recorded.trace) and next(waiting, None) is None
         results = tuple(_next(waiting, each) for each in (asked if isinstance(asked, tuple) else (asked,)))
         failed = next((each for each in results if isinstance(each, Rejected)), None)
         result = failed or (results if isinstance(asked, tuple) else results[0])

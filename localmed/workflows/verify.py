@@ -1,7 +1,8 @@
 """Verify: an answer, ours or another's, held against the library. Its citations first, then its claims (M-Eval).
 
 Citations in every usual style are read and looked up; of each sentence with citations it is checked whether they
-support it (as for an answer of ours: rules first, then the judge). Then M-Eval (``m_eval``): claims, studies, votes.
+support it (as for an answer of ours: rules first, then the judge), and with a question the answer gets its badge; a
+sentence without a citation keeps it from being green. Then M-Eval (``m_eval``): claims, studies, votes.
 The result is an ``Answer`` without statements of its own; what was found stands in its parts. It is abstained where no
 study said anything on any claim and nothing cited could be checked.
 
@@ -37,6 +38,8 @@ from localmed.verification.m_eval_texts import TEXTS
 from localmed.verification.marked_text import REFERENCES, Marked, MarkedText, read
 from localmed.verification.standing import excluded
 from localmed.verification.vote import Label
+from localmed.workflows import gate
+from localmed.workflows.answering import overdue
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Asked, Cite, Flow, Judge, Resolve
@@ -88,11 +91,14 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
+    account = Verification(len(cited.statements), 0, _unknown(cited), _judge(provenance))
+    if given.question.strip():
+        account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,
         given.question, language, (), minted, bounds.collections, provenance,
-        Verification(len(cited.statements), 0, _unknown(cited), _judge(provenance)),
-        notes + _noted(assessment, cited, bounds, provenance),
+        account,
+        notes + _noted(assessment, cited, bounds, provenance) + overdue(minted),
         workflow="verify",
         parts=(*parts(assessment, _by_passage(minted), language), *_sentences(cited, language)),
     )  # fmt: skip
@@ -115,7 +121,8 @@ def ask_and_verify(
     minted = yield from _minted(assessment, answer.evidence)
     cited = _Cited(dict(zip((each.marker for each in names), studies, strict=True)))
     found = parts(assessment, _by_passage(minted), answer.language)
-    notes = answer.notes + _noted(assessment, cited, bounds, provenance)
+    fresh = tuple(each for each in minted if each not in answer.evidence)
+    notes = answer.notes + _noted(assessment, cited, bounds, provenance) + overdue(fresh)
     return replace(answer, evidence=minted, parts=(*answer.parts, *found), notes=notes)
 
 
@@ -177,6 +184,14 @@ def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
     reason = WHAT_IT_CITES.format(reason=reasons[0]) if reasons else NOT_THERE
     plain = statement(sentence.text, ())
     return replace(plain, verdict=Verdict(Support.UNSUPPORTED, LOOKED_UP, reason))
+
+
+def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
+    """Every sentence, those without a citation too; none where nothing cited is there to judge by."""
+    if not cited.evidence:
+        return ()
+    waiting = iter(cited.statements)
+    return tuple(next(waiting) if each.markers else statement(each.text, ()) for each in marked.sentences)
 
 
 def _sentences(cited: _Cited, language: str) -> tuple[Part, ...]:

@@ -100,6 +100,7 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     assert answer.evidence == (HEART_EVIDENCE,)
     assert [getattr(each, "name", "several") for each in requests] == ["several", "cite", "department", "final_check"]
     assert answer.notes == (ALWAYS,)
+    assert answer.verification.checks == (("final_check", "1 of 1 stand"),)
 
 
 def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> None:

@@ -9,10 +9,11 @@ from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Coherence, Draft, Re
 from localmed.agents.cast import Rules, cast
 from localmed.agents.judging import BADGE, BADGE_STRICT, JudgingInput
 from localmed.cli.texts import translated
-from localmed.domain import AnswerStatus, Badge, Kind, Origin, SearchFilter, Support
+from localmed.domain import AnswerStatus, Badge, Kind, Origin, SearchFilter, Support, Verification
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.verification.badge import Criteria, Vote
+from localmed.workflows import gate
 from localmed.workflows.ask import ask
 from localmed.workflows.flow import Driver, Judge, Perform
 from localmed.workflows.gate import ADDED
@@ -149,3 +150,11 @@ def test_a_judged_answer_replays_from_its_recording() -> None:
     again, same = replayed(recording.finish(answer))
     assert same
     assert again.verification.badge is Badge.GREEN
+
+
+def test_how_the_coherence_check_ended_is_accounted_for() -> None:
+    account = Verification(1, 0, checks=(("final_check", "1 of 1 stand"),))
+    agreed = gate.told(account, Coherence(True, "chat"))
+    assert agreed.checks == (("final_check", "1 of 1 stand"), ("coherence", "agrees, by chat"))
+    assert gate.told(account, Coherence(False, "rule", "why")).checks[-1] == ("coherence", "conflicts, by rule")
+    assert gate.told(account, Coherence(True, "")) == account, "nobody was asked"

@@ -8,12 +8,25 @@ from typing import Any
 
 import pytest
 
-from localmed.agents import appraisal, asking
+from localmed.agents import appraisal, asking, judging
 from localmed.agents.asking import Draft, Relevance
 from localmed.agents.cast import cast
 from localmed.agents.chat import ChatRoles
+from localmed.agents.judging_rules import carried
 from localmed.cli.texts import translated
-from localmed.domain import Answer, AnswerStatus, Document, Evidence, Hit, Kind, Part, SearchFilter, Status, Support
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Document,
+    Evidence,
+    Hit,
+    Kind,
+    Part,
+    SearchFilter,
+    Status,
+    Support,
+)
 from localmed.domain import digest as named
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import NOT_JUDGED, Stance
@@ -21,6 +34,7 @@ from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.verification.answer_file import VerifyInput
+from localmed.verification.badge import NOT_VALIDATED, Criteria, Vote
 from localmed.verification.m_eval_texts import TEXTS, labels
 from localmed.verification.vote import Label, Quality
 from localmed.workflows import verify as flow_module
@@ -38,9 +52,10 @@ BOUNDS = Bounds(15, 9, ("pubmed",))
 RULES = {
     **appraisal.RULES,
     "relevance": lambda given: Relevance((0.9,) * len(given.hits), 0.5),
+    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), "rules"),
     "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
 }
-ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES) if role.name in RULES}
+ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
 
 
 def study(title: str, text: str, types: tuple[str, ...] = (), date: str = "2024", **facts: Any) -> Study:
@@ -237,6 +252,21 @@ def test_citations_are_looked_up_and_their_support_is_checked() -> None:
     assert "Citations that could not be read: 1" in answer.notes
     assert "Cited, but not in the library: 4" in answer.notes
     assert (answer.verification.statements_checked, answer.verification.markers_rejected) == (3, 1)
+
+
+def test_an_answer_written_elsewhere_gets_its_badge() -> None:
+    bounds = replace(BOUNDS, jury=("badge",))
+    carried = verify("Aspirin prevents stroke [1].", known={"1": FOR}, bounds=bounds)
+    assert (carried.verification.badge, carried.verification.badge_judge) == (Badge.GREEN, f"rules ({NOT_VALIDATED})")
+    for text in (
+        "Aspirin prevents stroke [1]. It is cheap.",
+        "Aspirin prevents stroke [1]. Aspirin costs 3 euros [1].",
+    ):
+        found = verify(text, known={"1": FOR}, bounds=bounds).verification
+        assert found.badge is Badge.RED, "a sentence that no citation carries, in a context that answers"
+    unasked = verify("Aspirin prevents stroke [1].", known={"1": FOR}, bounds=bounds, question="")
+    unknown = verify("Aspirin prevents stroke [7].", bounds=bounds)
+    assert [each.verification.badge for each in (unasked, unknown)] == [Badge.NONE] * 2, "nothing to judge by"
 
 
 def test_two_markers_may_name_one_document() -> None:

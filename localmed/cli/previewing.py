@@ -1,0 +1,124 @@
+"""``localmed import --dry-run``: what an import would do, printed, as JSON or as a report page."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localmed.cli.common import Decorated, print_json, print_table, progress
+from localmed.domain import Collection
+from localmed.errors import InputError, NoLibrary, UnknownName
+
+if TYPE_CHECKING:
+    from localmed.app import App
+    from localmed.ingest.manifest import Manifest
+    from localmed.ingest.preview import Looked
+
+SHOWN = 60  # lines printed; --json and the report have more
+FAULTS_SHOWN = 3  # of a file, in the table
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A dry run, its report page if there is to be one, and that page's language."""
+
+    report: Path | None
+    language: str
+
+
+def options(command: Decorated) -> Decorated:
+    """The options of a dry run; read by ``wanted``."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Read everything, store nothing, and say what would be done."),
+        click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
+                     help="Of a dry run: write a page to read or print, with what was read beside each page."),
+        click.option("--language", type=click.Choice(["en", "zh"]), default="en", help="Of that page (default: en)."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def wanted(dry_run: bool, report: Path | None, language: str) -> Wanted | None:
+    """The options as a value, None where nothing is to be previewed."""
+    if report and not dry_run:
+        raise click.BadParameter("--report goes with --dry-run")
+    return Wanted(report, language) if dry_run else None
+
+
+def run(app: App, paths: list[Path], collection: str, manifest: Path | None, chosen: Wanted, as_json: bool) -> None:
+    """Read ``paths`` and tell; exit with 3 where every file would be refused."""
+    from localmed.ingest.preview import Preview
+    from localmed.ingest.preview_page import Page
+
+    described = _described(app, collection, manifest)
+    told: list[dict[str, Any]] = []
+    with progress(not as_json) as (started, advance):
+        found = Preview(app.settings, described, advance).files(paths, started)
+        if chosen.report is None:
+            told += map(_plain, found)
+        else:
+            with Page(chosen.report, described.collection, chosen.language) as page:
+                for looked in found:
+                    page.add(looked)
+                    told.append(_plain(looked))
+                page.finish()
+    if as_json:
+        print_json({"collection": collection, "files": told})
+    else:
+        _tell(collection, told, chosen.report)
+    read = [each for each in told if each["outcome"] not in ("skipped", "removed")]
+    if read and all(each["outcome"] == "refused" for each in read):
+        sys.exit(InputError.exit_code)
+
+
+def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
+    """The collection's manifest; a bare one where the collection is not there yet, since nothing is stored."""
+    from localmed.ingest.manifest import Manifest
+
+    try:
+        return app.manifest(collection, manifest)
+    except (NoLibrary, UnknownName):
+        return Manifest(Collection(collection, collection))
+
+
+def _plain(looked: Looked) -> dict[str, Any]:
+    """A file as JSON has it: no text, but what each document would be and why anything is left out."""
+    documents = [
+        {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
+         "passages": len(passages), "ocr": sum(each.ocr is not None for each in passages)}
+        for (document, passages), outcome in looked.documents
+    ]  # fmt: skip
+    return {"path": looked.path, "outcome": looked.outcome, "reason": looked.reason, "documents": documents,
+            "faults": [asdict(each) for each in looked.faults], "notes": list(looked.notes),
+            "going": looked.going}  # fmt: skip
+
+
+def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> None:
+    """Print what would become of every file, refusals first, and the sums."""
+    ordered = sorted(told, key=lambda each: (each["outcome"] == "same", each["outcome"] != "refused"))
+    rows = [
+        (Path(each["path"]).name, each["outcome"], sum(one["passages"] for one in each["documents"]) or "", _why(each))
+        for each in ordered[:SHOWN]
+    ]
+    print_table(f"Dry run into {collection}: nothing was stored", ("file", "would be", "passages", "why"), rows)
+    if len(told) > SHOWN:
+        click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
+    counts = Counter(each["outcome"] for each in told)
+    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)) or "no files")
+    if report:
+        click.echo(f"Written: {report}")
+
+
+def _why(told: dict[str, Any]) -> str:
+    """Why a file is refused, what of it is left out, and what of it needs or had OCR."""
+    faults = [f"{each['where']}: {each['reason']}" for each in told["faults"]]
+    more = [f"{len(faults) - FAULTS_SHOWN} more parts refused"] if len(faults) > FAULTS_SHOWN else []
+    ocr = sum(each["ocr"] for each in told["documents"])
+    read = [f"{ocr} passages read by OCR"] if ocr else []
+    going = [f"{told['going']} stored documents go"] if told["going"] else []
+    return "; ".join(filter(None, [told["reason"], *faults[:FAULTS_SHOWN], *more, *read, *going]))
