@@ -60,3 +60,12 @@ def _running(pid: int) -> bool:
             return stream.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_without_network_nothing_can_be_dialled_or_looked_up() -> None:
+    script = (
+        "import socket; print(confined.leave_network() in ('kernel', 'interpreter'))\n"
+        "for dial in (lambda: socket.socket().connect(('127.0.0.1', 9)), lambda: socket.getaddrinfo('localhost', 9)):\n"
+        "    try:\n        dial()\n    except PermissionError:\n        print('refused')"
+    )
+    assert run(script).stdout == "True\nrefused\nrefused\n"

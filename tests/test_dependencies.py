@@ -17,6 +17,7 @@ MODULES = {  # where the module is not called as the distribution
     "charset-normalizer": "charset_normalizer",
     "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",
+    "opencv-python-headless": "cv2",
     "python-docx": "docx",
     "python-pptx": "pptx",
     "pytest-xdist": "xdist",

@@ -28,6 +28,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_machine.offline,
     doctor_machine.memory,
     doctor_machine.gpu,
+    doctor_machine.scans,
     doctor_machine.clock,
     doctor_machine.models_chosen,
     doctor_machine.models_whole,
@@ -40,6 +41,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.withdrawals,
     doctor_library.audit,
     doctor_library.quarantine,
+    doctor_library.governance,
 )
 
 

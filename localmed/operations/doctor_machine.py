@@ -10,6 +10,7 @@ from importlib import metadata
 
 from localmed.config import PROFILES, built_in, chosen_models
 from localmed.environment import OFFLINE
+from localmed.ingest import ocr
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 
@@ -42,6 +43,16 @@ def gpu(site: Site) -> Iterator[Check]:
     else:
         remedy = "Install NVIDIA's driver, or go on slowly without"
         yield warning("gpu", f"none ({site.machine.no_gpu}): models run on the processor", remedy)
+
+
+def scans(site: Site) -> Iterator[Check]:
+    """Who reads pages without text."""
+    if not site.settings.read.ocr:
+        yield ok("scans", "not read (read.ocr is off): pages without text are named at the import")
+    elif engine := ocr.identity():
+        yield ok("scans", f"read by {engine}")
+    else:
+        yield ok("scans", 'not read, no OCR engine is installed (pip install "localmed[ocr]"): such pages are named')
 
 
 def clock(site: Site) -> Iterator[Check]:

@@ -18,6 +18,7 @@ from localmed.config import ChatSettings, Settings
 from localmed.domain import Document
 from localmed.environment import OFFLINE
 from localmed.errors import LibraryError
+from localmed.ingest import ocr
 from localmed.library import generations
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
@@ -219,6 +220,13 @@ def test_little_memory_and_no_gpu(site: Site) -> None:
     assert "2.0 GiB" in only(small, "memory", Level.WARNING)
     workstation = dataclasses.replace(small.settings, profile="workstation")
     assert levels(dataclasses.replace(small, settings=workstation))["gpu"] is Level.WARNING
+
+
+def test_who_reads_scans(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = dataclasses.replace(site.settings, read=dataclasses.replace(site.settings.read, ocr=False))
+    assert "read.ocr is off" in lines(dataclasses.replace(site, settings=off), "scans")[0].says
+    monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
+    assert "localmed[ocr]" in lines(site, "scans")[0].says
 
 
 def test_the_environment(site: Site) -> None:

@@ -78,7 +78,7 @@ def decode(data: bytes, declared: str = "") -> str:
     text = _decoded(data, declared)
     if not _readable(text):
         raise InputError("the text is not readable (wrong encoding, or not a text file)", _REMEDY)
-    if _garbled(text):
+    if misread(text):
         raise InputError("the text was garbled before: it was read in the wrong encoding and saved again", _REMEDY)
     return clean(text)
 
@@ -184,7 +184,8 @@ def _readable(text: str) -> bool:
     return nonsense <= most and counts["Cc"] <= _MOST_CONTROLS * len(text)
 
 
-def _garbled(text: str) -> bool:
+def misread(text: str) -> bool:
+    """Whether ``text`` was read in a wrong encoding before it came here."""
     sample = text[:_SAMPLE]
     visible = len(sample) - sum(map(sample.count, " \t\r\n"))
     if sum(len(run) for run in _RUNS.findall(sample)) > _MOST_RUNS * visible:

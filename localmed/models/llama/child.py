@@ -20,7 +20,6 @@ audit hook only, which C code does not ask. Not covered: the child can read what
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
@@ -38,7 +37,6 @@ from localmed.errors import Cancelled, ModelError
 from localmed.models.llama import decisions, engine
 from localmed.models.llama.process import OUT_OF_MEMORY
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000  # from <linux/sched.h>
 _READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _BEAT = 1.0  # seconds between two signs of life where nothing else is sent
 
@@ -105,7 +103,7 @@ def main() -> None:
     confined.end_without_parent(int(sys.argv[1]))  # any thread of it may have started us, and may end before it does
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     setup = line.next()
-    network = _without_network()  # before the first thread, as the kernel demands
+    network = confined.leave_network()  # before the first thread, as the kernel demands
     confined.no_core_dump()
     os.nice(setup.pop("nice"))
     threading.Thread(target=line.watch, daemon=True).start()
@@ -198,20 +196,6 @@ def _ending(error: Exception) -> Message:
     if isinstance(error, ImportError):
         return ["error", "ModelError", "llama-cpp-python is not installed", "Install localmed with the extra [llama]"]
     return ["error", "ModelError", f"the model's process failed ({confined.place(error)})", "Ask again"]
-
-
-def _without_network() -> str:
-    """Leave the network; say who enforces it, "kernel" or "interpreter"."""
-    sys.addaudithook(_refuse_sockets)
-    unshare = ctypes.CDLL(None, use_errno=True).unshare
-    if unshare(CLONE_NEWNET) == 0 or unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
-        return "kernel"
-    return "interpreter"
-
-
-def _refuse_sockets(event: str, _arguments: Any) -> None:
-    if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"):
-        raise PermissionError("the model's process has no network")
 
 
 if __name__ == "__main__":

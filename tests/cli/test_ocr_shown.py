@@ -1,0 +1,48 @@
+"""A passage that OCR read says so wherever it is shown, with the engine's confidence, in both languages and in JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+import tantivy
+
+from localmed.cli import search, showing
+from localmed.cli.texts import texts
+from localmed.domain import Evidence, Hit, Passage, Status
+from localmed.library import lexical
+from tests.values import evidence
+
+
+@pytest.fixture
+def scanned() -> Evidence:
+    source = evidence("1", "Give amoxicillin for ten days.")
+    return replace(source, passage=replace(source.passage, ocr=0.934))
+
+
+@pytest.mark.parametrize(
+    ("language", "says"), [("en", "read by OCR, confidence 0.93"), ("zh", "文字由 OCR 识别，置信度 0.93")]
+)
+def test_sources_and_hits_say_so(
+    scanned: Evidence, language: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    showing._show_source(scanned, [], texts(language))
+    search._show(1, Hit(scanned.passage, 1.0), Status.CURRENT, "", texts(language))
+    assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2
+
+
+def test_text_of_the_files_own_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    showing._show_source(evidence("1", "Give amoxicillin for ten days."), [], texts("en"))
+    assert "OCR" not in capsys.readouterr().out
+
+
+def test_it_is_stored_with_the_passage_and_older_generations_open(scanned: Evidence) -> None:
+    def loaded(body: str) -> Passage:
+        return lexical.load(tantivy.Document(body=body.encode()))
+
+    body = lexical.dump(scanned.passage)
+    assert loaded(body) == scanned.passage
+    assert json.loads(json.dumps(asdict(scanned)))["passage"]["ocr"] == 0.934
+    before = {name: value for name, value in json.loads(body).items() if name != "ocr"}
+    assert loaded(json.dumps(before)) == replace(scanned.passage, ocr=None)
