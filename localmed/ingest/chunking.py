@@ -12,16 +12,16 @@ the characters of it, so the same text in the same place has the same id after a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localmed.config import ChunkSettings
-from localmed.domain import Document, Passage, Span, digest
+from localmed.domain import Box, Document, Passage, Span, digest
+from localmed.ingest import line_ends
 from localmed.ingest.parsed import Line, Record
 from localmed.language import HAN, break_point, sentences
 
 _WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
-_HYPHENATED = re.compile(r"[^\W\d_]-$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,19 @@ def content_of(record: Record) -> str:
 
 
 def passages(record: Record, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
-    """Cut ``record`` into the passages of ``document``."""
+    """Cut ``record`` into the passages of ``document``; those with lines read by OCR say how sure it was of them."""
+    sure = {line.box: line.ocr for block in record.blocks for line in block.lines if line.box and line.ocr is not None}
+    for passage in _passages(record, document, settings):
+        yield replace(passage, ocr=_confidence(passage, sure)) if sure else passage
+
+
+def _confidence(passage: Passage, sure: Mapping[Box, float]) -> float | None:
+    """The mean by characters of what OCR was sure of the passage's lines; None where it read none of them."""
+    read = [(span.end - span.start, sure[span.box]) for span in passage.spans if span.box in sure]
+    return round(sum(size * each for size, each in read) / max(1, sum(size for size, _ in read)), 3) if read else None
+
+
+def _passages(record: Record, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
     offset = 0
     headings: list[tuple[int, str]] = []
     pending: list[Piece] = []
@@ -65,7 +77,7 @@ def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
         added = " ".join(line.text.split())
         if not added:
             continue
-        text = _joined(text, added)
+        text = line_ends.before(text, added)
         start = len(text)
         if spans and spans[-1].end > start:  # its hyphen was undone
             spans[-1] = replace(spans[-1], end=start)
@@ -73,17 +85,6 @@ def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
         if line.box is not None:
             spans.append(Span(start, len(text), line.box))
     return text, tuple(spans)
-
-
-def _joined(text: str, added: str) -> str:
-    """``text`` ready for ``added``: hyphen at the line's end undone, a blank unless Chinese meets Chinese."""
-    if not text:
-        return text
-    if _HYPHENATED.search(text) and added[0].islower():
-        return text[:-1]
-    if _WIDE.match(text[-1]) and _WIDE.match(added[0]):
-        return text
-    return text + " "
 
 
 def _pieces(text: str, spans: tuple[Span, ...], offset: int, row: bool, paragraph: int, limit: int) -> Iterator[Piece]:

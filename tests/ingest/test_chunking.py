@@ -174,8 +174,8 @@ def test_other_content_is_other_content() -> None:
     ("parts", "joined"),
     [
         (["antibi-", "otics help"], "antibiotics help"),
-        (["pages 5-", "10"], "pages 5- 10"),
-        (["Covid-", "Patients"], "Covid- Patients"),
+        (["pages 5-", "10"], "pages 5-10"),
+        (["Covid-", "Patients"], "Covid-Patients"),
         (["两行", "中文"], "两行中文"),
         (["剂量为", "5 mg"], "剂量为 5 mg"),
         (["见第一。", "（二）"], "见第一。（二）"),

@@ -18,7 +18,7 @@ from tests.ingest import pdf_fixtures as make
 
 
 def read_one(path: Path, bounds: ReadBounds | None = None) -> Record:
-    (record,) = read(path, FieldMapping(options={"bounds": bounds} if bounds else {}))
+    (record,) = read(path, FieldMapping(options={"bounds": bounds or ReadBounds(ocr=False)}))
     assert isinstance(record, Record)
     return record
 

@@ -22,7 +22,7 @@ from localmed.errors import InputError
 from localmed.ingest.parsed import FieldMapping, Reader
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
-VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 3, "medquad": 2, "pdf": 1}
+VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 3, "medquad": 2, "pdf": 2}
 VERSIONS |= {"docx": 1, "pptx": 1, "xlsx": 1, "csv": 1, "html": 1, "epub": 1, "jats": 1, "medline": 1, "archive": 1}
 VERSIONS |= {"xml": 1}  # only where a manifest names it and the fields
 VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only where a manifest names them
@@ -101,9 +101,13 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(_ARCHIVES)
 
 
-def version_of(name: str) -> str:
-    """What a file's recipe says of the reader ``name``: its version; of archives, that of every reader."""
-    return repr(sorted(VERSIONS.items())) if name == "archive" else str(VERSIONS.get(name, 0))
+def version_of(name: str, ocr: str = "") -> str:
+    """What a file's recipe says of the reader ``name``: its version; of archives, that of every reader.
+
+    Of readers that use it the OCR engine too: once it is installed, what needed it is read again.
+    """
+    version = repr(sorted(VERSIONS.items())) if name == "archive" else str(VERSIONS.get(name, 0))
+    return f"{version} {ocr}" if ocr and name in ("pdf", "archive") else version
 
 
 def load(name: str) -> Reader:

@@ -5,8 +5,10 @@ named in the notes and never passes silently; a file with no usable page at all 
 numbers that recur at one place on at least three pages are left out and counted in a note. PyMuPDF is not thread-safe
 and may hang or swell on hostile files: this runs in a child process with limits on time and memory.
 
-Not covered: OCR (pages that need it are named), forms' field values, annotations, attachments, and the document's own
-structure tags, which few hospital PDFs carry correctly.
+Pages without text of their own that can be used are read by OCR where it is installed (``pdf_scan.py``), else named.
+
+Not covered: forms' field values, annotations, attachments, and the document's own structure tags, which few hospital
+PDFs carry correctly.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from typing import Any
 
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
-from localmed.ingest.readers import pdf_tables
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record, Working
+from localmed.ingest.readers import pdf_cells, pdf_scan, pdf_tables
 from localmed.ingest.readers.pdf_furniture import without_furniture
 from localmed.ingest.readers.pdf_grid import Grid
+from localmed.ingest.readers.pdf_hyphens import settled
 from localmed.ingest.readers.pdf_layout import reading_order
 from localmed.ingest.readers.pdf_open import opened
-from localmed.ingest.readers.pdf_page import FEW, Figure, Page, placed_back, read_page
+from localmed.ingest.readers.pdf_page import Figure, Page, placed_back, read_page
 from localmed.ingest.readers.pdf_paragraphs import (
     Body,
     Paragraph,
@@ -36,25 +39,26 @@ from localmed.ingest.readers.pdf_paragraphs import (
     levels,
     paragraphs,
 )
+from localmed.ingest.readers.pdf_separators import Separator
 from localmed.ingest.readers.pdf_text import Piece, cleaned
 
 TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
 TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
 TITLE_PAGES = 2
-NO_TEXT = "no text layer (a scan?), needs OCR"
-Item = Piece | Grid | Figure
+Item = Piece | Grid | Figure | Separator
 _PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class _Flow:
-    """The document as it is put together: paragraphs and rows in order, and where columns and pages begin."""
+    """The document as it is put together: paragraphs and rows in order, where columns and pages begin, open tables."""
 
     parts: list[Paragraph | Block] = field(default_factory=list)
     opens: set[int] = field(default_factory=set)
+    carry: pdf_tables.Carry = field(default_factory=pdf_tables.Carry)
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault | Working]:
     """Yield the one record of the PDF at ``path``; raise ``InputError`` if nothing of it can be used."""
     bounds = mapping.options.get("bounds") or ReadBounds()
     document = opened(path)
@@ -64,16 +68,21 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
             f"{path.name} has {count:,} pages, more than the {bounds.pages:,} allowed",
             "Split it, or raise read.pages in the settings",
         )
-    pages = [read_page(document, index, bounds.page_characters) for index in range(count)]
+    pages: list[Page] = []
+    for index in range(count):
+        pages.append(read_page(document, index, bounds.page_characters, pages[-1] if pages else None))
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
+    yield from pdf_scan.read_scans(path, pages, bounds)
     kept, removed = without_furniture(pages)
     if not any(page.characters for page in kept):
-        raise InputError(f"{path.name} {_nothing(kept)}", "Run OCR on it and import the result")
+        raise InputError(f"{path.name} {_nothing(kept)}", pdf_scan.remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
-    blocks = _blocks(_flow(kept, body), body, {page.number: page.back for page in kept if page.back})
+    flow = _flow(kept, body)
+    blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
     title = _title(metadata, kept, body) or path.stem
-    yield Record("", title, tuple(blocks), pages=count, notes=_notes(kept, removed))
+    notes = (*_notes(kept, removed), *pdf_cells.notes(flow.carry.lost))
+    yield Record("", title, tuple(pdf_scan.placed(blocks, kept)), pages=count, notes=notes)
 
 
 def _nothing(pages: Sequence[Page]) -> str:
@@ -85,23 +94,22 @@ def _nothing(pages: Sequence[Page]) -> str:
 
 def _flow(pages: Sequence[Page], body: Body) -> _Flow:
     flow = _Flow()
-    carry = pdf_tables.Carry()
     for page in pages:
-        _add_page(flow, page, body, carry)
+        _add_page(flow, page, body)
     return flow
 
 
-def _add_page(flow: _Flow, page: Page, body: Body, carry: pdf_tables.Carry) -> None:
+def _add_page(flow: _Flow, page: Page, body: Body) -> None:
     in_cells = pdf_tables.cells_by_grid(page.grids, page.pieces)
     loose = [piece for piece in page.pieces if piece.cell < 0]
-    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures]
+    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
     top = True
     for region in reading_order(items, body.size):
         flow.opens.add(len(flow.parts))
         for run in _runs(region):
             if isinstance(run, Grid):
                 first = top and pdf_tables.at_top(run, page.height)
-                flow.parts.extend(pdf_tables.table_blocks(run, in_cells[run.first], page.number, first, carry))
+                flow.parts.extend(pdf_tables.table_blocks(run, in_cells[run.first], page.number, first, flow.carry))
                 top = False
             else:
                 flow.parts.extend(paragraphs(column_rows(run, page.number)))
@@ -116,6 +124,7 @@ def _runs(region: Sequence[Item]) -> Iterator[list[Piece] | Grid]:
     for item in region:
         if isinstance(item, Piece):
             run.append(item)
+        if isinstance(item, Piece | Separator):
             continue
         if run:
             yield run
@@ -177,17 +186,18 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
             if flaw:
                 flawed.setdefault(flaw, []).append(page.number)
     notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
+    for reason, numbers, mean, least in pdf_scan.summaries(pages):
+        sure = f"{mean:.2f}" if len(numbers) == 1 else f"{mean:.2f}, of the worst page {least:.2f}"
+        notes.append(f"{_ranges(numbers)}: read by OCR ({reason}), confidence {sure}")
     if removed:
         notes.append(f"{removed} recurring header, footer and page-number lines left out")
     return tuple(notes)
 
 
 def _lack(page: Page) -> str:
-    if not page.characters:
-        return "blank" if page.blank else NO_TEXT
-    if page.imaged and page.characters < FEW:
-        return "little text over an image (a scan?), may need OCR"
-    return ""
+    if page.needs and not page.scan:
+        return f"{page.needs}, {'may need' if page.characters else 'needs'} OCR"
+    return "" if page.characters or not page.blank else "blank"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

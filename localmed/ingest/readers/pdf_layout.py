@@ -25,6 +25,7 @@ COLUMN_EMS = 7.0  # the middle line of a text column is at least so wide; labels
 COLUMN_ROWS = 2  # a column has at least two lines
 TOP_HEADING = 1.15  # of the body size: a heading that stands above all columns
 TRAILING_HEADING = 1.1  # of the body size: a heading at the foot of a group belongs to what follows
+APART_SIZES, APART_EMS = 1.6, 3.0  # a heading and the imprint at the other side of a masthead
 CAPTION_GAP = 1.5  # a caption is so much further from the text above than from its table
 CENTRED = 6.0  # points by which a centred caption may miss the middle of its table
 MOST_COLUMNS = 40  # strips in one group; an index in small print has 8, a hostile page may have thousands
@@ -91,7 +92,13 @@ def _same_row(row: Sequence[Placed], item: Placed) -> bool:
     top, bottom = _core(row[0])
     upper, lower = _core(item)
     shared = min(bottom, lower) - max(top, upper)
-    return shared > 0.5 * min(bottom - top, lower - upper)
+    return shared > 0.5 * min(bottom - top, lower - upper) and not _apart(row[-1], item)
+
+
+def _apart(first: Placed, second: Placed) -> bool:
+    """Whether two things at one height are no row: set in very different sizes and far from each other."""
+    small, large = sorted((first.size, second.size))
+    return 0 < APART_SIZES * small < large and second.x0 - first.x1 > APART_EMS * large
 
 
 def _core(item: Placed) -> Interval:

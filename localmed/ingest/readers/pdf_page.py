@@ -17,14 +17,15 @@ from typing import Any
 import pymupdf
 
 from localmed.domain import Box
+from localmed.ingest.ocr_pages import Scanned
+from localmed.ingest.page_quality import is_garbled, unreadable_share, why_ocr
 from localmed.ingest.readers import pdf_grid
-from localmed.ingest.readers.pdf_booktabs import find_open
+from localmed.ingest.readers.pdf_booktabs import find_bare, find_open
 from localmed.ingest.readers.pdf_grid import Grid, Rectangle, Rules
-from localmed.ingest.readers.pdf_text import Piece, page_pieces, shown_box, unreadable_share
+from localmed.ingest.readers.pdf_separators import Separator, separators
+from localmed.ingest.readers.pdf_text import Piece, page_pieces, shown_box
 
-GARBLED = 0.3  # share of unreadable characters at which a page cannot be quoted
 DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
-FEW = 30  # characters; a scan's stamp or caption
 FURNITURE = 600  # characters that headers and footers may hold; a page with more has text of its own
 SCAN_COVERS = 0.5  # of the page
 OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
@@ -61,8 +62,10 @@ class Page:
     remark: str = ""
     back: Any = None
     blank: bool = False  # nothing is printed on it, so an empty text is right
-    imaged: bool = False  # an image covers most of it
     figures: tuple[Figure, ...] = ()
+    separators: tuple[Separator, ...] = ()
+    needs: str = ""  # why it needs OCR, one of ``page_quality.REASONS``
+    scan: tuple[Scanned, ...] = ()  # the lines that OCR read, of which ``pieces`` are made
 
     @property
     def characters(self) -> int:
@@ -70,33 +73,43 @@ class Page:
         return sum(len(piece.text) for piece in self.pieces)
 
 
-def read_page(document: Any, index: int, bound: int) -> Page:
-    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters of it."""
+def read_page(document: Any, index: int, bound: int, before: Page | None = None) -> Page:
+    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters of it; ``before`` is the page before."""
     try:
         page = document[index]
-        return _read(page, index + 1, bound)
+        return _read(page, index + 1, bound, _open_table(before))
     except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
         return Page(index + 1, 0.0, flaw="damaged and left out")
 
 
-def _read(page: Any, number: int, bound: int) -> Page:
+def _open_table(before: Page | None) -> Grid | None:
+    """The last table of ``before`` if it is one without upright rules: the next page may hold the rest of it."""
+    last = max(before.grids, key=lambda grid: grid.y1, default=None) if before else None
+    return last if last and last.headers >= 0 else None
+
+
+def _read(page: Any, number: int, bound: int, table: Grid | None) -> Page:
     rotation = page.rotation_matrix
     before = page.rotation
-    pieces, grids, remark = _content(page)
-    turn = _turn(pieces)
+    content = _content(page, table)
+    turn = _turn(content.pieces)
     if turn:
         page.set_rotation((before + turn) % 360)
-        pieces, grids, remark = _content(page)
+        content = _content(page, table)
+    pieces, grids = content.pieces, content.grids
     back = page.derotation_matrix * rotation if turn else None
     height = float(page.rect.height)
-    if unreadable_share([piece.text for piece in pieces]) > GARBLED:
-        return Page(number, height, flaw="text that cannot be read (a font without a character map), needs OCR")
+    garbled = is_garbled([piece.text for piece in pieces])
+    if garbled:
+        return Page(number, height, needs=why_ocr(0, garbled, imaged=False, blank=False))
     kept, cut = _cut(pieces, bound)
     images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
     figures = _figures(images, page.rect, kept)
     blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
-    remark = f"cut after {bound:,} characters" if cut else remark or _doubt(kept)
-    return Page(number, height, tuple(kept), tuple(grids), "", remark, back, blank, imaged, figures)
+    remark = f"cut after {bound:,} characters" if cut else content.remark or _doubt(kept)
+    lines = separators(content.across, kept, grids)
+    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
+    return Page(number, height, tuple(kept), tuple(grids), "", remark, back, blank, figures, lines, needs)
 
 
 def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
@@ -116,8 +129,17 @@ def _doubt(pieces: Sequence[Piece]) -> str:
     return f"{share:.0%} of its characters cannot be read" if share > DOUBTFUL else ""
 
 
-def _content(page: Any) -> tuple[list[Piece], list[Grid], str]:
-    """The pieces of ``page``, those inside tables cut at the cells' borders, and the tables."""
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What is printed on a page, pieces inside tables cut at the cells' borders; ``across`` are its level rules."""
+
+    pieces: list[Piece]
+    grids: list[Grid]
+    remark: str
+    across: tuple[Rectangle, ...]
+
+
+def _content(page: Any, table: Grid | None) -> _Content:
     drawn = pdf_grid.rules(page)
     found, remark = _grids(page, drawn)
     pieces = page_pieces(page, pdf_grid.cell_lookup(found) if found else None)
@@ -125,8 +147,12 @@ def _content(page: Any) -> tuple[list[Piece], list[Grid], str]:
     if len(ruled) < len(found):
         ruled = pdf_grid.renumbered(ruled)
         pieces = page_pieces(page, pdf_grid.cell_lookup(ruled) if ruled else None)
-    grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled))]
+    grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled), table)]
     if len(grids) > len(ruled):
+        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+    bare = find_bare(pieces, sum(len(grid.cells) for grid in grids))
+    if bare:
+        grids += bare
         pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
     inside = [piece for piece in pieces if _on(page.rect, piece)]
     if len(inside) < len(pieces):
@@ -134,7 +160,7 @@ def _content(page: Any) -> tuple[list[Piece], list[Grid], str]:
     seen = _seen(page, inside)
     if len(seen) < len(inside):
         remark = remark or "white text on white was left out"
-    return seen, grids, remark
+    return _Content(seen, grids, remark, drawn.across)
 
 
 def _on(page: Any, piece: Piece) -> bool:

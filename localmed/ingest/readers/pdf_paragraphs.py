@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from localmed.domain import Box
+from localmed.ingest import line_ends
 from localmed.ingest.readers.pdf_layout import rows as printed_rows
-from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
+from localmed.ingest.readers.pdf_text import Face, Piece, is_cjk, row_text
 
 SAME_SIZE = 0.08  # share; sizes within it are one
 SMALLEST = 4.0  # points: of a body size; what is printed smaller cannot be read, and sizes of 0 occur
@@ -35,6 +36,7 @@ CJK_HEADING_CHARACTERS = 45
 RARE_FACE = 0.2  # of the document's characters: a face used for less may mark headings
 RARE_SIZE = 0.9  # of the body size: smaller print in another face is a caption
 JOIN_OVER = 12  # footnotes between the two halves of a paragraph; government print has up to 8 in a column
+APART_EMS = 4.0  # between the parts of one row: running text has no such gaps
 FULL_ROW = 0.8  # of the column: a last row so long did not end its paragraph
 
 SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’）)\]」』⁰¹²³⁴⁵⁶⁷⁸⁹,]*$")
@@ -54,7 +56,7 @@ _CAPTION = re.compile(r"^(?:表|图|Table|TABLE|Figure|FIGURE|Fig\.)\s?[\dA-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A printed row of one column: its text, place, and the face most of it is set in."""
+    """A printed row of one column: its text, place, the face most of it is set in, and all that set words of it."""
 
     text: str
     box: Box
@@ -62,12 +64,26 @@ class Row:
     family: str
     bold: bool
     upright: bool = True
+    faces: frozenset[Face] = frozenset()
+    apart: bool = False  # its parts stand far from each other, as in headers, footers and forms
 
     @property
     def cjk(self) -> bool:
         """Whether most of it is Chinese."""
         letters = [character for character in self.text if character.isalpha()]
         return sum(map(is_cjk, letters)) * 2 > len(letters)
+
+    def as_large_as(self, other: Row) -> bool:
+        """Whether it has words of a size that ``other`` has too."""
+        sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
+        return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
+
+    def family_of(self, other: Row) -> bool:
+        """Whether it has words of a family that ``other`` has too, in the script that most of it is in."""
+        families, others = (
+            {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
+        )
+        return bool(families & others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +108,7 @@ class Paragraph:
         """Its rows as one text."""
         whole = ""
         for row in self.rows:
-            whole = joined(whole, row.text)
+            whole = line_ends.before(whole, row.text) + row.text
         return whole
 
     @property
@@ -133,7 +149,9 @@ def _row(pieces: Sequence[Piece], page: int) -> Row:
     x1, y1 = max(piece.x1 for piece in pieces), max(piece.y1 for piece in pieces)
     box = Box(page, round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1))
     bold = all(piece.bold for piece in pieces)
-    return Row(text, box, most.size, most.family, bold, most.upright)
+    faces = frozenset(face for piece in pieces for face in piece.faces)
+    apart = any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(pieces))
+    return Row(text, box, most.size, most.family, bold, most.upright, faces, apart)
 
 
 def paragraphs(rows: Sequence[Row]) -> list[Paragraph]:
@@ -164,10 +182,10 @@ def _pitch(rows: Sequence[Row]) -> float:
 def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bool:
     """Whether ``row`` begins a new paragraph after ``current``."""
     last = current.rows[-1]
-    step = (row.box.y1 - last.box.y1) / max(last.size, 1.0)
+    step = (row.box.y1 - last.box.y1) / max(last.size, row.size, 1.0)
     if step > WIDE_GAP * max(pitch, 1.0) or step < -1 or not row.upright or not last.upright:
         return True
-    if abs(row.size - last.size) > SAME_SIZE * last.size or _face_changes(current, row):
+    if not row.as_large_as(last) or _face_changes(current, row):
         return True
     labelled = bool(LABEL.match(current.rows[0].text))
     if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
@@ -185,7 +203,9 @@ def _face_changes(current: Paragraph, row: Row) -> bool:
     if row.bold != all(one.bold for one in current.rows):
         return row.bold or len(current.rows) <= HEADING_ROWS
     last = current.rows[-1]
-    return row.family != last.family and row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
+    if row.family_of(last):
+        return False
+    return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
 
 def _in_sentence(current: Paragraph, row: Row, labelled: bool) -> bool:
@@ -278,6 +298,8 @@ def goes_on(first: Paragraph, second: Paragraph) -> bool:
     last, start = first.rows[-1], second.rows[0]
     if not (last.upright and start.upright) or abs(last.size - start.size) > SAME_SIZE * last.size:
         return False
+    if last.apart or start.apart:
+        return False
     if SENTENCE_END.search(last.text) or LABEL.match(start.text) or last.cjk != start.cjk:
         return False
     if last.bold != start.bold or (last.family != start.family and not start.text[0].islower()):
@@ -302,10 +324,26 @@ def joined_over_breaks(found: Sequence[Paragraph | None], opens: set[int]) -> li
             continue
         before = _half_before(kept, index, second.rows[0].size)
         if before is not None and goes_on(before, second):
-            before.rows = before.rows + second.rows
-            before.left, before.right = second.left, second.right
-            second.rows = []
+            _append(before, second)
+        _join_note(kept, index, after=min((place for place in opens if place > index), default=len(kept)))
     return kept
+
+
+def _append(first: Paragraph, second: Paragraph) -> None:
+    first.rows = first.rows + second.rows
+    first.left, first.right = second.left, second.right
+    second.rows = []
+
+
+def _join_note(kept: Sequence[Paragraph | None], index: int, after: int) -> None:
+    """Join a footnote that stops in mid-sentence before ``index`` with its rest in the column up to ``after``."""
+    first = next((one for one in reversed(kept[:index]) if one is None or one.rows), None)
+    column = [one for one in kept[index:after] if one is not None and one.rows]
+    if first is None or not column or first.size > column[0].size * (1 - SAME_SIZE):
+        return
+    second = next((one for one in column if one.rows[0].as_large_as(first.rows[-1])), None)
+    if second is not None and second.rows[0].text[0].islower() and goes_on(first, second):
+        _append(first, second)
 
 
 def _half_before(kept: Sequence[Paragraph | None], index: int, size: float) -> Paragraph | None:

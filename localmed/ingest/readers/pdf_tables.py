@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localmed.domain import Box
+from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Line
+from localmed.ingest.readers import pdf_cells
 from localmed.ingest.readers.pdf_grid import SAME_EDGE, Cell, Grid
 from localmed.ingest.readers.pdf_layout import rows as printed_rows
 from localmed.ingest.readers.pdf_text import Piece, is_cjk, joined, row_text
@@ -29,6 +31,8 @@ PLAIN_HEADER_CHARACTERS = 30  # of a header that is not bold
 SECTION_CHARACTERS = 60  # a full-width row that is longer is a note of the table
 TOP_OF_PAGE = 0.3  # of the page height: a table that begins lower does not go on from the page before
 MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a table ruled only around its body
+SLACK_CHARACTERS = 2.5  # of white at a line's end in a cell: its margins and a character that would have fitted
+APART = f" {JOINER}"  # keeps the blank between the items of a Chinese cell, which else are joined
 UNRULED_ROWS = 3  # a table with more ruled rows is ruled row by row
 
 
@@ -67,7 +71,7 @@ class Carry:
     names: tuple[str, ...] = ()
     section: str = ""
     first: str = ""
-    notes: list[str] = field(default_factory=list)
+    lost: dict[int, int] = field(default_factory=dict)  # page -> cells of which something is in no row
 
 
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
@@ -77,24 +81,34 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
     head, names = rows[:count], _names(grid, rows[:count])
-    if goes_on and (not count or names == carry.names):
+    goes_on = goes_on and (not count or names == carry.names)
+    if goes_on:
         names = carry.names
         rows = _with_first(rows[count:], carry.first)
     else:
         carry.section, carry.first = "", ""
         rows = rows[count:] if count < len(rows) else rows
-    lost = not goes_on and _unused(rows, names)
-    carry.page, carry.edges, carry.names = page, grid.edges, () if lost else names
-    blocks = [_block(grid, row, page, carry) for row in head] if lost else []
+    unused = not goes_on and _unused(rows, names)
+    carry.page, carry.edges, carry.names = page, grid.edges, () if unused else names
+    blocks = [_block(grid, row, page, carry) for row in head] if unused else []
     carry.names = names
     blocks.extend(_block(grid, row, page, carry) for row in rows)
-    return [block for block in blocks if block is not None]
+    made = [block for block in blocks if block is not None]
+    missing = pdf_cells.lost(pieces, made, names if goes_on else ())
+    if missing:
+        carry.lost[page] = carry.lost.get(page, 0) + missing
+    return made
 
 
 def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
-    """Whether a header stands above a column that is empty, and so would show in no row."""
-    filled = {column for row in rows for slot in row if slot.lines for column in range(*slot.columns)}
+    """Whether a header stands above a column that is empty but for sections, and so would show in no row."""
+    slots = (slot for row in rows if not _is_section(row, len(names)) for slot in row if slot.lines)
+    filled = {column for slot in slots for column in range(*slot.columns)}
     return any(name and column not in filled for column, name in enumerate(names))
+
+
+def _is_section(row: _Row, width: int) -> bool:
+    return len(row) == 1 and row[0].columns == (0, width)
 
 
 def at_top(grid: Grid, height: float) -> bool:
@@ -247,7 +261,7 @@ def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block | None:
     if not filled:
         return None
     chinese = sum(is_cjk(character) for slot in filled for character in slot.text) > 0
-    if len(row) == 1 and row[0].columns == (0, grid.width):
+    if _is_section(row, grid.width):
         if len(row[0].text) <= SECTION_CHARACTERS:
             carry.section, carry.first = row[0].text, ""
         return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
@@ -257,7 +271,8 @@ def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block | None:
     if carry.section:
         lines.append(_line(carry.section + ("；" if chinese else ";"), filled[0].lines[0][1], page))
     for slot in filled:
-        lines.extend(_slot_lines(slot, _name(slot, carry.names), page, chinese, slot is filled[-1]))
+        width = grid.edges[slot.columns[1]] - grid.edges[slot.columns[0]]
+        lines.extend(_slot_lines(slot, width, _name(slot, carry.names), page, chinese, slot is filled[-1]))
     return Block("row", tuple(lines))
 
 
@@ -266,13 +281,23 @@ def _name(slot: _Slot, names: Sequence[str]) -> str:
     return " / ".join(covered).rstrip(":：")
 
 
-def _slot_lines(slot: _Slot, name: str, page: int, chinese: bool, last: bool) -> list[Line]:
-    texts = [text for text, _ in slot.lines]
+def _slot_lines(slot: _Slot, width: float, name: str, page: int, chinese: bool, last: bool) -> list[Line]:
+    ends = [_ended(above, below, width) for above, below in itertools.pairwise(slot.lines)]
+    texts = [text + APART if ended else text for (text, _), ended in zip(slot.lines, [*ends, False], strict=True)]
     if name:
         texts[0] = f"{name}：{texts[0]}" if chinese else f"{name}: {texts[0]}"
     if not last:
         texts[-1] = texts[-1].rstrip(";；") + ("；" if chinese else ";")
     return [_line(text, piece, page) for text, (_, piece) in zip(texts, slot.lines, strict=True)]
+
+
+def _ended(above: tuple[str, Piece], below: tuple[str, Piece], width: float) -> bool:
+    """Whether a Chinese line of a cell of ``width`` was ended on purpose: what comes next would have fitted."""
+    (text, piece), (after, _) = above, below
+    if not is_cjk(text[-1]) or not is_cjk(after[0]):
+        return False
+    taken = piece.x1 - piece.x0
+    return taken + SLACK_CHARACTERS * taken / len(text) < width
 
 
 def _line(text: str, piece: Piece, page: int) -> Line:

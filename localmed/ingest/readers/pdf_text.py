@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pymupdf
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
+FACE_LETTERS = 2  # raised notes are figures or one letter
+OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
 WHITE = 0xFFFFFF
-UNREADABLE = "�"
 KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
 SYNTHETIC_BOLD = 8  # char_flags: bold by name or by stroking
 
@@ -63,6 +65,12 @@ _LEADERS = re.compile(r"\s*(?:[.·…]\s?){5,}")
 # Word processors set figures among Chinese with a little air, which MuPDF reports as a space here and not there.
 _CJK_SPACE = re.compile(r"(?<=[㐀-䶿一-鿿]) (?=[\d、-】！-，：-？])|(?<=[\d%℃、-】！-，：-？]) (?=[㐀-䶿一-鿿])")
 
+Face = tuple[bool, float, str]  # script is Chinese, size in points, family
+_ACCENTS = dict(
+    zip("`´ˆ˜¨˚ˇ¸˘˙˝˛¯", "\u0300\u0301\u0302\u0303\u0308\u030a\u030c\u0327\u0306\u0307\u030b\u0328\u0304", strict=True)
+)
+_BULLET = re.compile(r"^([•▪●■□❑☐☑✓➢◦◆►])(?=[^\W_])")
+
 CellOf = Callable[[float, float], int]  # the table cell at a point of the page, -1 outside tables
 
 
@@ -70,8 +78,9 @@ CellOf = Callable[[float, float], int]  # the table cell at a point of the page,
 class Piece:
     """A run of characters on one baseline, with the face that most of it is set in.
 
-    ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to right; ``cell`` is
-    the table cell it stands in, -1 outside tables; ``white`` text may be there to be hidden.
+    ``faces`` are those that set ``FACE_LETTERS`` or more letters of one script: a row may begin bold and small and go
+    on as running text. ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to
+    right; ``cell`` is the table cell it stands in, -1 outside tables; ``white`` text may be there to be hidden.
     """
 
     text: str
@@ -85,6 +94,7 @@ class Piece:
     turn: int = 0
     cell: int = -1
     white: bool = False
+    faces: frozenset[Face] = frozenset()
 
     @property
     def upright(self) -> bool:
@@ -101,6 +111,8 @@ def cleaned(text: str) -> str:
     """``text`` without characters that hide or break, spaces single; a soft hyphen stays a hyphen at the end only."""
     text = re.sub(r"\xad(?!\s*$)", "", text).replace("\xad", "-").translate(_CLEAN)
     text = _LEADERS.sub(" … ", text)
+    if len(text) > 1 and not is_cjk(text[1]):
+        text = _BULLET.sub(r"\1 ", text)
     return _CJK_SPACE.sub("", re.sub(r" {2,}", " ", text)).strip()
 
 
@@ -132,15 +144,6 @@ def _raised(piece: Piece, before: Piece) -> bool:
     """Whether ``piece`` is a small raised number after ``before`` that MuPDF took for a line of its own."""
     small = piece.size < SUPERSCRIPT_SHARE * before.size
     return small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size
-
-
-def unreadable_share(texts: Sequence[str]) -> float:
-    """The share of characters that no reader can make out: replacement, private-use and unassigned ones."""
-    characters = [character for text in texts for character in text if not character.isspace()]
-    if not characters:
-        return 0.0
-    bad = sum(1 for one in characters if one == UNREADABLE or unicodedata.category(one) in {"Co", "Cn", "Cs"})
-    return bad / len(characters)
 
 
 def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
@@ -179,7 +182,18 @@ class _Run:
     text: list[str]
     boxes: list[Any]
     faces: dict[tuple[float, str, bool], int]
+    letters: Counter[Face] = field(default_factory=Counter)
     white: bool = True
+    last: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+    def add(self, character: str, box: tuple[float, float, float, float]) -> None:
+        """Add ``character``; an accent printed over a letter, before or after it, becomes one character with it."""
+        both = _accented(self.text[-1], character) if self.text else ""
+        if both and min(self.last[2], box[2]) - max(self.last[0], box[0]) > OVERPRINT * (box[2] - box[0]):
+            self.text[-1] = both
+        else:
+            self.text.append(character)
+        self.last = box
 
 
 def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> Iterator[Piece]:
@@ -188,6 +202,15 @@ def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> I
         piece = _piece(run, turn)
         if piece is not None:
             yield piece
+
+
+def _accented(first: str, second: str) -> str:
+    """The two as one character where one is a bare accent and the other a letter that can carry it, else ""."""
+    accent, letter = (first, second) if first in _ACCENTS else (second, first)
+    if accent not in _ACCENTS or not letter.isalpha():
+        return ""
+    both = unicodedata.normalize("NFC", ("i" if letter == "ı" else letter) + _ACCENTS[accent])
+    return both if len(both) == 1 else ""
 
 
 def _turn(direction: Sequence[float], matrix: Any) -> int:
@@ -218,7 +241,9 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
                 run.white = run.white and span["color"] == WHITE
                 run.boxes.append(box)
                 run.faces[face] = run.faces.get(face, 0) + 1
-            run.text.append(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"])
+                if char["c"].isalpha():
+                    run.letters[is_cjk(char["c"]), *face[:2]] += 1
+            run.add(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"], box)
     yield run
 
 
@@ -230,7 +255,8 @@ def _piece(run: _Run, turn: int) -> Piece | None:
     bold = all(face[2] for face in run.faces)  # a bold word within a line does not make the line a heading
     x0, y0 = min(box[0] for box in run.boxes), min(box[1] for box in run.boxes)
     x1, y1 = max(box[2] for box in run.boxes), max(box[3] for box in run.boxes)
-    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell, run.white)
+    faces = frozenset(face for face, count in run.letters.items() if count >= FACE_LETTERS)
+    return Piece(text, x0, y0, x1, y1, size, family, bold, turn, run.cell, run.white, faces)
 
 
 def shown_box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, float]:

@@ -1,0 +1,55 @@
+"""What stands between two printed lines of one text: a blank, nothing, or a hyphen that was only the line's.
+
+Rules, first match: a line that ends in ``JOINER`` goes on as it is (its reader knew); an address on the web that was
+broken goes on without a blank; "pre-" before "and" keeps both hyphen and blank; a hyphen between small letters is
+undone, one after capitals or before a capital or figure stays ("COVID-" "19"); nothing is put after a dash or slash
+that touches the word before it ("5–" "10 mg/" "kg"), nor after a mark of range or comparison that does ("脂肪≥"
+"40%"); between Chinese characters there is nothing; else a blank.
+
+Not covered: whether a hyphen between small letters belongs to the word; a reader that can tell from the rest of its
+document says so by ``JOINER``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from localmed.language import HAN
+
+JOINER = "\u2060"  # word joiner: after a hyphen at a line's end that stays; never part of the text that is made
+
+_WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
+_HYPHENATED = re.compile(r"([^\W\d_]+)-$")
+_TOUCHING = re.compile(r"[\w)%°][-‐‑–—/]$|\S[~～≥≤±]$")  # also "20%～" "40%" and "脂肪≥" "40%"
+_SUSPENDED = re.compile(r"(?:and|or|to|und|oder|bis|et|ou)\b")
+_ADDRESS = re.compile(r"(?:://|\bwww\.|\w@)\S*$")
+_MORE_ADDRESS = re.compile(r"www\b|\S*?(?:[/_=?&%]|[.-]\w|\d)")
+
+
+def before(text: str, added: str) -> str:
+    """``text`` ready to be followed by ``added``, the next line: with a blank, without one, or without its hyphen."""
+    if not text or not added:
+        return text
+    if text.endswith(JOINER):
+        return text[:-1]
+    if _ADDRESS.search(text) and not text[-1].isalnum():
+        return text if _address_goes_on(text[-1], added) else text + " "
+    hyphen = _HYPHENATED.search(text)
+    if hyphen and added[0].islower():
+        if _SUSPENDED.match(added):
+            return text + " "
+        return text if hyphen[1].isupper() else text[:-1]
+    if _TOUCHING.search(text) and added[0].isalnum():
+        return text
+    if _WIDE.match(text[-1]) and _WIDE.match(added[0]):
+        return text
+    return text + " "
+
+
+def _address_goes_on(last: str, added: str) -> bool:
+    """Whether an address cannot end in ``last``, or can but ``added`` begins like the rest of one."""
+    if last == ".":
+        return added[0].islower()
+    if last == "/":
+        return bool(_MORE_ADDRESS.match(added.split(maxsplit=1)[0]))
+    return last in "-_=&?%#~@:"
