@@ -79,6 +79,10 @@ class Child:
         except subprocess.TimeoutExpired:
             return None
 
+    def end(self) -> None:
+        """End it now; another thread that reads from it finds its pipe closed at the other end."""
+        self._process.kill()
+
     def kill(self) -> None:
         """End it now and close the pipes."""
         self._process.kill()

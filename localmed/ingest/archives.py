@@ -40,7 +40,7 @@ class Part:
 
 
 class Parts:
-    """Reads the records of a file and of all that it holds."""
+    """Unpacks an archive and the archives in it."""
 
     def __init__(
         self, settings: Settings, manifest: Manifest, parser: Parser, keep: Callable[[Path, int], str]
@@ -49,28 +49,10 @@ class Parts:
         self._settings, self._manifest, self._parser, self._keep = settings, manifest, parser, keep
         self.notes: list[str] = []
 
-    def records(self, part: Part) -> Iterator[tuple[Part, Record | Fault]]:
-        """Every record and fault of ``part``, each with the file that it stands in."""
-        if part.reader != "archive":
-            yield from ((part, item) for item in self._parsed(part))
-            return
+    def members(self, part: Part) -> Iterator[Part | Fault]:
+        """The members of the archive ``part`` that have a reader, and the faults of those that cannot be unpacked."""
         self.notes = []
-        for each in self._members(part, 1):
-            if isinstance(each, Fault):
-                yield part, each
-                continue
-            try:
-                items = list(self._parsed(each))
-            except InputError as error:
-                yield part, Fault(each.member, error.what)
-            else:
-                yield from ((each, _named(item, each.member, self._manifest.latest)) for item in items)
-
-    def _parsed(self, part: Part) -> Iterator[Record | Fault]:
-        stored = self._settings.data / "files" / part.sha256
-        for item in self._parser.parse(stored, part.reader, self._manifest.mapping, self._settings.read, part.name):
-            own = isinstance(item, Record) and item.title == stored.stem
-            yield replace(item, title="") if isinstance(item, Record) and own else item
+        yield from self._members(part, 1)
 
     def _members(self, part: Part, depth: int) -> Iterator[Part | Fault]:
         """The members of the archive ``part``; all of it is unpacked before the first is handed over."""
@@ -123,7 +105,7 @@ def _within(archive: str, member: str) -> str:
     return f"{archive}/{member}" if archive else member
 
 
-def _named(item: Record | Fault, member: str, latest: bool) -> Record | Fault:
+def named(item: Record | Fault, member: str, latest: bool) -> Record | Fault:
     """``item`` called by the member it stands in; where versions count, a record is called as it is anywhere."""
     if isinstance(item, Fault):
         return Fault(f"{member}: {item.where}", item.reason)

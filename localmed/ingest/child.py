@@ -4,7 +4,7 @@ Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It 
 standard input and writes JSON messages, one a line, on its standard output::
 
     {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
-                                                           ["fault", where, reason]*
+                                                           ["fault", where, reason]*  ["working", page]*
                                                            then one of
                                                            ["done"]  ["error", class, what, remedy]
 
@@ -32,7 +32,7 @@ from localmed import confined
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, Record, Working
 from localmed.library.terms import Term
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
@@ -64,6 +64,8 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     try:
         for item in parse(request, bounds):
             replies.write(packed(item))
+            if isinstance(item, Working):  # the time that it asks for runs from now
+                replies.flush()
         ending = ["done"]
     except MemoryError:
         replies.write(_encoded(_out_of_memory(request, bounds)))
@@ -86,7 +88,7 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
     replies.flush()
 
 
-def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item]:
+def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Working]:
     """The records or terms and the faults of one file, within ``bounds``."""
     path = Path(request["path"])
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in request["fields"].items()}
@@ -101,10 +103,12 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item]:
         yield item
 
 
-def packed(item: Item) -> bytes:
+def packed(item: Item | Working) -> bytes:
     """``item`` as one line of the protocol."""
     if isinstance(item, Fault):
         return _encoded(["fault", item.where, item.reason])
+    if isinstance(item, Working):
+        return _encoded(["working", item.page])
     if isinstance(item, Member):
         return _encoded(["member", item.name, item.file])
     if isinstance(item, Term):
@@ -121,7 +125,10 @@ def _block(block: Block) -> Message:
 def _line(line: Line) -> str | Message:
     """A line without a box travels as its text alone."""
     box = line.box
-    return line.text if box is None else [line.text, box.page, box.x0, box.y0, box.x1, box.y1]
+    if box is None:
+        return line.text
+    placed = [line.text, box.page, box.x0, box.y0, box.x1, box.y1]
+    return placed if line.ocr is None else [*placed, line.ocr]
 
 
 def _encoded(message: Message) -> bytes:

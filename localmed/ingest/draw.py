@@ -5,14 +5,45 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Box
+from localmed.domain import Box, Evidence, Passage
 from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.ingest.surroundings import around
+from localmed.library import originals
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
+
+
+def cited(
+    data: Path,
+    evidence: Evidence,
+    image: Path,
+    page_number: int | None = None,
+    span: tuple[int, int] | None = None,
+    document: Callable[[], Sequence[Passage]] = tuple,
+) -> None:
+    """Write a page of ``evidence`` (its first, or ``page_number``) as PNG, with the passage (or ``span``) marked.
+
+    Of a source without pages, the passage among what stands around it in its ``document`` (asked for only then).
+    """
+    passage = evidence.passage
+    start, end = span or (0, len(passage.text))
+    if not passage.spans:
+        seen = around(passage, document())
+        end = min(end, len(passage.text))
+        return text(passage.title, seen.text, seen.start + start, seen.start + end, image)
+    marked = passage.boxes(start, end)
+    chosen = page_number or (marked[0].page if marked else passage.page)
+    boxes = [box for box in marked if box.page == chosen]
+    if not boxes:
+        pages = sorted({box.page for box in passage.boxes()})
+        raise UsageError(f"the passage is not on page {page_number}", f"It is on {', '.join(map(str, pages))}")
+    return page(originals.path_of(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
 def page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
@@ -26,11 +57,24 @@ def text(title: str, body: str, start: int, end: int, image: Path) -> None:
     _draw({"title": title, "text": body, "start": start, "end": end}, image)
 
 
+def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
+    """Small JPEGs of ``pages`` (1-based) of a PDF; those that cannot be drawn are left out."""
+    with tempfile.TemporaryDirectory(prefix="localmed-pages-") as folder:
+        with suppress(InputError):  # those that were drawn before it failed are there
+            _run({"file": str(original.absolute()), "pages": list(pages), "folder": folder})
+        drawn = {number: Path(folder, f"{number}.jpg") for number in pages}
+        return {number: path.read_bytes() for number, path in drawn.items() if path.is_file()}
+
+
 def _draw(request: dict[str, Any], image: Path) -> None:
     if not image.absolute().parent.is_dir():
         raise UsageError(f"the folder of {image} does not exist", "Create it first")
+    _run(request | {"output": str(image.absolute())})
+
+
+def _run(request: dict[str, Any]) -> None:
     command = [sys.executable, "-P", "-m", "localmed.ingest.render"]
-    text = json.dumps(request | {"output": str(image.absolute())})
+    text = json.dumps(request)
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -21,18 +21,22 @@ BlockKind = Literal["heading", "paragraph", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A run of text; ``box`` says where it stands on its page, where there are pages."""
+    """A run of text; ``box`` says where it stands on its page, where there are pages.
+
+    ``ocr`` is how sure the OCR engine was of it, from 0 to 1; None where the text is the file's own.
+    """
 
     text: str
     box: Box | None = None
+    ocr: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A heading (``level`` 1 is the highest), a paragraph, or a table row that already carries its header.
 
-    A block's text is its lines joined by ``chunking.join_lines``: a space between words, nothing between Chinese
-    characters, a hyphen at a line's end undone.
+    A block's text is its lines joined as ``line_ends.py`` says: a space between words, nothing between Chinese
+    characters, a hyphen at a line's end undone unless its reader marked it as the word's own.
     """
 
     kind: BlockKind
@@ -94,6 +98,13 @@ class FieldMapping:
 
 
 @dataclass(frozen=True, slots=True)
+class Working:
+    """Page ``page`` is about to be read by OCR: the file may take so much longer (``read.ocr_page_seconds``)."""
+
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """A file of an archive: its ``name`` there, and the name under which it was unpacked (``archives.py``)."""
 
@@ -103,4 +114,4 @@ class Member:
 
 # Documents from most readers, terms from those under ``graphs/``, members from that of archives.
 Item = Record | Term | Member | Fault
-Reader = Callable[[Path, FieldMapping], Iterator[Item]]
+Reader = Callable[[Path, FieldMapping], Iterator[Item | Working]]

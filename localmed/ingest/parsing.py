@@ -7,19 +7,22 @@ child of its own, because its library keeps memory and may be damaged by one fil
 saves its start-up for each of thousands of small files.
 
 Rules: what the child sends is checked before it is believed; the time allowed is the time spent waiting for the
-child, so a slow consumer does not make its file fail; only regular files below ``file_bytes`` are opened at all; more
-than ``records`` records end the file; of more than ``faults`` faults the rest are counted in a last one.
+child, so a slow consumer does not make its file fail, and grows with each page that OCR reads; only regular files below
+``file_bytes`` are opened at all; more than ``records`` records end the file; of more than ``faults`` faults the rest
+are counted in a last one.
 
 Not covered: a ``Parser`` belongs to the thread that first parses with it (its child dies with that thread) and serves
-one file at a time.
+one file at a time; only ``stop`` may be called from another. Several at once: ``ahead.py``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import signal
 import stat
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -40,6 +43,9 @@ COMMAND = children.command("localmed.ingest.child")
 
 OWN_CHILD = frozenset({"pdf", "docx", "pptx", "xlsx"})  # readers that get a fresh process for every file
 
+# Several children share the cores: a library that starts a thread a core in each of them makes all of them slower.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
 _READ = 2**20  # bytes taken from the pipe at a time
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
 _KINDS = frozenset(get_args(BlockKind))
@@ -52,6 +58,8 @@ class Parser:
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = tuple(command)
         self._child: _Child | None = None
+        self._starting = threading.Lock()  # between starting a child and ``stop``
+        self._stopped = False
 
     def __enter__(self) -> Self:
         return self
@@ -61,9 +69,17 @@ class Parser:
 
     def close(self) -> None:
         """End the child, if there is one."""
-        child, self._child = self._child, None
+        with self._starting:
+            child, self._child = self._child, None
         if child is not None:
             child.kill()
+
+    def stop(self) -> None:
+        """From any thread: end the child, and start none again; the file being parsed fails."""
+        with self._starting:
+            self._stopped = True
+            if self._child is not None:
+                self._child.end()
 
     def parse(
         self,
@@ -132,10 +148,13 @@ class Parser:
                 return self._child
             except OSError:  # it died while idle
                 self.close()
-        self._child = _Child(self._command)
+        with self._starting:
+            if self._stopped:
+                raise InputError("parsing was stopped")
+            child = self._child = _Child(self._command)
         with suppress(OSError):  # one that has ended already says why when it is read from
-            self._child.send(request, bounds.file_seconds)
-        return self._child
+            child.send(request, bounds.file_seconds)
+        return child
 
 
 class _Refused(Exception):
@@ -150,8 +169,9 @@ class _Child:
     """The process and what it reads."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = children.Child(command)
-        self.send, self.kill = self._process.send, self._process.kill
+        self._process = children.Child(command, {**os.environ, **ONE_THREAD})
+        self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
+        self._left, self._pages = 0.0, 0  # seconds, of the file's and of the pages' that OCR reads; those pages
 
     def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Item]:
         """What the child makes of ``path``, up to its closing message."""
@@ -161,6 +181,9 @@ class _Child:
                 kind, values = message[0], message[1:]
                 if kind == "done":
                     return
+                if kind == "working":
+                    self._allow_page(bounds)
+                    continue
                 item = _error(values) if kind == "error" else _item(kind, values)
             except (ValueError, TypeError, LookupError, RecursionError):
                 raise InputError(f"{path.name}: the reader's process sent what is no record") from None
@@ -168,15 +191,22 @@ class _Child:
                 raise _Refused(item)
             yield item
 
+    def _allow_page(self, bounds: ReadBounds) -> None:
+        """More time for a page that OCR reads; raise ``ValueError`` for more pages than a file may have."""
+        self._pages += 1
+        if self._pages > bounds.pages:
+            raise ValueError
+        self._left += bounds.ocr_page_seconds
+
     def _lines(self, path: Path, bounds: ReadBounds) -> Iterator[bytes]:
         """Whole lines from the pipe; never returns by itself."""
-        left = bounds.file_seconds
+        self._left, self._pages = bounds.file_seconds, 0
         most = max(_READ, bounds.record_characters * _BYTES_A_CHARACTER)
         whole = children.Lines(most)
         while True:
             began = time.monotonic()
-            chunk = self._chunk(left, path, bounds)
-            left -= time.monotonic() - began
+            chunk = self._chunk(self._left, path, bounds)
+            self._left -= time.monotonic() - began
             try:
                 lines = whole.take(chunk)
             except children.TooLong:
@@ -301,9 +331,11 @@ def _block(kind: Any, level: Any, lines: Any) -> Block:
 def _line(line: Any) -> Line:
     if isinstance(line, str):
         return Line(line)
-    text, page, *corners = line
-    x0, y0, x1, y1 = map(float, corners)
-    return Line(_string(text), Box(int(page), x0, y0, x1, y1))
+    text, page, *numbers = line
+    x0, y0, x1, y1, *sure = map(float, numbers)
+    if len(sure) > 1 or not all(0 <= each <= 1 for each in sure):
+        raise ValueError
+    return Line(_string(text), Box(int(page), x0, y0, x1, y1), sure[0] if sure else None)
 
 
 def _pair(kind: Any, identifier: Any) -> tuple[str, str]:

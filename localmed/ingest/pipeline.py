@@ -8,6 +8,9 @@ missing mount than a wish. Nothing is served before the swap, and Ctrl-C or kill
 Of a collection whose manifest asks for the latest versions a record stands once, whatever files hold it
 (``versions.py``). A file of which such a record was passed over is read again when a file goes or changes.
 
+Files are parsed in several children, large ones first, and taken in one order whatever child is faster (``ahead.py``),
+so that the same folder makes the same generation.
+
 The copy under ``files/`` is what is parsed, so a file that changes meanwhile cannot be stored as something it is not.
 """
 
@@ -18,19 +21,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Status, digest
+from localmed.domain import Document, Status
 from localmed.errors import InputError
-from localmed.ingest import chunking, readers, summaries
-from localmed.ingest.archives import Part, Parts
+from localmed.ingest import ocr, summaries
+from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, Record
-from localmed.ingest.parsing import Parser
-from localmed.ingest.reading import OUTDATED, UNSETTLED, Reading, Taken
+from localmed.ingest.opening import Opened, Opening
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read
 from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Source, absolute, find, missing
+from localmed.ingest.sources import Source, absolute, empty, find, largest_first, missing
 from localmed.ingest.twins import Twins
 from localmed.ingest.versions import Versions, order
-from localmed.language import detect
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
@@ -38,9 +39,6 @@ from localmed.library.vectors import VectorCache
 from localmed.ports import Embedder
 
 __all__ = ["Importer", "Line", "Progress", "Report"]
-
-RECIPE = 2  # goes up when chunking or the encoder's text changes: every file is then read again
-DETECT_CHARACTERS = 4000  # of a document, to tell its language
 
 Progress = Callable[[float, str], None]  # (bytes done more, what is being done)
 
@@ -58,7 +56,7 @@ class Importer:
         self._report = Report(self._name)
         self._waiting: list[Taken] = []
         self._refused_before: set[str] = set()
-        self._versions: Versions | None = None
+        self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
 
     def run(
         self,
@@ -73,7 +71,7 @@ class Importer:
         """
         sources, skipped = self._find(paths)
         roots = [absolute(each) for each in paths if each.is_dir()]
-        self._report.lines += skipped
+        self._report.lines += [*skipped, *empty(roots, sources)]
         with (
             build(self._settings.data, self._encoder.identity, self._settings.library) as builder,
             State(self._settings.data) as state,
@@ -98,12 +96,13 @@ class Importer:
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
         replaced = [str(each.path) for each in unread]
         twins = Twins(builder.catalogue, replaced)
-        self._versions = Versions(builder.catalogue, (*replaced, *gone)) if self._manifest.latest else None
+        versions = Versions(builder.catalogue, (*replaced, *gone)) if self._manifest.latest else None
+        context = Context(self._descriptions, self._settings.chunk, twins, versions)
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
-            with Parser() as parser:
-                for source in unread:
-                    self._take(builder, state, parser, twins, source)
+            with Opening(self._settings, self._manifest, builder.keep) as opening:
+                for opened in opening.files(unread):
+                    self._take(builder, state, opened, context)
                     if sum(each.passages for each in self._waiting) >= self._settings.library.batch:
                         self._flush(builder, cache)
             self._flush(builder, cache)
@@ -177,7 +176,7 @@ class Importer:
             self._report.lines += [Line(str(each.path), "unchanged") for each in outdated]
         if self._manifest.latest:
             return sorted(unread, key=lambda each: order(str(each.path)), reverse=True)
-        return sorted(unread, key=lambda each: str(each.path) not in known)
+        return sorted(unread, key=lambda each: (str(each.path) not in known, largest_first(each)))
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
         self._report.lines.append(Line(before.path, "unchanged"))
@@ -186,33 +185,22 @@ class Importer:
             builder.changed = True
 
     def _recipe(self, source: Source) -> str:
-        try:
-            reader = readers.name_of(source.path, self._manifest.reader)
-        except InputError:
-            reader = ""
-        chunk, version = self._settings.chunk, readers.version_of(reader)
-        return digest(str(RECIPE), reader, version, repr(chunk), self._manifest.recipe(self._facts(source)))
-
-    def _facts(self, source: Source) -> dict[str, str]:
-        documents = self._manifest.documents
-        return dict(documents.get(source.name) or documents.get(source.path.name) or {})
+        return self._descriptions.recipe(source)
 
     # --- one file --------------------------------------------------------------------------------------------------
 
-    def _take(self, builder: Builder, state: State, parser: Parser, twins: Twins, source: Source) -> None:
-        """Read ``source`` whole, or quarantine it with the reason."""
+    def _take(self, builder: Builder, state: State, opened: Opened, context: Context) -> None:
+        """Take a file whole, or quarantine it with the reason."""
+        source, sha256 = opened.source, opened.sha256
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
-        sha256 = ""
         try:
-            reader = readers.name_of(source.path, self._manifest.reader)
-            sha256 = builder.keep(source.path, self._settings.read.file_bytes)
-            reading = self._read(builder, twins, parser, source, Part(sha256, reader, source.path.name))
+            reading = read(opened.content, source, context)
         except InputError as error:
             refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
             self._report.lines.append(Line(path, "quarantined", str(error)))
-            builder.remove(each.id for each in twins.refuse(self._name, path))
-            if self._versions:
-                self._versions.refuse(path)
+            builder.remove(each.id for each in context.twins.refuse(self._name, path))
+            if context.versions:
+                context.versions.refuse(path)
             self._progress(size, source.path.name)
         else:
             refused = [
@@ -220,112 +208,15 @@ class Importer:
             ]
             self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in reading.faults]
             self._report.lines += [Line(path, "note", note) for note in reading.notes]
-            twins.accept(reading.contents)
-            if self._versions:
-                self._versions.accept((document.id for document, _ in reading.documents), path)
+            context.twins.accept(reading.contents)
+            if context.versions:
+                context.versions.accept((document.id for document, _ in reading.documents), path)
             before = builder.catalogue.file(self._name, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, size))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
-
-    def _read(self, builder: Builder, twins: Twins, parser: Parser, source: Source, whole: Part) -> Reading:
-        reading = Reading()
-        name = source.path.name
-        parts = Parts(self._settings, self._manifest, parser, builder.keep)
-        for part, item in parts.records(whole):
-            if isinstance(item, Fault):
-                reading.faults.append(item)
-            else:
-                self._add(reading, twins, item, source, part)
-        reading.notes += parts.notes
-        reading.notes += [f"{count} records are newer in {Path(newer).name}" for newer, count in reading.newer.items()]
-        if not reading.documents and not reading.mark:
-            if reading.faults:
-                first, others = reading.faults[0], len(reading.faults) - 1
-                more = f" (and {others} more parts)" if others else ""
-                raise InputError(f"{name}: {first.where}: {first.reason}{more}", "Check that it is the file you meant")
-            raise InputError(f"{name} holds no document", "Check that it is the file you meant")
-        return reading
-
-    def _add(self, reading: Reading, twins: Twins, record: Record, source: Source, part: Part) -> None:
-        """One record of a file: its document and passages, or why it has none."""
-        content = chunking.content_of(record)
-        document = self._document(self._completed(record, source), source, part, content)
-        if self._versions and (newer := self._versions.newer(document)):
-            reading.newer[newer] += 1
-            return
-        here = reading.contents.get(content, "")
-        twin = here or twins.of(document)
-        if twin:
-            what = record.key or "the document"
-            reading.notes.append(f"{what} has the same content as document {twin[:12]}, not stored twice")
-            reading.settled = reading.settled and bool(here)
-            return
-        cut = tuple(chunking.passages(record, document, self._settings.chunk))
-        if not cut and not record.deleted:
-            reading.faults.append(Fault(record.key or "file", "has no text"))
-            return
-        reading.contents[content] = document.id
-        reading.notes += [f"{record.key}: {note}" if record.key else note for note in record.notes]
-        if self._versions and (older := self._versions.stored(document)):
-            reading.replaced.append(older)
-        for old in twins.moved(document):
-            reading.moved.append((old, document.id))
-            reading.notes.append(f"{record.key or 'the document'} was moved here from {old.source}")
-        reading.documents.append((replace(document, passages=len(cut)), cut))
-
-    def _completed(self, record: Record, source: Source) -> Record:
-        """``record`` with the manifest's facts about its file, a language and a title."""
-        facts = self._facts(source)
-        sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
-        language = record.language or self._manifest.collection.language or detect(sample)
-        return replace(
-            record,
-            title=facts.get("title") or record.title or source.path.stem,
-            language=facts.get("language") or language,
-            edition=facts.get("edition") or record.edition,
-            status=facts.get("status") or record.status,
-            replaced_by=facts.get("replaced_by") or record.replaced_by,
-        )
-
-    def _document(self, record: Record, source: Source, part: Part, content: str) -> Document:
-        key = self._key(source, record.key)
-        return Document(
-            id=digest(self._name, key),
-            collection=self._name,
-            key=key,
-            title=record.title,
-            language=record.language,
-            source=str(source.path),
-            file_sha256=part.sha256,
-            content=content,
-            media_type=part.reader,
-            edition=record.edition,
-            status=Status(record.status) if record.status in set(Status) else Status.CURRENT,
-            replaced_by=self._successor(record, source),
-            url=record.url,
-            identifiers=record.identifiers,
-            publication_types=record.publication_types,
-            mesh=record.mesh,
-            relations=record.relations,
-            pages=record.pages,
-            notes=record.notes,
-        )
-
-    def _key(self, source: Source, record: str) -> str:
-        """What a document is known by: its file and the record in it, or the record alone where versions count."""
-        if self._manifest.latest and record:
-            return record
-        return f"{source.path}#{record}" if record else str(source.path)
-
-    def _successor(self, record: Record, source: Source) -> str:
-        """The document id of the record, or of the file beside this one, that ``replaced_by`` names."""
-        if not record.replaced_by:
-            return ""
-        key = self._key(source, record.replaced_by) if record.key else str(source.path.parent / record.replaced_by)
-        return digest(self._name, key)
 
     # --- encoding and writing --------------------------------------------------------------------------------------
 
@@ -356,6 +247,8 @@ class Importer:
         self._outdate(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
+        stated = self._descriptions.facts(Source(Path(file.path), file.root))
+        catalogue.governed.yield_to((each.id for each in documents), stated)
         for document in documents:
             builder.put(document)
             if (status := catalogue.marked(document).status) is not Status.CURRENT:

@@ -7,6 +7,7 @@ files are rendered too, callers run this as a child, which limits its own memory
     python -m localmed.ingest.render    (one JSON request on standard input; exit code 0, or 3 and a line on stderr)
     {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
+    {"file": ..., "pages": [1, 2], "folder": ...}    (1.jpg, 2.jpg; a page that cannot be drawn is left out)
 
 Not covered: the time on the wall, which the parent watches.
 """
@@ -28,6 +29,9 @@ from localmed.domain import Box
 from localmed.errors import InputError, LocalmedError
 from localmed.ingest.readers.pdf_open import opened, silence
 
+THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
+THUMBNAIL_PIXELS = 1200  # a side; a folded plan or a poster is shown smaller
+THUMBNAIL_QUALITY = 55  # of JPEG; below 40 small print is lost
 DPI = 110  # body text is comfortable to read on a ward screen at full width
 MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 144,000-point page must not cost gigabytes
 LEAST_PIXELS = 1  # of a side, for pages of next to no size
@@ -63,6 +67,22 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
     _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(wanted)]), output)
 
 
+def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
+    """Write small JPEGs of ``pages`` (1-based) of the PDF ``file`` to ``folder``, each called by its number."""
+    with opened(file) as document:
+        for number in pages:
+            if not 1 <= number <= document.page_count:
+                continue
+            try:
+                shown = document[number - 1]
+                scale = _scale(shown.rect.width, shown.rect.height, THUMBNAIL_DPI, THUMBNAIL_PIXELS)
+                picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+                packed = picture.tobytes("jpeg", jpg_quality=THUMBNAIL_QUALITY)
+            except Exception:  # noqa: S112  MuPDF raises many classes; whoever asked sees which page is missing
+                continue
+            (folder / f"{number}.jpg").write_bytes(packed)
+
+
 def render_text(title: str, text: str, start: int, end: int, output: Path) -> None:
     """Write a PNG of ``text`` laid out under ``title`` to ``output`` with its characters ``start:end`` marked."""
     silence()
@@ -96,10 +116,10 @@ def _text_height(body: str) -> float:
     return height
 
 
-def _scale(width: float, height: float, dpi: int) -> float:
+def _scale(width: float, height: float, dpi: int, most: int = MOST_PIXELS) -> float:
     """Pixels per point: ``dpi``, or less where the picture would grow too large."""
     longest = max(width, height, 1.0)
-    return float(max(min(dpi / 72, MOST_PIXELS / longest), LEAST_PIXELS / max(min(width, height), 1.0)))
+    return float(max(min(dpi / 72, most / longest), LEAST_PIXELS / max(min(width, height), 1.0)))
 
 
 def _by_line(boxes: Sequence[Box]) -> list[Box]:
@@ -192,6 +212,10 @@ def _save(picture: Any, output: Path) -> None:
 
 def answer(request: dict[str, Any]) -> None:
     """Draw what ``request`` asks for (see the module's docstring)."""
+    if "pages" in request:
+        pages = [int(each) for each in request["pages"]]
+        render_thumbnails(Path(str(request["file"])), pages, Path(str(request["folder"])))
+        return
     output = Path(str(request["output"]))
     if "text" in request:
         start, end = int(request.get("start", 0)), int(request.get("end", 0))

@@ -20,6 +20,8 @@ from localmed.ingest.report import Line
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
 
+LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -81,6 +83,12 @@ def find(
     return list(sources.values()), list(skipped.values())
 
 
+def largest_first(source: Source) -> int:
+    """What sorts large files before the others: one that came last would be parsed while the other children wait."""
+    size = source.bytes
+    return -size if size >= LARGE else 0
+
+
 def unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> str:
     """Why a file of a folder is passed over; "" if it is not."""
     if wanted:
@@ -123,6 +131,12 @@ def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Seq
             )
         found |= dict.fromkeys(gone)
     return list(found)
+
+
+def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
+    """A line for each folder that holds nothing to import: more often another folder was meant."""
+    bare = [root for root in roots if not any(source.path.is_relative_to(root) for source in sources)]
+    return [Line(str(root), "note", "holds nothing to import") for root in bare]
 
 
 def _files(root: Path) -> list[Path]:

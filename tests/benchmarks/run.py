@@ -26,19 +26,24 @@ from tests.benchmarks import (
     concepts,
     departments,
     encoder,
+    fuzz,
     guidelines,
     host,
     importing,
     known_item,
     links,
     m_eval,
+    ocr,
     orders,
+    parsing,
     planted_faults,
+    reading_order,
     reranking,
     safety,
     scale,
     stance,
     starter,
+    tables_pdf,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
 
@@ -67,6 +72,8 @@ class Benchmarks:
             "medquad": self.medquad,
             "pubmedqa": lambda: known_item.pubmedqa(self.place),
             "encoder": self.encoder,
+            "parsing": lambda: parsing.run(self.place),
+            "fuzz": lambda: fuzz.run(self.place),
             "adding": lambda: importing.adding_one(self.place, self.library),
             "scale": lambda: scale.run(self.place, self.library, self.questions()),
             "commands": lambda: commands.run(self.library, self.questions()),
@@ -86,6 +93,9 @@ class Benchmarks:
             "agents": lambda: agents.run(self.place),
             "links": lambda: links.run(self.place),
             "m_eval": lambda: m_eval.run(self.place),
+            "ocr": lambda: ocr.run(self.place),
+            "reading_order": lambda: reading_order.run(self.place),
+            "tables_pdf": lambda: tables_pdf.run(self.place),
         }
 
     def questions(self) -> list[str]:

@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import docx
 import openpyxl
@@ -179,7 +180,8 @@ def test_a_hostile_archive_is_refused_whole(settings: Settings, corpus: Path, wh
 def test_bounds_on_members_have_names(settings: Settings, corpus: Path) -> None:
     zipped(corpus / "a.zip", {f"{number}.txt": SEPSIS.encode() for number in range(5)})
     for name in ("archive_members", "archive_bytes"):
-        bounded = replace(settings, read=replace(settings.read, **{name: 4}))
+        bound: Any = {name: 4}
+        bounded = replace(settings, read=replace(settings.read, **bound))
         import_into(bounded, corpus, retry=True)
         assert f"read.{name}" in reasons(settings)[""]
 

@@ -113,6 +113,19 @@ def test_records_stream_and_a_slow_consumer_is_not_a_slow_file(parser: Parser, f
     assert sum(1 for _ in items) == 4_999
 
 
+def test_pages_read_by_ocr_have_time_of_their_own_and_are_no_more_than_a_file_may_have(
+    parser: Parser, file: Path
+) -> None:
+    bounds = dataclasses.replace(SMALL, file_seconds=1.0, ocr_page_seconds=1.0)
+    items, error = attempt(parser, file, "ocr", bounds)
+    assert (len(items), error) == (1, None)
+    _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, ocr_page_seconds=0.01))
+    assert isinstance(error, LimitExceeded)
+    _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=3))
+    assert isinstance(error, InputError)
+    assert "sent what is no record" in error.what
+
+
 def test_the_time_allowed_is_for_the_whole_file(parser: Parser, file: Path) -> None:
     bounds = dataclasses.replace(SMALL, file_seconds=1.0, record_characters=200_000)
     items, error = attempt(parser, file, "drip", bounds)

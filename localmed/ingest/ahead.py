@@ -1,0 +1,220 @@
+"""Parsing in several children at once, ahead of whoever takes the results, which come in the order of the tasks.
+
+``Parsers.read`` takes tasks as long as there is room and yields, for each in turn, what ``Parser.parse`` would: records
+and faults, then perhaps its ``InputError``. So nothing that is made of them depends on which child was faster.
+
+Rules: each child belongs to a thread of its own, which starts it, reads from it and ends it (the kernel ends a child
+with the thread that started it); tasks are begun in their order; at most ``ahead_files`` are taken before their turn,
+and what is read of them holds at most ``ahead_bytes``. The task whose turn it is may hold as much again and always
+goes on. Beyond that a child waits at its pipe, and that is no time of its file's. A task that hangs costs its own time;
+the others go on until there is no more room. ``close`` (also on Ctrl-C) ends every child, whatever it is doing.
+
+Not covered: the size of one record, which ``read.record_characters`` bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, cast
+
+from localmed.config import IngestSettings, ReadBounds
+from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsing import COMMAND, Parser
+
+MOST_CHILDREN = 4  # by default: one process encodes and writes what they read, and cannot keep up with more
+LINE_BYTES = 250  # of memory for a placed line beside its text, measured
+RECORD_BYTES = 1_000  # of memory for a record beside its lines
+GRACE = 10.0  # seconds for a thread to end whose child was killed
+
+Given = TypeVar("Given")
+Items = Iterator[Record | Fault]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file to parse: where it lies, its reader, and what errors call it."""
+
+    path: Path
+    reader: str
+    name: str
+
+
+def children_of(settings: IngestSettings) -> int:
+    """How many children parse: what is set, else one a core that this process may use, at most ``MOST_CHILDREN``."""
+    return settings.children or min(MOST_CHILDREN, len(os.sched_getaffinity(0)))
+
+
+class _Job:
+    """A task and what has been read of it so far; everything is guarded by the lock of ``Parsers``."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.items: deque[tuple[Record | Fault, int]] = deque()
+        self.bytes = 0
+        self.done = self.abandoned = False
+        self.error: BaseException | None = None
+
+
+class Parsers:
+    """Parses tasks in child processes; a context manager that leaves no child and no thread behind."""
+
+    def __init__(
+        self, settings: IngestSettings, mapping: FieldMapping, bounds: ReadBounds, command: Sequence[str] = COMMAND
+    ) -> None:
+        self._settings, self._mapping, self._bounds, self._command = settings, mapping, bounds, command
+        self._children = children_of(settings)
+        self._changed = threading.Condition()
+        self._begun: deque[_Job] = deque()  # in the order of the tasks: those waiting for a child
+        self._turn: _Job | None = None
+        self._bytes = 0  # held of all jobs
+        self._idle = 0
+        self._closed = False
+        self._parsers: list[Parser] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the children and their threads."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            parsers = list(self._parsers)
+        for parser in parsers:
+            parser.stop()
+        for thread in self._threads:
+            thread.join(GRACE)
+
+    def read(self, given: Iterable[Given], task_of: Callable[[Given], Task | None]) -> Iterator[tuple[Given, Items]]:
+        """Yield each of ``given`` in its order with what its task comes to; one without a task comes to nothing.
+
+        ``given`` is read ahead. Items that are not taken before the next is asked for are dropped.
+        """
+        left, window = iter(given), deque[tuple[Given, _Job | None]]()
+        while True:
+            for each in islice(left, self._settings.ahead_files - len(window)):
+                window.append((each, self._put(task_of(each))))
+            if not window:
+                return
+            each, job = window.popleft()
+            if job is None:
+                yield each, iter(())
+                continue
+            yield each, self._items(job)
+            self._drop(job)
+
+    # --- the taker's side ------------------------------------------------------------------------------------------
+
+    def _put(self, task: Task | None) -> _Job | None:
+        """Hand ``task`` to the children; start another if none is free."""
+        if task is None:
+            return None
+        job = _Job(task)
+        with self._changed:
+            self._begun.append(job)
+            if self._idle < len(self._begun) and len(self._threads) < self._children:
+                thread = threading.Thread(target=self._work, name=f"parser-{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._changed.notify_all()
+        return job
+
+    def _items(self, job: _Job) -> Items:
+        """What ``job`` comes to, waited for; raises its error at its end."""
+        while True:
+            with self._changed:
+                self._turn = job
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: job.items or job.done)
+                if not job.items:
+                    break
+                item = self._taken(job)
+            yield item
+        if job.error is not None:
+            raise job.error
+
+    def _taken(self, job: _Job) -> Record | Fault:
+        item, size = job.items.popleft()
+        job.bytes -= size
+        self._bytes -= size
+        return item
+
+    def _drop(self, job: _Job) -> None:
+        """Forget what was not taken of ``job``."""
+        with self._changed:
+            job.abandoned = True
+            while job.items:
+                self._taken(job)
+            self._changed.notify_all()
+
+    # --- the side of a child's thread ------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """Parse one task after another until ``close``."""
+        with Parser(self._command) as parser:
+            with self._changed:
+                self._parsers.append(parser)
+            while (job := self._next()) is not None:
+                error: BaseException | None = None
+                try:
+                    self._parse(parser, job)
+                except BaseException as raised:  # raised again where the items are taken
+                    error = raised
+                with self._changed:
+                    job.done, job.error = True, error
+                    self._changed.notify_all()
+
+    def _next(self) -> _Job | None:
+        """The next job; None once there will be none."""
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._begun or self._closed)
+            self._idle -= 1
+            return None if self._closed else self._begun.popleft()
+
+    def _parse(self, parser: Parser, job: _Job) -> None:
+        task = job.task
+        parsed = parser.parse(task.path, task.reader, self._mapping, self._bounds, task.name)
+        with closing(cast(Generator[Record | Fault], parsed)) as items:
+            for item in items:
+                if not self._hold(job, item):
+                    return
+
+    def _hold(self, job: _Job, item: Record | Fault) -> bool:
+        """Keep ``item`` until it is taken, waiting for room; False if nobody wants it any more."""
+        size = size_of(item)
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_room(job))
+            if self._closed or job.abandoned:
+                return False
+            job.items.append((item, size))
+            job.bytes += size
+            self._bytes += size
+            self._changed.notify_all()
+            return True
+
+    def _has_room(self, job: _Job) -> bool:
+        if self._closed or job.abandoned:
+            return True
+        held = job.bytes if job is self._turn else self._bytes
+        return held < self._settings.ahead_bytes
+
+
+def size_of(item: Record | Fault) -> int:
+    """About how many bytes of memory ``item`` takes."""
+    if isinstance(item, Fault):
+        return RECORD_BYTES
+    lines = (line for block in item.blocks for line in block.lines)
+    return RECORD_BYTES + sum(LINE_BYTES + 2 * len(line.text) for line in lines)

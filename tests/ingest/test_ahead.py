@@ -1,0 +1,180 @@
+"""Several children parse ahead: in one order, within bounds, and none is left behind whatever ends the import."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from localmed.config import IngestSettings, ReadBounds
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest import ahead, readers
+from localmed.ingest.ahead import Parsers, Task
+from localmed.ingest.parsed import Fault, FieldMapping, Record
+from tests.ingest.test_child import HOSTILE, gone
+
+AS_NAMED = FieldMapping(options={"do": "as named"})
+BOUNDS = ReadBounds(file_seconds=60, file_cpu_seconds=20, child_memory_bytes=512 * 2**20)
+
+
+@pytest.fixture(autouse=True)
+def hostile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(readers.MODULES, "hostile", "__main__")
+
+
+def tasks(folder: Path, *names: str) -> list[Task]:
+    """A file a name; what the reader does with it is the name up to the hyphen."""
+    for name in names:
+        (folder / f"{name}.txt").write_text("text")
+    return [Task(folder / f"{name}.txt", "hostile", name) for name in names]
+
+
+def parsers(mapping: FieldMapping = AS_NAMED, bounds: ReadBounds = BOUNDS, **settings: int) -> Parsers:
+    return Parsers(IngestSettings(**{"children": 3, **settings}), mapping, bounds, HOSTILE)
+
+
+def told(found: Parsers, given: list[Task]) -> list[tuple[str, int, str]]:
+    """Each task with its number of items and its error."""
+    results = []
+    for task, items in found.read(given, lambda each: each):
+        count, error = 0, ""
+        try:
+            count = sum(1 for _ in items)
+        except InputError as raised:
+            error = type(raised).__name__
+        results.append((task.name, count, error))
+    return results
+
+
+def until(path: Path) -> str:
+    """What stands in ``path`` once it is written."""
+    end = time.monotonic() + 30
+    while not (path.exists() and path.read_text()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return path.read_text()
+
+
+def test_the_order_is_that_of_the_tasks_whichever_child_is_faster(tmp_path: Path) -> None:
+    names = ["sleep-0", "nothing-1", "raise-2", "sleep-3", *(f"nothing-{number}" for number in range(4, 30))]
+    given = tasks(tmp_path, *names)
+    with parsers() as several, parsers(children=1) as one:
+        assert told(several, given) == told(one, given)
+        assert len(several._threads) == 3
+    with parsers() as again:
+        results = told(again, given)
+    assert [name for name, _, _ in results] == names
+    assert {name: error for name, _, error in results if error} == {"raise-2": "InputError"}
+
+
+def test_what_has_no_task_keeps_its_place(tmp_path: Path) -> None:
+    given: list[Task | str] = ["before", *tasks(tmp_path, "nothing-0"), "after"]
+    with parsers() as found:
+        results = [
+            (each if isinstance(each, str) else each.name, len(list(items)))
+            for each, items in found.read(given, lambda each: each if isinstance(each, Task) else None)
+        ]
+    assert results == [("before", 0), ("nothing-0", 1), ("after", 0)]
+
+
+def test_a_file_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
+    given = tasks(tmp_path, "hang-0", *(f"note-{number}" for number in range(20)))
+    with parsers(bounds=ReadBounds(file_seconds=6, file_cpu_seconds=20)) as found:
+        results = found.read(given, lambda each: each)
+        _, items = next(results)
+        with pytest.raises(LimitExceeded, match=r"read\.file_seconds"):
+            next(items)
+        assert all(task.path.with_suffix(".done").exists() for task in given[1:]), "read while the first one hung"
+        assert [len(list(items)) for _, items in results] == [1] * 20
+
+
+def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
+    mapping = FieldMapping(options={"do": "as named", "good": 5_000})
+    given = tasks(tmp_path, "note-0", "note-1", "note-2")
+    with parsers(mapping, ahead_bytes=50_000) as found:
+        results = found.read(given, lambda each: each)
+        _, items = next(results)
+        first = next(items)
+        assert isinstance(first, Record)
+        time.sleep(1.0)
+        most = 2 * (50_000 + 3 * ahead.size_of(first))
+        assert 0 < found._bytes <= most
+        assert sum(1 for _ in items) == 4_999, "the one whose turn it is goes on"
+        assert [sum(1 for _ in items) for _, items in results] == [5_000, 5_000]
+        assert found._bytes == 0
+
+
+def test_no_more_is_taken_ahead_than_allowed(tmp_path: Path) -> None:
+    given = tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))
+    asked: list[str] = []
+
+    def noted(task: Task) -> Task:
+        asked.append(task.name)
+        return task
+
+    with parsers(ahead_files=2) as found:
+        for number, (_, items) in enumerate(found.read(given, noted)):
+            list(items)
+            assert len(asked) <= number + 2
+
+
+def test_items_that_nobody_takes_are_dropped(tmp_path: Path) -> None:
+    mapping = FieldMapping(options={"do": "as named", "good": 5_000})
+    given = tasks(tmp_path, "nothing-0", "nothing-1", "nothing-2")
+    with parsers(mapping, ahead_bytes=50_000, children=1) as found:
+        assert [task.name for task, _ in found.read(given, lambda each: each)] == [task.name for task in given]
+
+
+def test_nothing_is_left_when_it_is_closed_in_the_middle(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with parsers() as found:
+        results = found.read(tasks(tmp_path, "hang-0", "hang-1", "hang-2"), lambda each: each)
+        next(results)
+        pids = [int(until(tmp_path / f"hang-{number}.pid")) for number in range(3)]
+        assert not any(gone(pid, 0) for pid in pids)
+    assert all(gone(pid) for pid in pids)
+    assert threading.active_count() == before
+
+
+SCRIPT = f"""
+import sys
+from pathlib import Path
+from localmed.config import IngestSettings, ReadBounds
+from localmed.ingest import readers
+from localmed.ingest.ahead import Parsers, Task
+from localmed.ingest.parsed import FieldMapping
+readers.MODULES["hostile"] = "__main__"
+given = [Task(Path(each), "hostile", each) for each in sys.argv[1:]]
+mapping = FieldMapping(options={{"do": "hang"}})
+with Parsers(IngestSettings(children=2), mapping, ReadBounds(), {HOSTILE!r}) as parsers:
+    for _, items in parsers.read(given, lambda task: task):
+        list(items)
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_no_orphan_however_the_import_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
+    given = [str(task.path) for task in tasks(tmp_path, "hang-0", "hang-1")]
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, *given], stderr=subprocess.DEVNULL) as parent:
+        pids = [int(until(Path(each).with_suffix(".pid"))) for each in given]
+        assert not any(gone(pid, 0) for pid in pids)
+        parent.send_signal(ending)
+        assert parent.wait(30) != 0
+    assert all(gone(pid) for pid in pids)
+
+
+def test_a_fault_of_ours_is_not_swallowed(tmp_path: Path) -> None:
+    with Parsers(IngestSettings(children=1), AS_NAMED, BOUNDS, ("/does/not/exist",)) as found:
+        [(_, items)] = found.read(tasks(tmp_path, "nothing-0"), lambda each: each)
+        with pytest.raises(FileNotFoundError):
+            list(items)
+
+
+def test_how_many_children_there_are() -> None:
+    assert ahead.children_of(IngestSettings(children=7)) == 7
+    assert 1 <= ahead.children_of(IngestSettings()) <= ahead.MOST_CHILDREN
+    assert ahead.size_of(Fault("a", "b")) > 0
