@@ -298,6 +298,23 @@ def test_what_is_no_package_is_refused_by_name(tmp_path: Path, protocol: Path) -
         read(rezipped(protocol, lambda name, content: content[:-200] if name == "word/document.xml" else content))
 
 
+def test_a_package_with_a_part_missing_is_damaged(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = "Sepsis"
+    deck.save(str(tmp_path / "deck.pptx"))
+    book = openpyxl.Workbook()
+    book.active.append(["Drug", "Dose"])
+    book.save(tmp_path / "book.xlsx")
+    lost = (b't="inlineStr"><is><t>Drug</t></is>', b't="s"><v>7</v>')  # a shared string that is not there
+    broken = (
+        rezipped(tmp_path / "deck.pptx", lambda name, content: None if name.endswith("slide1.xml") else content),
+        rezipped(tmp_path / "book.xlsx", lambda name, content: content.replace(*lost)),
+    )
+    for path in broken:
+        with pytest.raises(InputError, match="is damaged"):
+            read(path)
+
+
 def test_a_package_that_swells_is_not_unpacked(tmp_path: Path, protocol: Path) -> None:
     bomb = rezipped(protocol, kept, **{"word/media/zeros.bin": bytes(20 * 2**20)})
     with pytest.raises(LimitExceeded, match=r"read\.archive_ratio"):

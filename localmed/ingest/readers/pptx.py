@@ -29,9 +29,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     """The file as one record."""
     notes = office.checked(path, bounds_of(mapping))
     presentation = office.opened(path, _presentation)
-    slides = list(enumerate(presentation.slides, start=1))
+    slides = office.opened(path, lambda _: list(enumerate(presentation.slides, start=1)))  # parts that are missing
     shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
-    blocks = tuple(block for number, slide in shown for block in _slide(number, slide))
+    blocks = office.opened(path, lambda _: tuple(block for number, slide in shown for block in _slide(number, slide)))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError(f"{path.name} holds no text", "Are its slides pictures? Print it to PDF and import that")
     if len(shown) < len(slides):

@@ -31,6 +31,8 @@ _RANGE = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
 _QUOTED = re.compile(r'"([^"]*)"')
 _DATE_ONLY = re.compile(r"[hs]", re.IGNORECASE)
 _FIGURES = 15  # that a spreadsheet's number holds; more are noise of binary fractions
+# What openpyxl raises in a damaged sheet: LookupError for shared strings and parts that are not there.
+_BROKEN = (LookupError, ValueError, TypeError, ParseError, zipfile.BadZipFile)
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
                     layouts.append(_layout(path, sheet._worksheet_path))
                     found = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
                     blocks += [Block.of("heading", office.line(sheet.title), 1), *found] if found else []
-        except (KeyError, ValueError, TypeError, ParseError, zipfile.BadZipFile) as error:
+        except _BROKEN as error:
             raise office.damaged(path, error) from None
         finally:
             book.close()
@@ -77,7 +79,7 @@ def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
         try:
             sheet = next(each for each in book.worksheets if each.sheet_state == "visible")
             return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
-        except (KeyError, ValueError, TypeError, StopIteration, ParseError, zipfile.BadZipFile) as error:
+        except (*_BROKEN, StopIteration) as error:
             raise office.damaged(path, error) from None
         finally:
             book.close()
