@@ -30,6 +30,7 @@ from localmed.ingest.parsed import Fault, FieldMapping, Record
 from localmed.ingest.parsing import COMMAND, Parser
 
 MOST_CHILDREN = 4  # by default: one process encodes and writes what they read, and cannot keep up with more
+CHILD_BYTES = 3 * 2**30  # of the machine's memory for a child by default: a page of a scan takes 1.9 GiB at its worst
 LINE_BYTES = 250  # of memory for a placed line beside its text, measured
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
 GRACE = 10.0  # seconds for a thread to end whose child was killed
@@ -48,8 +49,9 @@ class Task:
 
 
 def children_of(settings: IngestSettings) -> int:
-    """How many children parse: what is set, else one a core that this process may use, at most ``MOST_CHILDREN``."""
-    return settings.children or min(MOST_CHILDREN, len(os.sched_getaffinity(0)))
+    """How many children parse: what is set, else one a core and ``CHILD_BYTES``, at most ``MOST_CHILDREN``."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return settings.children or max(1, min(MOST_CHILDREN, len(os.sched_getaffinity(0)), memory // CHILD_BYTES))
 
 
 class _Job:

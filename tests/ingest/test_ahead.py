@@ -174,7 +174,9 @@ def test_a_fault_of_ours_is_not_swallowed(tmp_path: Path) -> None:
             list(items)
 
 
-def test_how_many_children_there_are() -> None:
+def test_how_many_children_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ahead.children_of(IngestSettings(children=7)) == 7
     assert 1 <= ahead.children_of(IngestSettings()) <= ahead.MOST_CHILDREN
+    monkeypatch.setattr(ahead, "CHILD_BYTES", 2**50)
+    assert ahead.children_of(IngestSettings()) == 1, "more than one would not fit into the memory"
     assert ahead.size_of(Fault("a", "b")) > 0
