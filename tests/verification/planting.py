@@ -135,10 +135,14 @@ def faults(right: Sequence[Pair], passages: Sequence[Passage]) -> Iterator[Fault
 
 
 def nearest(pair: Pair, passages: Sequence[Passage]) -> Passage:
-    """The passage that shares most words with the statement, those with the same text as the right one apart."""
+    """The passage in the statement's language that shares most words with it, those that repeat the right one apart.
+
+    One in the other language may say the same, and no rule would know.
+    """
     wanted = _said(pair.text)
     others = [
-        each for each in passages if each.id != pair.passage.id and _bare(each.text) not in (_bare(pair.passage.text),)
+        each for each in passages
+        if each.id != pair.passage.id and each.language == pair.passage.language and _bare(each.text) not in (_bare(pair.passage.text),)
         and each.title not in _ALSO.get(pair.passage.title, ()) and not _repeats(pair.passage, each)
     ]  # fmt: skip
     return max(others, key=lambda each: (len(wanted & _said(each.in_context)), each.id))
