@@ -141,10 +141,14 @@ def nearest(pair: Pair, passages: Sequence[Passage]) -> Passage:
     """
     wanted = _said(pair.text)
     others = [
-        each for each in passages
-        if each.id != pair.passage.id and each.language == pair.passage.language and _bare(each.text) not in (_bare(pair.passage.text),)
-        and each.title not in _ALSO.get(pair.passage.title, ()) and not _repeats(pair.passage, each)
-    ]  # fmt: skip
+        each
+        for each in passages
+        if each.id != pair.passage.id
+        and each.language == pair.passage.language
+        and _bare(each.text) != _bare(pair.passage.text)
+        and each.title not in _ALSO.get(pair.passage.title, ())
+        and not _repeats(pair.passage, each)
+    ]
     return max(others, key=lambda each: (len(wanted & _said(each.in_context)), each.id))
 
 
