@@ -160,6 +160,7 @@ class App:
 
         Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
         """
+        self.librarian()
         record = self.registry.record
         if not built_in(role, name):
             self.registry.fitting(role, name)
@@ -266,7 +267,7 @@ class App:
     def librarian(self) -> None:
         """Raise ``UsageError`` for a reader of groups: who does not see the whole library may not change it."""
         if self._groups is not None:
-            raise UsageError("readers may not change the library", "Leave out --as-group and the setting reader.groups")
+            raise UsageError("this is not for readers of groups", "Leave out --as-group and the setting reader.groups")
 
     def _build(self) -> AbstractContextManager[Builder]:
         self.librarian()

@@ -51,7 +51,7 @@ class ReadBounds:
 class IngestSettings:
     """How far an import reads ahead of what it encodes and writes."""
 
-    children: int = 0  # processes that parse; 0: one a core and 3 GiB of memory, at most 4
+    children: int = 0  # processes that parse; 0: one a core and 3 GiB of free memory, at most 4
     ahead_files: int = 256  # read before their turn, so that a slow file holds up few others
     ahead_bytes: int = 64 * 2**20  # held of them in memory; a textbook of 2,500 pages takes ~50 MiB
 

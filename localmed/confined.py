@@ -65,8 +65,9 @@ def no_core_dump() -> None:
 def leave_network() -> str:
     """Leave the network, before any library starts a thread; say who enforces it, "kernel" or "interpreter".
 
-    The kernel does where it lets a process have a network of its own, which is empty; else only Python's audit hook,
-    which C code does not ask.
+    The kernel does where it lets a process have a network of its own, which is empty, and which those that it starts
+    have as well; else only Python's audit hook, which C code does not ask. ("interpreter" is also said where a process
+    may not leave the empty network that its parent gave it.)
     """
     sys.addaudithook(_refuse_sockets)
     unshare = ctypes.CDLL(None, use_errno=True).unshare

@@ -6,6 +6,9 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+import pytest
 
 MIB = 2**20
 
@@ -14,6 +17,21 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     lines = ["import os, sys, time, subprocess", "from localmed import confined", script]
     command = [sys.executable, "-c", "\n".join(lines)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def interfaces(pid: int) -> set[str]:
+    """The network interfaces that the process sees."""
+    rows = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    return {row.partition(":")[0].strip() for row in rows}
+
+
+def namespace(pid: int) -> str:
+    """Which network the process is in."""
+    return str(Path(f"/proc/{pid}/ns/net").readlink())
+
+
+permitted = run("print(confined.leave_network())").stdout == "kernel\n"
+needs_namespaces = pytest.mark.skipif(not permitted, reason="network namespaces are not permitted here")
 
 
 def test_memory() -> None:
@@ -69,3 +87,18 @@ def test_without_network_nothing_can_be_dialled_or_looked_up() -> None:
         "    try:\n        dial()\n    except PermissionError:\n        print('refused')"
     )
     assert run(script).stdout == "True\nrefused\nrefused\n"
+
+
+@needs_namespaces
+def test_what_a_process_without_network_starts_has_none_either() -> None:
+    """As the OCR child under the parsing child: it may not leave the empty network, and needs not."""
+    child = (
+        "import os, sys; from localmed import confined; confined.leave_network();"
+        "confined.die_with_parent(int(sys.argv[1])); print(open('/proc/self/net/dev').read().count(':'))"
+    )
+    script = (
+        "confined.leave_network()\n"
+        f"done = subprocess.run([sys.executable, '-c', {child!r}, str(os.getpid())], capture_output=True, text=True)\n"
+        "print(done.stdout, done.stderr)"
+    )
+    assert run(script).stdout.split() == ["1"], "the loopback, which is down"

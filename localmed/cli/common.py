@@ -16,6 +16,7 @@ import click
 
 from localmed import language
 from localmed.domain import SearchFilter, Status
+from localmed.errors import UsageError
 from localmed.governance import is_date
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def settings_of(ctx: click.Context) -> Settings:
     from localmed import config
 
     settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
+    if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
+        raise UsageError(
+            "--as-group names a group that the setting reader.groups does not", "Give one of the setting's"
+        )
     return replace(settings, reader=config.ReaderSettings(groups)) if groups else settings
 
 

@@ -52,7 +52,8 @@ def _checks(
         with opened(ctx) as app:
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(each.bytes for each in app.registry.record.models.values()))
-            yield from doctor.examine(doctor.site_of(app.settings, app.registry, full, advance, app.host_status))
+            site = doctor.site_of(app.settings, app.registry, full, advance, app.host_status)
+            yield from doctor.examine(site, doctor.checks_for(app.settings))
     except BadSettings as error:
         yield problem("settings", error.what, error.remedy)
     except ImportError as error:

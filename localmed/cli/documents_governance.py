@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,15 +108,21 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
 @json_option
 @click.pass_context
 def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None:
-    """Documents whose review is overdue, the longest first."""
+    """Documents whose review is overdue, the longest first; then those whose text is not the one that was approved."""
     with opened(ctx) as app:
         documents = app.documents(collection)
         last = (date.fromisoformat(app.library.holding.day) + timedelta(within)).isoformat()
+        lapsed = app.library.catalogue.governed.lapsed()
     found = sorted((each for each in documents if each.governance.review_by and _due(each, last)), key=_review)
+    found += [each for each in documents if each.id in lapsed and each not in found]
     if as_json:
-        print_json(found)
+        print_json([{**asdict(each), "approval_lapsed": each.id in lapsed} for each in found])
         return
-    rows = [(d.id[:12], d.collection, d.title, d.governance.owner or "-", _review(d), d.status.value) for d in found]
+    rows = [
+        (d.id[:12], d.collection, d.title, d.governance.owner or "-", _review(d) or "-",
+         d.status.value + (", text not approved" if d.id in lapsed else ""))
+        for d in found
+    ]  # fmt: skip
     print_table("To be reviewed", ("id", "collection", "title", "owner", "review by", "status"), rows)
 
 

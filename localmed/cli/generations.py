@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.domain import Status
 from localmed.errors import Damaged
+
+if TYPE_CHECKING:
+    from localmed.app import App
+
+EARLY_SHOWN = 20  # ids printed
 
 
 @click.group("generations", invoke_without_command=True)
@@ -27,6 +34,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 
     rows = []
     with opened(ctx) as app:
+        app.librarian()  # its counts and reasons tell of every collection
         served = store.current(app.data).name
         for number in store.numbers(app.data):
             path = store.path_of(app.data, number)
@@ -72,9 +80,30 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
 @click.argument("number", type=int, required=False)
 @click.pass_context
 def rollback(ctx: click.Context, number: int | None) -> None:
-    """Serve generation NUMBER (default: the one before). Withdrawn documents stay withdrawn."""
+    """Serve generation NUMBER (default: the one before). Withdrawn documents stay withdrawn.
+
+    What was set of documents since goes back with it; those that answer now before the day that was set are named.
+    """
     with opened(ctx) as app:
+        app.librarian()
+        waiting = _waiting(app)
         click.echo(f"Generation {app.rollback(number):04d} is served")
+        known = app.newest().holding.statuses()
+        early = sorted(app.library.catalogue.by_ids(each for each in waiting or () if each not in known))
+    if waiting is None:
+        click.echo("Look at the dates: what was set of documents since has gone back, and could not be compared")
+    if early:
+        shown = " ".join(each[:12] for each in early[:EARLY_SHOWN]) + (" ..." if len(early) > EARLY_SHOWN else "")
+        click.secho(f"{len(early)} documents that were not yet effective answer now: {shown}", fg="red")
+        click.echo("To hold one back: localmed documents set ID --effective-from DATE")
+
+
+def _waiting(app: App) -> set[str] | None:
+    """The documents that are not yet effective; None where the library cannot be read, a reason to go back."""
+    try:
+        return {each for each, status in app.newest().holding.statuses().items() if status is Status.PENDING}
+    except Damaged:
+        return None
 
 
 @command.command("prune")
@@ -89,6 +118,7 @@ def prune(ctx: click.Context, yes: bool) -> None:
     from localmed.library import originals
 
     with opened(ctx) as app:
+        app.librarian()
         store.current(app.data)  # says so if there is no library
         if not yes:
             click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)

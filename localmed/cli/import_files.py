@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +58,7 @@ def command(
     The first import into a collection needs --manifest, or: localmed collections create NAME.
     """
     wanted = previewing.wanted(**preview)
-    with opened(ctx) as app:
+    with _ended_as_by_ctrl_c(), opened(ctx) as app:
         if wanted:
             previewing.run(app, list(paths), collection, manifest, wanted, as_json)
             return
@@ -68,6 +71,16 @@ def command(
         tell(report)
     if all_refused(report):
         sys.exit(InputError.exit_code)
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """SIGTERM, which a service or a shutdown sends, interrupts as well: copies of documents are not left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _described(app: App, collection: str, manifest: Path | None) -> Manifest:

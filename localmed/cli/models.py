@@ -108,6 +108,7 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
     from localmed.operations import model_changes
 
     with opened(ctx) as app, progress(not as_json) as (started, advance):
+        app.librarian()
         model = model_changes.add(app.registry, app.data, source, name, role or "", template, advance, started)
         row = _described(app, model.name)
     if as_json:
@@ -152,6 +153,7 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
     from localmed.operations import model_changes
 
     with opened(ctx) as app:
+        app.librarian()
         model, serves = app.registry.model(name), _described(app, name)["serves"]
         if not yes:
             click.confirm(f"Delete the {len(model.files)} files of {name} ({_size(model.bytes)})?", abort=True)

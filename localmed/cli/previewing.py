@@ -55,6 +55,7 @@ def run(app: App, paths: list[Path], collection: str, manifest: Path | None, cho
     from localmed.ingest.preview import Preview
     from localmed.ingest.preview_page import Page
 
+    app.librarian()
     described = _described(app, collection, manifest)
     told: list[dict[str, Any]] = []
     with progress(not as_json) as (started, advance):

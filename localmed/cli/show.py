@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json
 from localmed.cli.texts import texts
-from localmed.domain import Status
+from localmed.domain import Evidence, Status
+from localmed.errors import NoLibrary
+
+if TYPE_CHECKING:
+    from localmed.app import App
 
 WORDS = {Status.SUPERSEDED: "superseded", Status.WITHDRAWN: "withdrawn", Status.PENDING: "not yet effective"}
 
@@ -35,12 +41,11 @@ def command(
 ) -> None:
     """Show the passage whose id starts with PASSAGE; with --image, its page with the passage marked.
 
-    With --answer it is shown as the answer cited it, also after the document or its generation is gone.
+    With --answer it is shown as the answer cited it, also after the document or its generation is gone, and with what
+    has become of its document since.
     """
-    from localmed.workflows.kept import source
-
     with opened(ctx) as app:
-        evidence = source(answer, passage, app.hidden()) if answer else app.evidence_of(passage)
+        evidence, gone = _kept(app, answer, passage) if answer else (app.evidence_of(passage), False)
         if image:
             app.draw(evidence, image, page, _span(span))
     if as_json:
@@ -52,6 +57,8 @@ def command(
         click.secho(f"This document is {WORDS[evidence.status]}.", fg="red")
     if evidence.overdue:
         click.secho(f"It was to be reviewed by {evidence.overdue}.", fg="red")
+    if gone:
+        click.secho("This text is no longer in the library.", fg="red")
     click.echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
     if found.ocr is not None:
         click.echo(texts(found.language)["ocr"].format(sure=found.ocr))
@@ -60,6 +67,17 @@ def command(
     click.echo(f"\n{found.text}")
     if image:
         click.echo(f"\nWritten: {image}")
+
+
+def _kept(app: App, answer: Path, marker: str) -> tuple[Evidence, bool]:
+    """The source as the answer cited it, with its status now, and whether its text is no longer in the library."""
+    from localmed.workflows.kept import source, standing
+
+    evidence = source(answer, marker, app.hidden())
+    with suppress(NoLibrary):
+        library = app.newest()
+        return standing(evidence, library), not library.passages([evidence.passage.id])
+    return evidence, True
 
 
 def _span(given: str | None) -> tuple[int, int] | None:

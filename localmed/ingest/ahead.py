@@ -5,9 +5,10 @@ and faults, then perhaps its ``InputError``. So nothing that is made of them dep
 
 Rules: each child belongs to a thread of its own, which starts it, reads from it and ends it (the kernel ends a child
 with the thread that started it); tasks are begun in their order; at most ``ahead_files`` are taken before their turn,
-and what is read of them holds at most ``ahead_bytes``. The task whose turn it is may hold as much again and always
-goes on. Beyond that a child waits at its pipe, and that is no time of its file's. A task that hangs costs its own time;
-the others go on until there is no more room. ``close`` (also on Ctrl-C) ends every child, whatever it is doing.
+no further one once their files have ``WAITING_BYTES``, and what is read of them holds at most ``ahead_bytes``. The task
+whose turn it is may hold as much again and always goes on. Beyond that a child waits at its pipe, and that is no time
+of its file's. A task that hangs costs its own time; the others go on until there is no more room. ``close`` (also on
+Ctrl-C) ends every child, whatever it is doing.
 
 Not covered: the size of one record, which ``read.record_characters`` bounds.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -25,13 +26,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
+import psutil
+
 from localmed.config import IngestSettings, ReadBounds
 from localmed.ingest.parsed import Fault, FieldMapping, Record
 from localmed.ingest.parsing import COMMAND, Parser
 
 MOST_CHILDREN = 4  # by default: one process encodes and writes what they read, and cannot keep up with more
-CHILD_BYTES = 3 * 2**30  # of the machine's memory for a child by default: a page of a scan takes 1.9 GiB at its worst
+CHILD_BYTES = 3 * 2**30  # of free memory for a child by default: a page of a scan takes 1.9 GiB at its worst
 LINE_BYTES = 250  # of memory for a placed line beside its text, measured
+WAITING_BYTES = 2 * 2**30  # of files before their turn, each copied already: four of the largest that are read
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
@@ -41,16 +45,17 @@ Items = Iterator[Record | Fault]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file to parse: where it lies, its reader, and what errors call it."""
+    """A file to parse: where it lies, its reader, what errors call it, and its size."""
 
     path: Path
     reader: str
     name: str
+    bytes: int = 0
 
 
 def children_of(settings: IngestSettings) -> int:
-    """How many children parse: what is set, else one a core and ``CHILD_BYTES``, at most ``MOST_CHILDREN``."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """How many children parse: what is set, else one a core and ``CHILD_BYTES`` free, at most ``MOST_CHILDREN``."""
+    memory = psutil.virtual_memory().available  # what a model that is loaded holds, no child may have
     return settings.children or max(1, min(MOST_CHILDREN, len(os.sched_getaffinity(0)), memory // CHILD_BYTES))
 
 
@@ -106,8 +111,8 @@ class Parsers:
         """
         left, window = iter(given), deque[tuple[Given, _Job | None]]()
         while True:
-            for each in islice(left, self._settings.ahead_files - len(window)):
-                window.append((each, self._put(task_of(each))))
+            while self._takes_more(window) and (more := list(islice(left, 1))):
+                window.append((more[0], self._put(task_of(more[0]))))
             if not window:
                 return
             each, job = window.popleft()
@@ -118,6 +123,11 @@ class Parsers:
             self._drop(job)
 
     # --- the taker's side ------------------------------------------------------------------------------------------
+
+    def _takes_more(self, window: Collection[tuple[Given, _Job | None]]) -> bool:
+        """Whether another task may be taken beside those of ``window``, which wait for their turn."""
+        waiting = sum(job.task.bytes for _, job in window if job is not None)
+        return len(window) < self._settings.ahead_files and waiting < WAITING_BYTES
 
     def _put(self, task: Task | None) -> _Job | None:
         """Hand ``task`` to the children; start another if none is free."""

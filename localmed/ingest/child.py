@@ -10,8 +10,9 @@ standard input and writes JSON messages, one a line, on its standard output::
 
 Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
 can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
-kind and place of a failure, never text of the document; the child dies with the thread that started it (the kernel
-ties ``PR_SET_PDEATHSIG`` to that thread) and, when idle, at the end of its input. Back-pressure is the pipe's.
+kind and place of a failure, never text of the document; the child leaves the network before a reader loads, and what
+it starts itself (OCR) has none either; it dies with the thread that started it (the kernel ties ``PR_SET_PDEATHSIG`` to
+that thread) and, when idle, at the end of its input. Back-pressure is the pipe's.
 
 Not covered: the child can read what its user can read. It bounds damage by accident and by exhaustion; the parent
 takes only JSON from it, so a subverted parser can send wrong text, not code.
@@ -45,8 +46,10 @@ Message = list[Any]
 def main() -> None:
     """Answer requests until the parent closes its end."""
     requests, replies = confined.take_streams()
-    confined.die_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    confined.leave_network()
+    confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
+    for ending in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group; the parent decides what ends
+        signal.signal(ending, signal.SIG_IGN)
     for line in requests:
         try:
             serve(json.loads(line), replies)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from localmed import children
 from localmed.domain import Box, Evidence, Passage
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.ingest.surroundings import around
@@ -73,7 +74,7 @@ def _draw(request: dict[str, Any], image: Path) -> None:
 
 
 def _run(request: dict[str, Any]) -> None:
-    command = [sys.executable, "-P", "-m", "localmed.ingest.render"]
+    command = [*children.command("localmed.ingest.render"), str(os.getpid())]
     text = json.dumps(request)
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -82,5 +83,11 @@ def _run(request: dict[str, Any]) -> None:
             f"drawing the page took longer than {SECONDS:g} seconds", "Open the original instead"
         ) from None
     if done.returncode:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise InputError(f"the page could not be drawn: {reason[0]}", "Open the original instead")
+        raise InputError(f"the page could not be drawn: {_reason(done)}", "Open the original instead")
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """What the child said of its failure; of one that crashed only how: its libraries may print what they read."""
+    if done.returncode != InputError.exit_code:
+        return children.named(done.returncode)
+    return (done.stderr.strip().splitlines() or ["it did not say why"])[-1]

@@ -41,6 +41,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
 }
 LEAST_ID = 6  # characters of a document's id
 _ID = re.compile(rf"[0-9a-f]{{{LEAST_ID},32}}")
+_PART = re.compile(r"\d+|[A-Za-z]+")  # of a date
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,18 @@ def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | Non
 def _value(field: str, cell: str) -> str:
     if cell == CLEAR:
         return ""
-    return values.edition(cell) if field in DATES else cell
+    return _date(cell) if field in DATES else cell
+
+
+def _date(cell: str) -> str:
+    """``cell`` as an ISO date; as it stands, to be refused, where a part of it makes no sense.
+
+    A month 31 would otherwise become the whole year, which begins eleven months before December.
+    """
+    date = values.edition(cell)
+    parts = len(_PART.findall(cell))
+    whole = parts < 2 or len(date) >= (7 if parts == 2 else 10)
+    return date if whole and not (len(date) == 4 and len(cell) >= 8) else cell
 
 
 def named(

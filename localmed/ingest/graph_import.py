@@ -126,7 +126,7 @@ class GraphImporter(Importer):
             sha256 = builder.keep(source.path, self._settings.read.file_bytes)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
-            refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
+            refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
             self._report.lines.append(Line(path, "quarantined", str(error)))
             self._progress(source.bytes, source.path.name)
         else:
@@ -145,6 +145,8 @@ class GraphImporter(Importer):
         builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
         stated = self._descriptions.facts(Source(Path(file.path), file.root))
         builder.catalogue.governed.yield_to([document.id], stated)
+        notes = builder.catalogue.governed.outdated(document, builder.catalogue.by_ids([document.id]).get(document.id))
+        self._report.lines += [Line(file.path, "note", each) for each in notes]
         builder.put(document)
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self._report.lines.append(Line(file.path, "read", document.notes[0], 1))

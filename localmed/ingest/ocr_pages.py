@@ -1,8 +1,9 @@
 """Asks the OCR child (``ocr.py``) for one page after another, each within its time; a page that fails costs that page.
 
 Rules: the child starts with the first page and is ended with ``close``; one that hangs, crashes or sends what is no
-page is ended, and the next page gets a fresh one; after ``GIVE_UP`` failures in a row the engine is taken to be broken
-and the rest of the file is not tried. What the child sends is checked before it is believed.
+page is ended, and the next page gets a fresh one; a page whose child hung or crashed may be asked for again, ``TRIES``
+times in all, because that may be for want of memory or time; after ``GIVE_UP`` pages in a row that failed the engine is
+taken to be broken and the rest of the file is not tried. What the child sends is checked before it is believed.
 
 Not covered: several pages at once; files are read side by side instead.
 """
@@ -14,7 +15,7 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from localmed.config import ReadBounds
 from localmed.domain import Box
 
 COMMAND = children.command("localmed.ingest.ocr")
+TRIES = 2  # of a page whose child hung or crashed
 GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page, and a book has thousands
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
@@ -58,13 +60,24 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a page was not read; ``again``: its child hung or crashed, and another may do better."""
+
+    why: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Scanned:
-    """A line put in its place: on the straightened page (``frame``), and on the page as displayed (``box``)."""
+    """A line put in its place: on the straightened page (``frame``), and on the page as displayed (``box``).
+
+    ``confidence`` is None for what the page's own text says.
+    """
 
     text: str
     frame: Frame
     box: Box
-    confidence: float
+    confidence: float | None
 
 
 class Ocr:
@@ -74,6 +87,7 @@ class Ocr:
         self._bounds, self._command = bounds, tuple(command)
         self._child: children.Child | None = None
         self._failed = 0  # pages in a row
+        self._tried = 0  # times, the page that failed last
 
     def __enter__(self) -> Self:
         return self
@@ -87,33 +101,37 @@ class Ocr:
         if child is not None:
             child.kill()
 
-    def read(self, path: Path, page: int) -> Scan | str:
+    def read(self, path: Path, page: int) -> Scan | Failure:
         """What stands on ``page`` (1-based) of the PDF at ``path``, or why that is not known."""
         if self._failed >= GIVE_UP:
-            return f"not tried after {GIVE_UP} failures in a row"
+            return Failure(f"not tried after {GIVE_UP} failures in a row")
         found = self._asked(path, page)
-        if isinstance(found, str):
-            self.close()
-            self._failed += 1
-        else:
-            self._failed = 0
-        return found
+        if isinstance(found, Scan):
+            self._failed = self._tried = 0
+            return found
+        self.close()
+        self._tried += 1
+        if found.again and self._tried < TRIES:
+            return found
+        self._failed, self._tried = self._failed + 1, 0
+        return replace(found, again=False)
 
-    def _asked(self, path: Path, page: int) -> Scan | str:
+    def _asked(self, path: Path, page: int) -> Scan | Failure:
         request = {"path": str(path.absolute()), "page": page, "bounds": dataclasses.asdict(self._bounds)}
         try:
             line = self._answer(json.dumps(request).encode() + b"\n")
         except TimeoutError:
-            return f"took longer than {self._bounds.ocr_page_seconds:g} seconds (read.ocr_page_seconds)"
+            told = f"took longer than {self._bounds.ocr_page_seconds:g} seconds (read.ocr_page_seconds)"
+            return Failure(told, again=True)
         except children.TooLong:
-            return NO_PAGE
+            return Failure(NO_PAGE)
         except OSError:
-            return f"the engine's process failed ({children.named(self._code())})"
+            return Failure(f"the engine's process failed ({children.named(self._code())})", again=True)
         try:
             answer = json.loads(line)
-            return f"{answer['failure']:.200}" if "failure" in answer else _scan(answer)
+            return Failure(f"{answer['failure']:.200}") if "failure" in answer else _scan(answer)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            return NO_PAGE
+            return Failure(NO_PAGE)
 
     def _answer(self, request: bytes) -> bytes:
         """The child's line for ``request``; raise ``OSError`` where it ended and ``TimeoutError`` where it is late."""

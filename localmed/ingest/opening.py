@@ -97,7 +97,8 @@ class Opening:
     def _task(self, step: _Step) -> Task | None:
         if step.found is not None:
             return None
-        return Task(self._settings.data / "files" / step.part.sha256, step.part.reader, step.part.name)
+        copy = self._settings.data / "files" / step.part.sha256
+        return Task(copy, step.part.reader, step.part.name, copy.stat().st_size)
 
     def _content(self, steps: Iterable[tuple[_Step, Items]]) -> Content:
         for step, items in steps:

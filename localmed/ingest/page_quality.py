@@ -6,7 +6,8 @@ is garbled: characters that no reader can make out, Chinese read in the wrong en
 Chinese characters that no text uses. A page of figures alone is not judged by its letters.
 
 Not covered: a text layer in sound words that are not those of the page, single garbled words in sound text, and the
-pairs of letters of languages that are written in neither Latin nor Chinese script.
+pairs of letters of languages that are written in neither Latin nor Chinese script. A page of sequences of bases has the
+letters of no word and is called garbled, so that nothing is thrown away for being called so (``pdf_page.py``).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ REASONS = (NO_TEXT, TOO_LITTLE, GARBLED)
 UNREADABLE = "�"
 MOST_UNREADABLE = 0.3  # share of characters; a line of unmapped symbols stays under 0.03
 FEW = 200  # characters over an image that covers the page: stamps and captions have fewer, pages of text ~2,000
-ENOUGH_PAIRS = 200  # of letters, before they say anything: some 50 words
-LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.55, Polish and Finnish ~0.4, shifted letters < 0.25
+ENOUGH_PAIRS = 150  # of letters, before they say anything: some 30 words
+LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.6, lists of genes > 0.4, shifted letters mostly < 0.25
 ENOUGH_HAN = 50  # Chinese characters
 LEAST_COMMON_HAN = 0.6  # of them; pages of Chinese have > 0.94, characters drawn at random < 0.4
 
@@ -42,7 +43,7 @@ _PAIRS = frozenset(
         "la fo tr pl pa ac hi mp ss mo ol et il id ts rs wh ow rm ab ie fe na bl pt ly wi ut mi od",
     )
 )
-_LETTERS = re.compile(r"[a-z]{2,}")
+_LETTERS = re.compile(r"(?<![a-z0-9])[a-z]{4,}(?![a-z0-9])")  # neither units, abbreviations nor symbols of genes
 _HAN = re.compile(r"[㐀-䶿一-鿿]")
 
 
@@ -76,7 +77,7 @@ def unreadable_share(texts: Sequence[str]) -> float:
 
 
 def common_pairs(text: str) -> tuple[float, int]:
-    """The share of neighbouring Latin letters that are a common pair, and how many pairs there are."""
+    """The share of neighbouring letters of Latin words that are a common pair, and how many pairs there are."""
     pairs = [first + second for word in _LETTERS.findall(text.casefold()) for first, second in pairwise(word)]
     return sum(pair in _PAIRS for pair in pairs) / max(1, len(pairs)), len(pairs)
 

@@ -54,7 +54,8 @@ class Record:
     """One document as read. ``key`` names it inside its file ("" when the file is the document).
 
     ``edition``, ``language`` and ``title`` may be empty: the pipeline then takes the manifest's or works them out.
-    ``notes`` are things a librarian must know (a page without text, a table cut short).
+    ``notes`` are things a librarian must know (a page without text, a table cut short). ``lost`` is how many pages OCR
+    failed on, which it may read another time.
     """
 
     key: str
@@ -71,6 +72,7 @@ class Record:
     replaced_by: str = ""
     pages: int = 0
     notes: tuple[str, ...] = ()
+    lost: int = 0
 
     @property
     def deleted(self) -> bool:

@@ -36,6 +36,7 @@ from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
+from localmed.ingest.ocr_pages import TRIES
 from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, Record
 from localmed.library.terms import Term
 
@@ -192,9 +193,9 @@ class _Child:
             yield item
 
     def _allow_page(self, bounds: ReadBounds) -> None:
-        """More time for a page that OCR reads; raise ``ValueError`` for more pages than a file may have."""
+        """More time for a page that OCR reads, or tries again; raise ``ValueError`` for more than a file may have."""
         self._pages += 1
-        if self._pages > bounds.pages:
+        if self._pages > TRIES * bounds.pages:
             raise ValueError
         self._left += bounds.ocr_page_seconds
 
@@ -293,10 +294,10 @@ def _item(kind: str, values: list[Any]) -> Item:
     given = dict(zip(FIELDS, values, strict=True))
     blocks = tuple(_block(*block) for block in given.pop("blocks"))
     relations = tuple(_pair(*pair) for pair in given.pop("relations"))
-    pages = int(given.pop("pages"))
+    pages, lost = int(given.pop("pages")), int(given.pop("lost"))
     lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
     plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
-    return Record(blocks=blocks, relations=relations, pages=pages, **lists, **plain)
+    return Record(blocks=blocks, relations=relations, pages=pages, lost=lost, **lists, **plain)
 
 
 def _member(name: Any, file: Any) -> Member:

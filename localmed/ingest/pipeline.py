@@ -27,7 +27,7 @@ from localmed.ingest import ocr, summaries
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Opened, Opening
-from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, largest_first, missing
 from localmed.ingest.twins import Twins
@@ -169,7 +169,7 @@ class Importer:
                 outdated.append(source)
             else:
                 unread.append(source)
-                changed = changed or bool(before and (before.sha256, before.recipe.removeprefix(UNSETTLED)) != now)
+                changed = changed or bool(before and (before.sha256, unmarked(before.recipe)) != now)
         if changed:
             unread += outdated
         else:
@@ -195,8 +195,13 @@ class Importer:
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
         try:
             reading = read(opened.content, source, context)
+            before = builder.catalogue.file(self._name, path)
+            if worse := refusal(reading, before, builder.catalogue.of_file(self._name, path), sha256):
+                sha256 = ""
+                raise worse
         except InputError as error:
-            refused = [Quarantined(self._name, path, "", sha256 or source.sha256(), recipe, str(error))]
+            # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
+            refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
             self._report.lines.append(Line(path, "quarantined", str(error)))
             builder.remove(each.id for each in context.twins.refuse(self._name, path))
             if context.versions:
@@ -211,7 +216,6 @@ class Importer:
             context.twins.accept(reading.contents)
             if context.versions:
                 context.versions.accept((document.id for document, _ in reading.documents), path)
-            before = builder.catalogue.file(self._name, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, size))
@@ -243,6 +247,7 @@ class Importer:
             self._report.lines.append(Line(file.path, "unchanged"))
             self._progress(taken.bytes, "")
             return False
+        earlier = {each.id: each for each in (*before, *taken.reading.replaced)}
         builder.remove(each.id for each in before)
         self._outdate(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
@@ -251,6 +256,8 @@ class Importer:
         catalogue.governed.yield_to((each.id for each in documents), stated)
         for document in documents:
             builder.put(document)
+            notes = catalogue.governed.outdated(document, earlier.get(document.id))
+            self._report.lines += [Line(file.path, "note", each) for each in notes]
             if (status := catalogue.marked(document).status) is not Status.CURRENT:
                 self._report.lines.append(Line(file.path, "note", f"is {status.value}: it does not answer"))
         catalogue.put_file(file)
@@ -268,8 +275,8 @@ class Importer:
         builder.remove(each.id for each in replaced)
         for path in {each.source for each in replaced}:
             if file := builder.catalogue.file(self._name, path):
-                recipe = file.recipe.removeprefix(UNSETTLED).removeprefix(OUTDATED)
-                again = file.recipe.startswith(UNSETTLED) or not Path(path).exists()
+                recipe = unmarked(file.recipe).removeprefix(OUTDATED)
+                again = unmarked(file.recipe) != file.recipe or not Path(path).exists()
                 builder.catalogue.put_file(replace(file, recipe=(UNSETTLED if again else OUTDATED) + recipe))
 
     def _move(self, builder: Builder, old: Document, new: str) -> None:
@@ -279,7 +286,7 @@ class Importer:
         if not builder.catalogue.of_file(old.collection, old.source):
             builder.catalogue.remove_file(old.collection, old.source)
         elif file := builder.catalogue.file(old.collection, old.source):
-            builder.catalogue.put_file(replace(file, recipe=UNSETTLED + file.recipe.removeprefix(UNSETTLED)))
+            builder.catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
 
 
 def _silent(done: float, doing: str) -> None:

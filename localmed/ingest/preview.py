@@ -1,16 +1,16 @@
 """What an import would do, file by file, without doing any of it: nothing is stored, encoded or served.
 
 Files are found, copied, unpacked and parsed as by an import (``opening.py``, ``reading.py``), but the copies go to a
-folder of their own among the system's temporary files and are removed with it. Each document is compared with what the
+folder of their own among the system's temporary files and are removed with it; if the preview is killed, by the next
+one. Only a few files are copied ahead, and a disk that is full is said to be. Each document is compared with what the
 library holds, if there is one: new, changed, the same, or moved from a file that is gone.
 
 Not covered: what encoding and the indexes may say; terminologies, which have no pages; quarantine, since everything is
-read again. A preview that is killed leaves its temporary folder.
+read again. An archive is unpacked whole into that folder.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -21,6 +21,8 @@ from typing import Literal
 from localmed.config import Settings
 from localmed.domain import Document, Kind
 from localmed.errors import InputError, NoLibrary, UsageError
+from localmed.ingest import temporary
+from localmed.ingest.ahead import children_of
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
@@ -32,6 +34,10 @@ from localmed.ingest.versions import Versions
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
+from localmed.library.space import told_if_full
+
+PREFIX = "localmed-preview-"  # of the temporary folder's name
+AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large
 
 Outcome = Literal["new", "changed", "same", "moved", "refused", "skipped", "removed"]
 
@@ -76,7 +82,8 @@ class Preview:
         sources, skipped = find(paths, wanted=self._manifest.files)
         roots = [absolute(each) for each in paths if each.is_dir()]
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="localmed-preview-")))
+            folder = stack.enter_context(temporary.folder(PREFIX))
+            stack.enter_context(told_if_full(folder))
             catalogue = _catalogue(self._settings.data, folder, stack)
             known = catalogue.files(self._manifest.collection.name)
             gone = missing(known.values(), sources, roots)
@@ -86,7 +93,7 @@ class Preview:
                 started(sum(each.bytes for each in sources))
             ordered = self._ordered(sources, set(known))
             context = self._context(catalogue, ordered, gone)
-            with Opening(replace(self._settings, data=folder), self._manifest, self._keeper(folder)) as opening:
+            with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes
                     yield self._looked(opened, context, catalogue, folder)
@@ -95,6 +102,12 @@ class Preview:
             for path in gone:
                 count = len(catalogue.of_file(self._manifest.collection.name, path))
                 yield Looked(path, "removed", "no longer in the folder", going=count)
+
+    def _apart(self, folder: Path) -> Settings:
+        """The settings of a reading whose copies go to ``folder``, a few at a time."""
+        ingest = self._settings.ingest
+        few = min(ingest.ahead_files, AHEAD * children_of(ingest))
+        return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
 
     def _ordered(self, sources: Sequence[Source], known: set[str]) -> list[Source]:
         """In the order of an import (``Importer``)."""

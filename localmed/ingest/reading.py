@@ -7,6 +7,7 @@ written here, so that a preview reads as an import does.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from localmed.library.catalogue import ImportedFile
 
 # Before the recipe of a file:
 UNSETTLED = "again:"  # a copy of what another file holds was left out, or a document removed: it may have to come back
+UNFINISHED = "unread:"  # OCR failed on pages of it: they may be read another time
 OUTDATED = "older:"  # a record is newer in another file: it may have to come back when a file goes or changes
 
 Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
@@ -42,10 +44,13 @@ class Reading:
     settled: bool = True  # False: a copy of what another file holds was left out
     newer: Counter[str] = field(default_factory=Counter)  # path -> how many records are newer there
     replaced: list[Document] = field(default_factory=list)  # older versions stored from other files
+    lost: int = 0  # pages that OCR failed on
 
     @property
     def mark(self) -> str:
         """What goes before the recipe of the file."""
+        if self.lost:
+            return UNFINISHED
         return UNSETTLED if not self.settled else OUTDATED if self.newer else ""
 
 
@@ -61,6 +66,11 @@ class Taken:
     def passages(self) -> int:
         """How many passages it has."""
         return sum(len(cut) for _, cut in self.reading.documents)
+
+
+def unmarked(recipe: str) -> str:
+    """``recipe`` without the mark of a file that is read again whatever its bytes."""
+    return recipe.removeprefix(UNSETTLED).removeprefix(UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +130,23 @@ def _add(reading: Reading, record: Record, source: Source, part: Part, context: 
         reading.moved.append((old, document.id))
         reading.notes.append(f"{record.key or 'the document'} was moved here from {old.source}")
     reading.documents.append((replace(document, passages=len(cut)), cut))
+    reading.lost += record.lost
+
+
+def refusal(
+    reading: Reading, before: ImportedFile | None, stored: Sequence[Document], sha256: str
+) -> InputError | None:
+    """Why ``reading`` may not replace what is ``stored`` of the file: OCR failed on pages that may be in that.
+
+    Nobody knows which pages a file of the same bytes lost the last time; the reading with more passages has more.
+    """
+    if not reading.lost or not stored or before is None:
+        return None
+    fewer = sum(len(cut) for _, cut in reading.documents) < sum(each.passages for each in stored)
+    if before.recipe.startswith(UNFINISHED) and not (before.sha256 == sha256 and fewer):
+        return None
+    name, notes = Path(before.path).name, "; ".join(note for note in reading.notes if "OCR failed" in note)
+    return InputError(
+        f"{name}: OCR failed on {reading.lost} pages, so what was stored of it before stays ({notes})",
+        "The next import tries again; to take it as it is, remove its document first",
+    )

@@ -2,9 +2,11 @@
 
 Rules: a picture is at most ``MOST_PIXELS`` on a side, whatever the page claims to measure; it is written beside its
 place and moved there, so that no half picture is ever served. Boxes are points of the page as displayed. As hostile
-files are rendered too, callers run this as a child, which limits its own memory and processor time::
+files are rendered too, callers run this as a child, which limits its own memory and processor time, leaves the network
+and dies with the thread that started it; what it says of a failure holds no text of the page::
 
-    python -m localmed.ingest.render    (one JSON request on standard input; exit code 0, or 3 and a line on stderr)
+    python -m localmed.ingest.render PARENT_PID   (a JSON request on standard input; exit code 0, or 3 and a line on
+                                                   standard error)
     {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
     {"file": ..., "pages": [1, 2], "folder": ...}    (1.jpg, 2.jpg; a page that cannot be drawn is left out)
@@ -17,7 +19,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 
 import pymupdf
 
+from localmed import confined
 from localmed.domain import Box
 from localmed.errors import InputError, LocalmedError
 from localmed.ingest.readers.pdf_open import opened, silence
@@ -225,16 +227,11 @@ def answer(request: dict[str, Any]) -> None:
     render_page(Path(str(request["file"])), int(request["page"]), boxes, output, int(request.get("dpi", DPI)))
 
 
-def _limit() -> None:
-    """Bound this process: a hostile page may swell or never end, and a core dump would leave its text on the disk."""
-    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
-        hard = resource.getrlimit(kind)[1]
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
 def main() -> int:
     """Answer the request on standard input; 3 and one line on standard error if that cannot be done."""
-    _limit()
+    confined.leave_network()
+    confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
+    confined.limit(MEMORY, SECONDS)
     try:
         answer(json.load(sys.stdin))
     except LocalmedError as error:
@@ -242,6 +239,9 @@ def main() -> int:
         return InputError.exit_code
     except (KeyError, TypeError, ValueError, IndexError) as error:
         print(f"The request is not one ({type(error).__name__}). See localmed.ingest.render", file=sys.stderr)
+        return InputError.exit_code
+    except Exception as error:  # MuPDF raises many classes, and its messages may quote the page
+        print(f"The page's process failed ({confined.place(error)})", file=sys.stderr)
         return InputError.exit_code
     return 0
 

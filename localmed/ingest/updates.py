@@ -16,7 +16,7 @@ from pathlib import Path
 
 from localmed.domain import Document
 from localmed.errors import UsageError
-from localmed.ingest.reading import UNSETTLED
+from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.state import State
 
@@ -80,7 +80,7 @@ def unsettle(catalogue: Catalogue, removed: Iterable[Document]) -> None:
         if not catalogue.of_file(collection, source):
             catalogue.remove_file(collection, source)
         elif file:
-            catalogue.put_file(replace(file, recipe=UNSETTLED + file.recipe.removeprefix(UNSETTLED)))
+            catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
 
 
 def _outermost(folders: Iterable[Path]) -> list[Path]:

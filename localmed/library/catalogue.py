@@ -103,6 +103,8 @@ class Catalogue:
         nothing = ", ".join(f"'' AS {name}" for name in _GONE)
         gone = "main.gone" if version == len(LIBRARY) else f"(SELECT {nothing} WHERE 0)"
         execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {gone} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
+        if version < len(LIBRARY):
+            execute("CREATE TEMP VIEW governed AS SELECT '' AS document, '' AS field, '' AS value, '' AS time WHERE 0")
 
     def close(self) -> None:
         """Commit (if writable) and close."""

@@ -29,7 +29,7 @@ from typing import IO
 from localmed.domain import digest
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 
-FORMAT = 1
+FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file

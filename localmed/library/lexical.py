@@ -144,8 +144,11 @@ class LexicalIndex(TantivyIndex):
         return list(self.passages(ids).values())
 
     def of_document(self, document: str) -> list[Passage]:
-        """All passages of a document in their order."""
-        return sorted(self.each(self._term("document", document)), key=_position)
+        """All passages of a document in their order; none of a collection that may not be read."""
+        found = self.each(self._term("document", document))
+        return sorted(
+            (each for each in found if self._within is None or each.collection in self._within), key=_position
+        )
 
     def each(self, query: tantivy.Query | None = None) -> Iterator[Passage]:
         """Every passage, or every one that ``query`` matches, in no order."""

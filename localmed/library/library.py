@@ -36,6 +36,7 @@ from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
+from localmed.library.readers import Readers
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -214,6 +215,7 @@ class Builder:
         self._data, self._encoder, self._settings = data, encoder, settings
         if not reindex:
             _require(data, encoder)
+        Readers(data).create()
         originals.sweep(data)
         self.path, self.parent = generations.start_build(data)
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)

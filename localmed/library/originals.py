@@ -23,7 +23,12 @@ _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def path_of(data: Path, sha256: str) -> Path:
-    """Where the original with this hash lies; raise ``LibraryError`` if it is gone."""
+    """Where the original with this hash lies; raise ``LibraryError`` if it is gone, or for what is no hash.
+
+    A kept answer names it, and anybody may have written that: it must not lead out of the folder.
+    """
+    if not _SHA256.fullmatch(sha256):
+        raise LibraryError("what names the original file is no hash", "Is the answer as localmed wrote it?")
     path = data / "files" / sha256
     if not path.is_file():
         raise LibraryError(f"the original file {sha256[:12]} is missing from {path.parent}", "Import it again")

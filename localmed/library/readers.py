@@ -1,24 +1,30 @@
 """Reader groups: which groups may read which collection, in ``<data>/readers.json``.
 
 Outside the generations, as the withdrawals are: a restriction holds from the next question on, and neither a rollback
-nor a restored generation lifts it. A collection that is not named may be read by everybody. A file that cannot be read
-is an error, never "no restriction".
+nor a restored generation lifts it. A collection that is not named may be read by everybody. A file that cannot be read,
+or is missing though a generation was built beside it, is an error, never "no restriction".
 
 Who sees everything is the librarian (``None`` in place of groups): whoever may write to the data folder.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from localmed.errors import Damaged, UsageError
+from localmed.errors import Damaged, NoLibrary, UsageError
+from localmed.library import generations
 from localmed.library.space import told_if_full
 
 FILE = "readers.json"
+LOCK = "readers.lock"
+BESIDE = 2  # format of the generations that are built beside the file; before, there was none unless one was restricted
+NOT_ANSWERED = "Restore it from a backup, or write {} into it and set the readers of every collection again"
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
@@ -27,17 +33,19 @@ class Readers:
     """The file, read again whenever it has changed."""
 
     def __init__(self, data: Path) -> None:
-        """Use ``<data>/readers.json``; none means that nothing is restricted."""
+        """Use ``<data>/readers.json``; see ``create``."""
         self._path = data / FILE
         self._seen: tuple[int, int, int] | None = None
         self._groups: Mapping[str, frozenset[str]] = {}
 
     def all(self) -> Mapping[str, frozenset[str]]:
-        """The groups of each collection that is restricted; raise ``Damaged`` for a file that cannot be read."""
+        """The groups of each collection that is restricted; raise ``Damaged`` for a file that is lost or unreadable."""
         try:
             state = self._path.stat()
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
+            if self._needed():
+                raise Damaged(f"{self._path} is missing", NOT_ANSWERED) from None
             return {}
         if seen != self._seen:
             self._groups, self._seen = self._read(), seen
@@ -49,28 +57,52 @@ class Readers:
             return frozenset()
         return frozenset(name for name, allowed in self.all().items() if not allowed & groups)
 
+    def create(self) -> None:
+        """Make the file, naming nothing, if there is none yet; called before a generation is built.
+
+        Raise ``Damaged`` if it was there once: a lost restriction is not made up for by an empty file.
+        """
+        with self._alone():
+            if not self.all() and not self._path.exists():
+                self._write({})
+
     def put(self, collection: str, groups: Collection[str]) -> None:
         """Let only ``groups`` read ``collection`` (none: everybody), from the next question on.
 
         Raise ``UsageError`` for what is no name of a group.
         """
         checked(groups)
-        kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
-        kept |= {collection: sorted(set(groups))} if groups else {}
-        fresh = self._path.with_suffix(".new")
+        with self._alone():
+            kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
+            self._write(kept | ({collection: sorted(set(groups))} if groups else {}))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writer at a time, from reading to writing: of two at once the later would lose what the first has set."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with told_if_full(self._path.parent):
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(kept, file, ensure_ascii=False, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with told_if_full(self._path.parent), (self._path.parent / LOCK).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed; writing takes milliseconds
+            yield
+
+    def _needed(self) -> bool:
+        """Whether the generation being served was built beside the file."""
+        with suppress(NoLibrary):
+            return generations.read_manifest(generations.current(self._path.parent)).format >= BESIDE
+        return False
+
+    def _write(self, kept: Mapping[str, list[str]]) -> None:
+        fresh = self._path.with_suffix(".new")
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(kept, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def _read(self) -> dict[str, frozenset[str]]:
         try:
@@ -79,7 +111,7 @@ class Readers:
                 return {name: frozenset(groups) for name, groups in values.items()}
         except (OSError, ValueError):
             pass
-        raise Damaged(f"{self._path} cannot be read", "Nothing is answered until it is restored from a backup")
+        raise Damaged(f"{self._path} cannot be read", NOT_ANSWERED)
 
 
 def checked(groups: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from localmed.config import Settings
 from localmed.errors import LocalmedError
+from localmed.library.readers import groups_of
 from localmed.operations import doctor_library, doctor_machine, machine
 from localmed.operations.check import Check, Level, Site, problem
 
@@ -43,6 +44,13 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.quarantine,
     doctor_library.governance,
 )
+OF_EVERY_COLLECTION = (doctor_library.quarantine, doctor_library.governance)  # counts, hidden collections' as well
+
+
+def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], ...]:
+    """The checks that whoever runs this may see."""
+    whole = groups_of(settings.reader.groups, settings.data) is None
+    return tuple(each for each in CHECKS if whole or each not in OF_EVERY_COLLECTION)
 
 
 def site_of(

@@ -132,7 +132,7 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
     passages = builder.lexical.of_document(document.id) if dated else []
     if dated:
         builder.remove([document.id])
-    builder.catalogue.governed.set(document.id, values)
+    builder.catalogue.governed.set(document, values)
     changed = replace(document.governance, **{name: each for name, each in values.items() if name in GOVERNANCE})
     builder.put(replace(document, edition=values.get("edition", document.edition), governance=changed))
     for start in range(0, len(passages), batch):

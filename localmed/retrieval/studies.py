@@ -117,10 +117,16 @@ def named(library: Library, references: Sequence[Reference]) -> tuple[Study | No
     By id, else by identifier, else by title: the title of a document must stand, word for word, in the reference. What
     is not yet effective is not held.
     """
-    listed = {name for each in references for name in each.identifiers}
-    identified = {name: each for each in library.catalogue.identified(listed) for name in each.identifiers}
+    identified = _identified(library, {name for each in references for name in each.identifiers})
     found = (_named(library, each, identified) for each in references)
     return tuple(None if each and each.document.status is Status.PENDING else each for each in found)
+
+
+def _identified(library: Library, names: set[str]) -> dict[str, Document]:
+    """The document of each identifier: of several editions the one that may answer, never one not yet effective."""
+    found = [(library.status(each.id), each) for each in library.catalogue.identified(names)]
+    found.sort(key=lambda pair: pair[0] is Status.CURRENT)  # the last of a name is kept
+    return {name: each for status, each in found if status is not Status.PENDING for name in each.identifiers}
 
 
 def _named(library: Library, reference: Reference, identified: dict[str, Document]) -> Study | None:

@@ -8,12 +8,13 @@ they cite. The original that a page is drawn from stays as long as an answer und
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from localmed.domain import Answer, Box, Evidence, Kind, Passage, Span, Status
 from localmed.errors import InputError, UnknownName
+from localmed.library.library import Library
 from localmed.workflows.recording import decoded
 
 LARGEST = 64 * 2**20  # bytes, as of a recording
@@ -28,6 +29,18 @@ def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evi
     if marker not in found:
         raise UnknownName("the answer has no such source", f"Sources that may be read: {', '.join(found) or 'none'}")
     return found[marker]
+
+
+def standing(evidence: Evidence, library: Library) -> Evidence:
+    """``evidence`` with its text as it was cited, and with the status and the overdue review of its document now.
+
+    Of a document that is gone the ledger is still asked; else what was known when it was cited stays.
+    """
+    document = evidence.passage.document_id
+    there = bool(library.catalogue.by_ids([document]))
+    status = library.holding.statuses().get(document, Status.CURRENT if there else evidence.status)
+    overdue = library.holding.overdue(document) if there else evidence.overdue
+    return replace(evidence, status=status, overdue=overdue)
 
 
 def _evidence(file: Path) -> dict[str, Evidence]:

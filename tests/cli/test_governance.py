@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -193,7 +194,7 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
     asked: tuple[tuple[str, ...], ...] = (
         ("search", "paracetamol"), ("ask", DOSE, "--trace"), ("ask", DOSE, "--preset", "mine"), ("documents",),
         ("ask", DOSE, "--preset", "ebm"), ("plan", DOSE), ("ebm", DOSE), ("collections",), ("documents", "due"),
-        ("explain", str(tmp_path / "order.txt")), ("departments", "fever"), ("documents", "quarantine"),
+        ("explain", str(tmp_path / "order.txt")), ("departments", "fever"), ("documents", "quarantine"), ("models",),
     )  # fmt: skip
     for arguments in asked:
         ran = copied.ok(*nurse, *arguments)
@@ -226,6 +227,73 @@ def test_the_settings_name_the_groups_and_a_rollback_lifts_nothing(copied: Local
     assert "Paracetamol" in copied.titles("paracetamol")
     (copied.data / "readers.json").write_text("{")
     copied("search", "paracetamol").failed(5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("import", ".", "-c", "ward", "--dry-run"), ("import", ".", "-c", "other", "--dry-run"),
+        ("generations",), ("generations", "list", "--json"), ("generations", "prune", "--yes"),
+        ("models", "use", "reranker", "none"), ("models", "add", "."), ("models", "remove", "qwen3-8b", "--yes"),
+    ],
+)  # fmt: skip
+def test_what_is_for_those_who_see_everything(localmed: Localmed, arguments: tuple[str, ...]) -> None:
+    assert "not for readers of groups" in localmed("--as-group", "nurses", *arguments).failed(2)
+
+
+def test_a_text_that_nobody_approved_is_due(copied: Localmed, folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "documents"
+    shutil.copytree(folder, own)
+    copied.ok("import", str(own), "-c", "own", "--manifest", str(named(tmp_path, "own")))
+    (document,) = [each["id"] for each in copied.ok("documents", "list", "-c", "own", "--json").json
+                   if each["title"].startswith("Sepsis")]  # fmt: skip
+    copied.ok("documents", "set", document, "--approver", "Dr Wu")
+    assert copied.ok("documents", "due", "--json").json == []
+    (own / "sepsis.txt").write_text("Sepsis: the first hour\n\nGive antibiotics within three hours.\n", "utf-8")
+    report = copied.ok("import", str(own), "-c", "own").out
+    assert "no approver now" in " ".join(report.split())
+    assert [(each["id"], each["approval_lapsed"]) for each in copied.ok("documents", "due", "--json").json] == [
+        (document, True)
+    ]
+    assert "not approved" in " ".join(copied.ok("documents", "due").out.split())
+    copied.ok("documents", "set", document, "--approver", "Dr Wu")
+    assert copied.ok("documents", "due", "--json").json == []
+
+
+def named(folder: Path, name: str) -> Path:
+    """The manifest of the collection ``name``."""
+    (folder / "m.toml").write_text(MANIFEST.replace('"ward"', f'"{name}"'), "utf-8")
+    return folder / "m.toml"
+
+
+def test_the_doctor_counts_nothing_of_hidden_collections_for_a_reader(copied: Localmed) -> None:
+    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    names = {each["name"] for each in copied("doctor", "--json").json["checks"]}
+    assert {"governance", "quarantine", "library"} <= names
+    seen = {each["name"] for each in copied("--as-group", "nurses", "doctor", "--json").json["checks"]}
+    assert names - seen == {"governance", "quarantine"}
+
+
+def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:
+    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
+    assert "Paracetamol" in copied.titles("paracetamol")
+    assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["hits"] == []
+    (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
+    for groups in (("doctors",), ("nurses", "doctors")):
+        given = [part for each in groups for part in ("--as-group", each)]
+        assert "reader.groups" in copied(*given, "search", "paracetamol").failed(2)
+
+
+def test_a_rollback_names_what_answers_before_its_day(copied: Localmed) -> None:
+    early, removed, back = map(copied.id_of, ("Paracetamol", "Sepsis: the first hour", "Vancomycin leaflet"))
+    copied.ok("documents", "set", back, "--effective-from", LATER)
+    copied.ok("documents", "set", early, "--effective-from", LATER)
+    told = copied.ok("generations", "rollback").out
+    assert f"1 documents that were not yet effective answer now: {early[:12]}" in told
+    assert back[:12] not in told
+    copied.ok("documents", "remove", removed, "--yes")
+    assert "answer now" not in copied.ok("generations", "rollback").out
 
 
 # --- kept answers -----------------------------------------------------------------------------------------------------
@@ -265,6 +333,33 @@ def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
 def test_what_is_no_answer_is_refused(localmed: Localmed, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     localmed("show", "1", "--answer", str(tmp_path / "a.json")).failed(3)
+
+
+def test_a_kept_answer_says_what_has_become_of_its_documents(copied: Localmed, tmp_path: Path) -> None:
+    kept = tmp_path / "answer.json"
+    kept.write_text(copied.ok("ask", DOSE, "--json").out, "utf-8")
+    document = copied.id_of("Paracetamol")
+    marker = next(
+        each["marker"]
+        for each in json.loads(kept.read_text("utf-8"))["evidence"]
+        if each["passage"]["document_id"] == document
+    )
+    show = ("show", marker, "--answer", str(kept))
+    before = copied.ok(*show).out
+    assert "This document is" not in before
+    assert "no longer in the library" not in before
+    copied.ok("documents", "set", document, "--review-by", EARLIER)
+    assert f"It was to be reviewed by {EARLIER}." in copied.ok(*show).out
+    copied.ok("documents", "supersede", document)
+    assert "This document is superseded." in copied.ok(*show).out
+    copied.ok("documents", "withdraw", document, "--reason", "recalled")
+    assert "This document is withdrawn." in copied.ok(*show).out
+    copied.ok("documents", "remove", document, "--yes")
+    gone = copied.ok(*show).out
+    assert "This document is withdrawn." in gone
+    assert "This text is no longer in the library." in gone
+    assert "4 g in 24 hours" in gone
+    assert copied.ok(*show, "--json").json["status"] == "withdrawn"
 
 
 def test_what_is_set_of_a_withdrawn_document_does_not_withdraw_it_for_good(copied: Localmed) -> None:

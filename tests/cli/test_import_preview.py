@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from localmed.cli.main import main
-from tests.fakes import write
+from tests.cli.conftest import COMMAND, environment
+from tests.fakes import jsonl, write
 from tests.ingest.pdf_fixtures import two_columns
 
 
@@ -53,6 +56,25 @@ def test_where_everything_is_refused_or_nothing_is_there(tmp_path: Path) -> None
     code, output = dry(tmp_path, "--dry-run", str(tmp_path / "empty"))
     assert code == 0
     assert "nothing to" in output
+
+
+def test_ended_by_a_signal_it_leaves_no_copy_of_a_document(tmp_path: Path) -> None:
+    """As a service that is stopped and a machine that is shut down do."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    records = [{"id": str(number), "text": "Give antibiotics."} for number in range(150_000)]
+    large = write(tmp_path / "large", {"a.jsonl": jsonl(*records)})
+    command = [*COMMAND, "--data", str(tmp_path / "data"), "import", "-c", "ward", "--dry-run", str(large)]
+    environ = {**environment(), "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as running:
+        end = time.monotonic() + 60
+        while not list(temporary.glob("*/files/*")) and running.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        running.terminate()
+        _, told = running.communicate(timeout=60)
+    assert (running.returncode, told.count("\n")) == (130, 1)
+    assert told.startswith("localmed: interrupted")
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_report_goes_with_a_dry_run(tmp_path: Path, folder: Path) -> None:

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from localmed.config import IngestSettings, ReadBounds
@@ -122,6 +124,22 @@ def test_no_more_is_taken_ahead_than_allowed(tmp_path: Path) -> None:
             assert len(asked) <= number + 2
 
 
+def test_large_files_are_not_copied_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "WAITING_BYTES", 2_500)
+    given = [replace(task, bytes=1_000) for task in tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))]
+    asked: list[str] = []
+
+    def noted(task: Task) -> Task:
+        asked.append(task.name)
+        return task
+
+    with parsers() as found:
+        for number, (_, items) in enumerate(found.read(given, noted)):
+            list(items)
+            assert len(asked) <= number + 3
+    assert asked == [task.name for task in given]
+
+
 def test_items_that_nobody_takes_are_dropped(tmp_path: Path) -> None:
     mapping = FieldMapping(options={"do": "as named", "good": 5_000})
     given = tasks(tmp_path, "nothing-0", "nothing-1", "nothing-2")
@@ -177,6 +195,11 @@ def test_a_fault_of_ours_is_not_swallowed(tmp_path: Path) -> None:
 def test_how_many_children_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ahead.children_of(IngestSettings(children=7)) == 7
     assert 1 <= ahead.children_of(IngestSettings()) <= ahead.MOST_CHILDREN
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    free = psutil.virtual_memory()._replace(available=ahead.CHILD_BYTES * 5 // 2)
+    with monkeypatch.context() as while_little_is_free:
+        while_little_is_free.setattr(psutil, "virtual_memory", lambda: free)
+        assert ahead.children_of(IngestSettings()) == 2, "what a model holds is not free"
     monkeypatch.setattr(ahead, "CHILD_BYTES", 2**50)
     assert ahead.children_of(IngestSettings()) == 1, "more than one would not fit into the memory"
     assert ahead.size_of(Fault("a", "b")) > 0

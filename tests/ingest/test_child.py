@@ -20,6 +20,7 @@ from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import child, parsing, readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
 from localmed.ingest.parsing import Parser
+from tests.test_confined import interfaces, namespace, needs_namespaces
 
 HOSTILE = (sys.executable, "-P", str(Path(__file__).parent / "fixtures" / "hostile.py"))
 SMALL = ReadBounds(file_seconds=20, file_cpu_seconds=20, child_memory_bytes=512 * 2**20, record_characters=4000)
@@ -83,6 +84,7 @@ def gone(pid: int, seconds: float = 5.0) -> bool:
         ("killed", InputError, "was killed", {}),
         ("leave", InputError, "exit code 7", {}),
         ("raise", InputError, "LookupError", {}),
+        ("dial", InputError, "PermissionError", {}),
         ("lie", InputError, "sent what is no record", {}),
     ],
 )
@@ -121,7 +123,7 @@ def test_pages_read_by_ocr_have_time_of_their_own_and_are_no_more_than_a_file_ma
     assert (len(items), error) == (1, None)
     _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, ocr_page_seconds=0.01))
     assert isinstance(error, LimitExceeded)
-    _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=3))
+    _, error = attempt(parser, file, "ocr", dataclasses.replace(bounds, pages=1))
     assert isinstance(error, InputError)
     assert "sent what is no record" in error.what
 
@@ -135,7 +137,8 @@ def test_the_time_allowed_is_for_the_whole_file(parser: Parser, file: Path) -> N
 
 def test_an_interrupt_is_the_parents_to_handle(parser: Parser, file: Path) -> None:
     pid = pid_of(attempt(parser, file, "nothing")[0])
-    os.kill(pid, signal.SIGINT)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        os.kill(pid, ending)
     assert not gone(pid, 0.3)
     assert pid_of(attempt(parser, file, "nothing")[0]) == pid
 
@@ -249,6 +252,13 @@ list(Parser({HOSTILE!r}).parse(Path({str(file)!r}), "hostile", FieldMapping(opti
         assert not gone(pid, 0.2)
         parent.kill()
     assert gone(pid)
+
+
+@needs_namespaces
+def test_the_kernel_leaves_the_child_no_network(parser: Parser, file: Path) -> None:
+    pid = pid_of(attempt(parser, file, "nothing")[0])
+    assert interfaces(pid) == {"lo"}
+    assert namespace(pid) != namespace(os.getpid())
 
 
 def test_the_child_starts_light() -> None:

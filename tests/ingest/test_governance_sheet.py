@@ -151,3 +151,28 @@ def test_what_was_written_out_changes_nothing_when_it_is_read_back(library: Libr
         read = governance.read(path)
         assert [row.file for row in read.rows] == ["a.txt", "m.txt", "two.jsonl", "x/same.txt", "y/same.txt"]
         assert planned(library.catalogue, MANIFEST, read.rows) == ([], [])
+
+
+@pytest.mark.parametrize("field", ["effective_from", "review_by", "edition"])
+@pytest.mark.parametrize(
+    "cell", ["2026-31-12", "2026-13", "2026/12/32", "20261301", "2026年13月", "2026-0-1", "Foo 2026", "2026 Dec 40"]
+)
+def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library, field: str, cell: str) -> None:
+    path = sheet(library.data.parent / "s.csv", ("file", field), ("a.txt", cell))
+    with library:
+        changes, faults = planned(library.catalogue, MANIFEST, governance.read(path).rows)
+    assert changes == []
+    assert [(each.row, each.reason) for each in faults] == [(2, f"{field} is no date (write it as 2026-12-31)")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "date"),
+    [
+        ("2026", "2026"), ("2026年", "2026"), ("2026-1", "2026-01"), ("Dec 2026", "2026-12"),
+        ("20261231", "2026-12-31"), ("2026年12月31日", "2026-12-31"), ("2026 Dec 3", "2026-12-03"),
+        ("2026-12-31 00:00:00", "2026-12-31"),
+    ],
+)  # fmt: skip
+def test_dates_as_precise_as_they_were_given(tmp_path: Path, cell: str, date: str) -> None:
+    path = sheet(tmp_path / "s.csv", ("file", "review by"), ("a.txt", cell))
+    assert governance.read(path).rows == (Row(2, "a.txt", {"review_by": date}),)

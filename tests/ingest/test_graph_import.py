@@ -273,6 +273,13 @@ def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) 
     assert "more than 5 records" in report.lines[0].detail
 
 
+def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
+    run(replace(settings, read=ReadBounds(file_bytes=5)), ontology)
+    with State(settings.data) as state:
+        assert {each.sha256 for each in state.quarantined("doid")} == {""}
+    assert run(settings, ontology).counts["quarantined"] == 0
+
+
 def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) -> None:
     with pytest.raises(BadSettings, match="does not read graphs"):
         run(settings, ontology, of=replace(manifest("symp"), reader="pdf"))

@@ -94,6 +94,16 @@ def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(tmp_pat
     assert not second.pieces
 
 
+def test_a_page_whose_child_was_killed_is_tried_once_more(tmp_path: Path) -> None:
+    path = make.scan(tmp_path / "scan.pdf", scanned=2)
+    killed, other = pages_read(path, engine({1: f"once {tmp_path / 'mark'}"}))
+    assert (tmp_path / "mark").exists()
+    assert [piece.text for page in (killed, other) for piece in page.pieces] == ["Give amoxicillin for ten days"] * 2
+    assert (killed.flaw, killed.lost) == ("", False)
+    (lost, _) = pages_read(path, engine({1: "crash"}))
+    assert lost.lost
+
+
 def test_an_engine_that_fails_on_every_page_is_given_up(tmp_path: Path) -> None:
     path = make.scan(tmp_path / "scan.pdf", scanned=GIVE_UP + 2)
     pages = pages_read(path, engine(dict.fromkeys(range(1, 9), "crash")))
@@ -127,7 +137,26 @@ def test_hardly_more_than_a_pages_own_text_does_not_replace_it(tmp_path: Path) -
     assert [piece.text for piece in page.pieces] == ["Give amoxicillin for ten days"]
 
 
-def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rotate", [0, 90])
+def test_text_over_a_picture_stays_as_it_is_and_what_the_picture_says_is_added(tmp_path: Path, rotate: int) -> None:
+    """The engine reads "ug" for "µg", in one line where the page has two pieces."""
+    document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
+    page = document[0]
+    page.set_rotation(rotate)
+    for x, text in ((50, "Ketamine"), (105, "500 µg/kg")):
+        page.insert_text(pymupdf.Point(x, 110) * page.derotation_matrix, text, fontsize=10, rotate=rotate)
+    path = make.save(document, tmp_path / "slide.pdf")
+    (read,) = pages_read(path, engine({1: "slide"}))
+    found = sorted(read.pieces, key=lambda piece: piece.x0)
+    assert [piece.text for piece in found if piece.y0 < 200] == ["Ketamine", "500 µg/kg"]
+    assert [piece.text for piece in found if piece.y0 > 200] == ["Flow chart of the emergency department"]
+    lines = [Line(each.text, Box(1, *each.frame)) for each in read.scan]
+    shown = [line for block in pdf_scan.placed([Block("paragraph", tuple(lines))], [read]) for line in block.lines]
+    assert [line.ocr for line in shown] == [None] * (len(lines) - 1) + [0.9]
+    assert all(abs((line.box.y0 + line.box.y1) / 2 - 106) < 6 for line in shown[:-1] if line.box)
+
+
+def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_kept_with_a_note(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page(width=500, height=700)
     make.lines(page, 50, 100, ["".join(chr(ord(each) + 1) for each in line) for line in make.LEFT * 3])
@@ -136,8 +165,24 @@ def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_left_out(tmp_pat
     assert [piece.text for piece in read.pieces] == ["Give amoxicillin for ten days"]
     assert pdf._notes([read], 0) == ("page 1: read by OCR (garbled text layer), confidence 0.90",)
     (left,) = pages_read(path, engine({}), replace(BOUNDS, ocr=False))
-    assert not left.pieces
-    assert pdf._notes([left], 0) == ("page 1: garbled text layer, needs OCR",)
+    assert len(left.pieces) == 3 * len(make.LEFT)
+    assert pdf._notes([left], 0) == ("page 1: garbled text layer, may need OCR",)
+    with pytest.raises(InputError, match=r"no text that can be read on its page \(page 1: garbled.*read\.ocr = true"):
+        list(pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)})))
+
+
+def test_a_page_that_is_only_called_garbled_is_not_lost(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    make.lines(document.new_page(), 50, 60, make.LEFT)
+    make.lines(document.new_page(), 50, 60, [f"{number} atggccaagttgacc agtgccgttccgg" for number in range(20)])
+    path = make.save(document, tmp_path / "genes.pdf")
+    (record,) = pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)}))
+    assert isinstance(record, Record)
+    assert len(lines_with(record, "atggccaagttgacc")) == 20
+    assert record.notes == ("page 2: garbled text layer, may need OCR",)
+    (_, lost) = pages_read(path, engine({2: "nonsense"}))
+    assert (len(lost.pieces), lost.lost) == (20, True)
+    assert "OCR failed" in lost.flaw
 
 
 def test_without_the_engine_the_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +296,7 @@ def test_a_page_over_its_time_is_named_and_text_pages_are_kept(tmp_path: Path) -
     record = parsed(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=1), ReadBounds(ocr_page_seconds=0.01))
     assert "".join(lines_with(record, "Amoxicillin")[0].text.split())
     assert record.notes == (f"page 2: {NO_TEXT}, OCR failed: took longer than 0.01 seconds (read.ocr_page_seconds)",)
+    assert record.lost == 1
 
 
 @needs_engine

@@ -20,13 +20,19 @@ NAMES = (
     "furosemide tamsulosin pantoprazole duloxetine venlafaxine escitalopram rosuvastatin carvedilol warfarin apixaban"
 )
 
+ABBREVIATIONS = (
+    "COPD CABG LVEF NSTEMI GFR eGFR BMI SpO2 FiO2 PEEP PaCO2 DVT VTE LMWH UFH DOAC VKA INR aPTT CKD ESRD " * 8
+)
+GENES = "BRCA1 TP53 EGFR KRAS NRAS BRAF PIK3CA PTEN CDKN2A MYC MDM2 FGFR2 KIT PDGFRA JAK2 MPL CALR DNMT3A IDH1 WT1 " * 9
+
 
 def shifted(text: str, by: int) -> str:
     return "".join(chr((ord(each) - 97 + by) % 26 + 97) if "a" <= each <= "z" else each for each in text.lower())
 
 
 @pytest.mark.parametrize(
-    "text", [ENGLISH, ENGLISH.upper(), CHINESE, TAIWAN, NAMES, "12 mg 3.5 mL 140/90 " * 40, "", "•"]
+    "text",
+    [ENGLISH, ENGLISH.upper(), CHINESE, TAIWAN, NAMES, "12 mg 3.5 mL 140/90 " * 40, "", "•", GENES, ABBREVIATIONS],
 )
 def test_sound_text_is_no_reason_for_ocr(text: str) -> None:
     assert not is_garbled([text])

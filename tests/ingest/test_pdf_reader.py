@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pymupdf
@@ -141,6 +141,40 @@ def test_what_recurs_is_left_out_and_headings_that_only_look_alike_stay(tmp_path
     assert not [text for text in texts(record) if "formulary" in text or text.isdigit()]
     assert texts(record, "heading") == ["Appendix 2", "Appendix 4", "Appendix 6", "Appendix 8"]
     assert record.notes == ("8 recurring header, footer and page-number lines left out",)
+
+
+def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> Record:
+    """One page for each of ``tops``, which stands at its top; the text below is set in 11 points."""
+    document = pymupdf.open()
+    for number, top in enumerate(tops):
+        page = document.new_page(width=500, height=700)
+        page.insert_text((50, 60), top, fontsize=size, fontname=font)
+        make.lines(page, 50, 110, [f"Advice {'abcdefghijklmnopqrstuvwxyz'[number]} has words enough."] * 8, 11)
+    return read_one(make.save(document, path))
+
+
+@pytest.mark.parametrize(
+    ("top", "size"), [("Day {}", 20), ("Day {}", 11), ("Step {}: drugs and fluids", 16), ("> {} %", 11), ("{}. mg", 11)]
+)
+def test_headings_that_count_with_the_pages_stay(tmp_path: Path, top: str, size: float) -> None:
+    tops = [top.format(number) for number in range(1, 6)]
+    found = " ".join(texts(_sheets(tmp_path / "days.pdf", tops, size)))
+    assert [each for each in tops if each not in found] == []
+
+
+@pytest.mark.parametrize("on", [(7, 8, 9), (2, 4, 6, 8), (1, 2, 3, 4, 5, 6)])
+def test_a_warning_at_the_top_of_some_pages_stays(tmp_path: Path, on: tuple[int, ...]) -> None:
+    warning = "HIGH ALERT: two nurses check the dose. Never give undiluted."
+    tops = [warning if number in on else f"Monograph {'abcdefghijkl'[number - 1]}" for number in range(1, 13)]
+    assert " ".join(texts(_sheets(tmp_path / "formulary.pdf", tops, 11))).count(warning) == len(on)
+
+
+def test_headers_of_a_book_go_though_they_differ(tmp_path: Path) -> None:
+    """The title and the page number on the left-hand pages, the chapter and the page number on the others."""
+    tops = [f"Anaesthesia {number}" if number % 2 else f"{number} Handbook of drugs" for number in range(1, 27)]
+    tops[8:12] = [f"Page {number} of 26" for number in range(9, 13)]
+    found = " ".join(texts(_sheets(tmp_path / "book.pdf", tops, 8, "helv")))
+    assert [word for word in ("Anaesthesia", "Handbook", "Page") if word in found] == []
 
 
 def test_two_pages_keep_their_headers(tmp_path: Path) -> None:

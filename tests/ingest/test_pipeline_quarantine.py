@@ -7,6 +7,8 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from localmed.config import ReadBounds, Settings
 from localmed.errors import UsageError
 from localmed.ingest import sources
+from localmed.library import originals
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, write
@@ -36,7 +39,10 @@ def test_a_bad_file_does_not_stop_the_others(settings: Settings, corpus: Path) -
     assert report.counts["skipped"] == 1
     assert set(documents(settings)) == {"b.txt", "e.txt"}
     assert {Path(each.path).name for each in quarantine(settings)} == {"a.txt", "c.pdf", "d.xml"}
-    assert all(each.reason and each.sha256 not in each.reason for each in quarantine(settings))
+    assert all(each.reason for each in quarantine(settings))
+    hashes = {Path(each.path).name: each.sha256 for each in quarantine(settings)}
+    assert [bool(hashes[name]) for name in ("a.txt", "c.pdf", "d.xml")] == [True, True, False], "no reader, no copy"
+    assert all(each.sha256 not in each.reason for each in quarantine(settings) if each.sha256)
     verify(settings.data)
 
 
@@ -136,6 +142,34 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_quarantined(settings: Setting
     assert "cannot be read (OSError)" in quarantine(settings)[0].reason
     import_into(settings, corpus, link)
     verify(settings.data)
+
+
+def test_a_file_that_was_being_written_is_read_by_the_next_import(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text is whole when the import looks again, and it has the same bytes as when it was refused."""
+    write(corpus, {"a.txt": SEPSIS})
+    pieces = originals._pieces
+
+    def while_it_is_written(source: Path) -> Iterator[bytes]:
+        for piece in pieces(source):
+            os.utime(source, ns=(0, time.monotonic_ns()))
+            yield piece
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(originals, "_pieces", while_it_is_written)
+        import_into(settings, corpus)
+    assert "changed while it was read" in quarantine(settings)[0].reason
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
+
+
+def test_a_file_over_the_limit_is_read_once_the_limit_is_raised(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": SEPSIS})
+    import_into(replace(settings, read=ReadBounds(file_bytes=5)), corpus)
+    assert "read.file_bytes" in quarantine(settings)[0].reason
+    import_into(settings, corpus)
+    assert (set(documents(settings)), quarantine(settings)) == ({"a.txt"}, [])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="changes its user")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
+import os
 import re
+import resource
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from localmed.config import Settings
+from localmed.config import IngestSettings, Settings
 from localmed.domain import Box, Collection, Document, Kind, Passage, Span
-from localmed.errors import UsageError
+from localmed.errors import LibraryError, UsageError
 from localmed.ingest import preview_page
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.preview import Looked, Preview
+from localmed.ingest.preview import AHEAD, PREFIX, Looked, Preview
 from localmed.ingest.preview_page import Page, by_page
 from localmed.ingest.preview_tables import as_tables
 from localmed.ingest.preview_texts import TEXTS
 from tests.fakes import described, documents, hashes, import_into, jsonl, write
 from tests.ingest.pdf_fixtures import scan, table, two_columns
+from tests.library.test_governance import as_before
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 VOID = {"meta", "img", "br"}
@@ -52,6 +57,15 @@ class Seen(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
+@pytest.fixture
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's temporary folder, for this test alone."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    return made
+
+
 def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, Looked]:
     found = Preview(settings, manifest or described()).files(list(paths))
     return {Path(each.path).name: each for each in found}
@@ -66,11 +80,8 @@ def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -
 
 
 def test_without_a_library_everything_is_new_and_none_is_made(
-    settings: Settings, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, corpus: Path, temporary_files: Path
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     write(corpus, {"a.txt": SEPSIS, "b.txt": "", "c.doc": "x", "d.txt": SEPSIS})
     found = looked(settings, corpus)
     assert {name: each.outcome for name, each in found.items()} == {
@@ -80,7 +91,7 @@ def test_without_a_library_everything_is_new_and_none_is_made(
     assert found["b.txt"].reason.startswith("b.txt")
     assert [document.title for (document, _), _ in found["a.txt"].documents] == ["Sepsis"]
     assert not settings.data.exists()
-    assert list(temporary.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
 
 
 def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings: Settings, corpus: Path) -> None:
@@ -107,6 +118,14 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     assert documents(settings).keys() - stored.keys() == {"new.txt", "elsewhere.txt", "some.jsonl#3"}
 
 
+def test_beside_a_generation_of_the_schema_before(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": SEPSIS})
+    import_into(settings, corpus)
+    as_before(settings.data)
+    write(corpus, {"b.txt": "Fever\n\nParacetamol.\n"})
+    assert {name: each.outcome for name, each in looked(settings, corpus).items()} == {"a.txt": "same", "b.txt": "new"}
+
+
 def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
     write(corpus, {f"{number}.txt": f"Title {number % 3}\n\nText {number % 3}.\n" for number in range(9)})
     kept = []
@@ -114,6 +133,43 @@ def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
         kept.append(len(list(each.folder.glob("*"))) if each.documents else 0)
     assert kept[0] == 3
     assert max(kept) == 3
+
+
+def test_only_a_few_files_are_copied_ahead(settings: Settings, corpus: Path) -> None:
+    write(corpus, {f"{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(30)})
+    one = replace(settings, ingest=IngestSettings(children=1))
+    kept = [len(list(each.folder.glob("*"))) for each in Preview(one, described()).files([corpus])]
+    assert len(kept) == 30
+    assert max(kept) <= AHEAD + 2, "with the one that is shown and the one before it"
+
+
+def test_a_full_temporary_folder_is_told(settings: Settings, corpus: Path, temporary_files: Path) -> None:
+    write(corpus, {"large.txt": "Text. " * 2**20})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 * 2**20, before[1]))  # stands for a disk without room for it
+    try:
+        with pytest.raises(LibraryError, match=f"no space left for {temporary_files}"):
+            looked(settings, corpus)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(temporary_files.iterdir()) == []
+
+
+def test_what_a_killed_preview_left_is_removed_by_the_next(
+    settings: Settings, corpus: Path, temporary_files: Path
+) -> None:
+    for name in ("left", "in-use", "just-made"):
+        write(temporary_files / f"{PREFIX}{name}", {"files/0": "Copy of a document."})
+    for name in ("left", "in-use"):
+        os.utime(temporary_files / f"{PREFIX}{name}", (0, 0))
+    write(corpus, {"a.txt": SEPSIS})
+    handle = os.open(temporary_files / f"{PREFIX}in-use", os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        looked(settings, corpus)
+    finally:
+        os.close(handle)
+    assert {each.name for each in temporary_files.iterdir()} == {f"{PREFIX}in-use", f"{PREFIX}just-made"}
 
 
 def test_terms_are_not_previewed(settings: Settings) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pymupdf
 import pytest
 
+from localmed import children
 from localmed.domain import Box
 from localmed.errors import InputError
+from localmed.ingest import draw
 from localmed.ingest.render import DPI, MOST_PIXELS, render_page, render_text
 from tests.ingest import pdf_fixtures as make
+from tests.ingest.test_child import gone
+from tests.test_confined import interfaces, namespace, needs_namespaces
 
 
 def yellow(picture: Any, x: float, y: float) -> bool:
@@ -90,7 +96,7 @@ def _yellow_pixels(picture: Any) -> int:
 
 
 def _child(request: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "localmed.ingest.render"]
+    command = [*children.command("localmed.ingest.render"), str(os.getpid())]
     return subprocess.run(command, input=json.dumps(request), text=True, capture_output=True, timeout=60, check=False)
 
 
@@ -113,3 +119,64 @@ def test_the_child_fails_in_one_line(request_: object) -> None:
     assert done.returncode == InputError.exit_code
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_library_says_of_a_failure_stays_in_the_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code = (
+        "import sys; from localmed.ingest import render\n"
+        "def fails(request): raise RuntimeError('patient Zyx')\n"
+        "render.answer = fails; sys.exit(render.main())"
+    )
+    command = [sys.executable, "-c", code, str(os.getpid())]
+    done = subprocess.run(command, input="{}", text=True, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (InputError.exit_code, 1)
+    assert "RuntimeError at render.py" in done.stderr
+    assert "Zyx" not in done.stderr
+    crashing = tmp_path / "crashing"
+    crashing.write_text("#!/bin/sh\necho patient Zyx >&2\nkill -SEGV $$\n")
+    crashing.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(crashing))
+    with pytest.raises(InputError, match="could not be drawn: signal SIGSEGV") as caught:
+        draw.text("t", "text", 0, 1, tmp_path / "a.png")
+    assert "Zyx" not in str(caught.value)
+
+
+DRAWING = """
+import sys
+from pathlib import Path
+from localmed.ingest import draw
+draw.page(Path(sys.argv[1]), 1, [], Path(sys.argv[1] + ".png"))
+"""
+
+
+def _child_of(pid: int) -> int:
+    """The process that ``pid`` has started."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            if found := (thread / "children").read_text().split():
+                return int(found[0])
+        time.sleep(0.02)
+    raise AssertionError("it started none")
+
+
+def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
+    """A pipe stands for a page that takes long: nobody ever writes to it."""
+    os.mkfifo(tmp_path / "endless.pdf")
+    with subprocess.Popen([sys.executable, "-c", DRAWING, str(tmp_path / "endless.pdf")]) as parent:
+        child = _child_of(parent.pid)
+        assert not gone(child, 0.5)
+        parent.kill()
+    assert gone(child)
+
+
+@needs_namespaces
+def test_the_child_has_no_network(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "endless.pdf")
+    with subprocess.Popen([sys.executable, "-c", DRAWING, str(tmp_path / "endless.pdf")]) as parent:
+        child = _child_of(parent.pid)
+        end = time.monotonic() + 30
+        while namespace(child) == namespace(os.getpid()) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert interfaces(child) == {"lo"}
+        parent.kill()

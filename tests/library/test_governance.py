@@ -140,6 +140,7 @@ def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
                 look_up()
             assert "icu" not in str(told.value).replace("'icu'", "")  # what was asked for may be repeated
         assert library.passages([passage.id]) == {}
+        assert library.lexical.of_document(secret.id) == []
         assert library.catalogue.by_ids([secret.id]) == {}
         assert library.catalogue.files("icu") == {}
         assert library.catalogue.summaries.of(secret.id) is None
@@ -299,7 +300,7 @@ def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Setti
             days[0] = "2026-02-01"
             later = {hit.passage.title for hit in app.search(QUESTION, SearchFilter(), 50).hits}
         finally:
-            (settings.data / "readers.json").unlink()
+            Readers(settings.data).put("icu", [])
     assert before == set(COLLECTIONS)
     assert after == {f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("", "2026-01-10")}
     assert later - after == {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.errors import Damaged
+from localmed.errors import Damaged, LibraryError
 from localmed.library import generations, originals
 from tests.fakes import hashes, import_into, verify, write
 
@@ -75,3 +75,11 @@ def test_nothing_is_removed_while_a_catalogue_is_in_doubt(changed: Settings, num
     with pytest.raises(Damaged, match="has changed"):
         originals.prune(changed.data)
     assert hashes(changed.data / "files") == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "../current", "a" * 63, "A" * 64, f"../files/{'a' * 64}", "a" * 64 + "\n"])
+def test_what_is_no_hash_leads_nowhere(settings: Settings, name: str) -> None:
+    (settings.data / "files").mkdir(parents=True)
+    (settings.data / "current").write_text("secret")
+    with pytest.raises(LibraryError, match="no hash"):
+        originals.path_of(settings.data, name)

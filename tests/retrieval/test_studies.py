@@ -127,3 +127,14 @@ def test_bm25_by_hand() -> None:
 def test_a_documents_own_text_is_in_no_representation_of_a_reference() -> None:
     assert "Zyxwvut" not in repr(Reference("1", "Zyxwvut"))
     assert Document.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def test_of_two_editions_with_one_identifier_the_one_that_may_answer_is_named(settings: Settings, corpus: Path) -> None:
+    named_so = {"identifiers": ["doi:10.1/g"]}
+    records = {"m": {"status": "superseded"}, "k": {}, "z": {"effective_from": "2999"}, "a": {"effective_from": "2999"}}
+    files = {f"{key}.jsonl": jsonl({"id": key, "title": key, "text": f"Text {key}."} | named_so) for key in records}
+    manifest = described("ward", documents={f"{key}.jsonl": facts for key, facts in records.items() if facts})
+    import_into(settings, write(corpus, files), manifest=manifest)
+    with Library.open(settings.data) as library:
+        assert len(library.catalogue.identified(["doi:10.1/g"])) == 4
+        assert keys(named(library, [Reference("1", identifiers=("doi:10.1/g",))])) == ["k"]

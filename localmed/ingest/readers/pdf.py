@@ -2,8 +2,8 @@
 
 Rules: a file is one record. What cannot be opened raises ``InputError`` with what to do; a page without usable text is
 named in the notes and never passes silently; a file with no usable page at all is refused. Headers, footers and page
-numbers that recur at one place on at least three pages are left out and counted in a note. PyMuPDF is not thread-safe
-and may hang or swell on hostile files: this runs in a child process with limits on time and memory.
+numbers (``pdf_furniture.py``) are left out and counted in a note. PyMuPDF is not thread-safe and may hang or swell on
+hostile files: this runs in a child process with limits on time and memory.
 
 Pages without text of their own that can be used are read by OCR where it is installed (``pdf_scan.py``), else named.
 
@@ -75,19 +75,20 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault | Working
     document.close()
     yield from pdf_scan.read_scans(path, pages, bounds)
     kept, removed = without_furniture(pages)
-    if not any(page.characters for page in kept):
+    if not any(page.characters and not page.garbled for page in kept):
         raise InputError(f"{path.name} {_nothing(kept)}", pdf_scan.remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
-    title = _title(metadata, kept, body) or path.stem
+    title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
     notes = (*_notes(kept, removed), *pdf_cells.notes(flow.carry.lost))
-    yield Record("", title, tuple(pdf_scan.placed(blocks, kept)), pages=count, notes=notes)
+    lost = sum(page.lost for page in kept)
+    yield Record("", title, tuple(pdf_scan.placed(blocks, kept)), pages=count, notes=notes, lost=lost)
 
 
 def _nothing(pages: Sequence[Page]) -> str:
     number = f"any of its {len(pages):,} pages" if len(pages) > 1 else "its page"
-    if any(page.flaw for page in pages):
+    if any(page.flaw or page.garbled for page in pages):
         return f"has no text that can be read on {number} ({'; '.join(_notes(pages, 0))})"
     return f"has no text layer on {number}"
 

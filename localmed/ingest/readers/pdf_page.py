@@ -18,7 +18,7 @@ import pymupdf
 
 from localmed.domain import Box
 from localmed.ingest.ocr_pages import Scanned
-from localmed.ingest.page_quality import is_garbled, unreadable_share, why_ocr
+from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
 from localmed.ingest.readers import pdf_grid
 from localmed.ingest.readers.pdf_booktabs import find_bare, find_open
 from localmed.ingest.readers.pdf_grid import Grid, Rectangle, Rules
@@ -50,8 +50,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was read from one page. ``flaw`` says why it has no text that can be used; ``remark`` is
-    what else a librarian must know of it; both "" if nothing.
+    """What was read from one page. ``flaw`` says what is wrong with its text; ``remark`` is what else a librarian must
+    know of it; both "" if nothing.
     """
 
     number: int
@@ -65,12 +65,18 @@ class Page:
     figures: tuple[Figure, ...] = ()
     separators: tuple[Separator, ...] = ()
     needs: str = ""  # why it needs OCR, one of ``page_quality.REASONS``
-    scan: tuple[Scanned, ...] = ()  # the lines that OCR read, of which ``pieces`` are made
+    scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
+    lost: bool = False  # OCR failed on it
 
     @property
     def characters(self) -> int:
         """How many characters it holds."""
         return sum(len(piece.text) for piece in self.pieces)
+
+    @property
+    def garbled(self) -> bool:
+        """Whether its text is taken to be garbled, and nothing better was found."""
+        return self.needs == GARBLED and not self.scan
 
 
 def read_page(document: Any, index: int, bound: int, before: Page | None = None) -> Page:
@@ -99,9 +105,10 @@ def _read(page: Any, number: int, bound: int, table: Grid | None) -> Page:
     pieces, grids = content.pieces, content.grids
     back = page.derotation_matrix * rotation if turn else None
     height = float(page.rect.height)
-    garbled = is_garbled([piece.text for piece in pieces])
-    if garbled:
-        return Page(number, height, needs=why_ocr(0, garbled, imaged=False, blank=False))
+    texts = [piece.text for piece in pieces]
+    garbled = is_garbled(texts)
+    if unreadable_share(texts) > MOST_UNREADABLE:
+        return Page(number, height, needs=GARBLED)
     kept, cut = _cut(pieces, bound)
     images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
     figures = _figures(images, page.rect, kept)

@@ -1,9 +1,11 @@
-"""Pages that need OCR, read by it and put in place of what the file had: the same pieces that text pages are made of.
+"""Pages that need OCR, read by it: the same pieces that text pages are made of.
 
 Rules: a scan that lies askew is straightened before its lines are put in order, and each line gets its box on the page
 as displayed; sizes that differ by little are one size, because the height of a line's box depends on its letters; lines
-that the engine is not sure of are left out and counted; where the engine reads hardly more than a page's own text, that
-text stays. A page that OCR does not read is named with the reason and keeps nothing of a garbled text layer.
+that the engine is not sure of are left out and counted. Where the engine reads hardly more than a page's own text, that
+text stays alone; where it reads more, that text stays as it is (engines lose raised figures), and what stands elsewhere
+is added. Only a garbled text layer is replaced. A page that OCR does not read is named with the reason and keeps what
+it has.
 
 Not covered: text in figures of pages that have text of their own.
 """
@@ -21,15 +23,17 @@ from statistics import median
 from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.ingest import ocr, page_quality
-from localmed.ingest.ocr_pages import Frame, Ocr, Scan, Scanned, Seen
+from localmed.ingest.ocr_pages import TRIES, Failure, Frame, Ocr, Scan, Scanned, Seen
 from localmed.ingest.parsed import Block, Line, Working
-from localmed.ingest.readers.pdf_page import Page
+from localmed.ingest.readers.pdf_page import Page, placed_back
 from localmed.ingest.readers.pdf_scan_tables import with_tables
 from localmed.ingest.readers.pdf_text import Piece, cleaned, is_cjk
 
 LEAST_CONFIDENCE = 0.6  # of a line; below it stand specks, logos and handwriting
 DOUBTFUL = 0.85  # mean confidence of a page that is worth a look; sound scans have > 0.95
 MORE = 1.5  # times the characters of a page's own text: fewer are the same text, which needs no reading
+COVERED = 0.5  # of the length of a line that OCR read, by the page's own text: less, and it says something else too
+SAME_ROW = 0.5  # of the lower of two boxes, that they must share
 LONG = 3.0  # times as wide as tall: such a line shows how the page lies
 TYPE_SIZE = 0.85  # of the height of a line's box, which reaches from above the capitals to below the g
 ROUGH = 0.3  # share by which boxes of one type size differ
@@ -54,20 +58,27 @@ def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | 
     found: dict[int, _Straight] = {}
     with closing(engine or Ocr(bounds)) as asked:
         for index in wanted:
-            yield Working(pages[index].number)
-            pages[index], straight = _taken(pages[index], asked.read(path, pages[index].number))
+            for _ in range(TRIES):
+                yield Working(pages[index].number)
+                scan = asked.read(path, pages[index].number)
+                if isinstance(scan, Scan) or not scan.again:
+                    break
+            pages[index], straight = _taken(pages[index], scan)
             if straight:
                 found[index] = straight
     size, families = _typical(pages, [line for straight in found.values() for line in straight.lines])
     for index, straight in found.items():
-        pieces = [_piece(line, size, families) for line in straight.lines]
+        page = pages[index]
+        pieces = [*page.pieces, *(_piece(line, size, families) for line in straight.lines)]
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
-        pages[index] = replace(pages[index], pieces=placed, grids=grids, separators=rules, scan=straight.lines)
+        lines = (*page.scan, *straight.lines)
+        pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
 
 
 def confidence(lines: Sequence[Scanned]) -> float:
-    """The mean confidence by characters."""
-    return sum(each.confidence * len(each.text) for each in lines) / max(1, sum(len(each.text) for each in lines))
+    """The mean confidence of what OCR read, by characters."""
+    read = [(each.confidence, len(each.text)) for each in lines if each.confidence is not None]
+    return sum(sure * length for sure, length in read) / max(1, sum(length for _, length in read))
 
 
 def placed(blocks: Sequence[Block], pages: Sequence[Page]) -> list[Block]:
@@ -86,7 +97,8 @@ def _line(line: Line, scans: dict[int, tuple[Scanned, ...]]) -> Line:
     shown = [each.box for each in inside]
     x0, y0 = min(each.x0 for each in shown), min(each.y0 for each in shown)
     x1, y1 = max(each.x1 for each in shown), max(each.y1 for each in shown)
-    return Line(line.text, Box(shown[0].page, x0, y0, x1, y1), round(confidence(inside), 3))
+    read = any(each.confidence is not None for each in inside)
+    return Line(line.text, Box(shown[0].page, x0, y0, x1, y1), round(confidence(inside), 3) if read else None)
 
 
 def _holds(box: Box, frame: Frame) -> bool:
@@ -94,19 +106,47 @@ def _holds(box: Box, frame: Frame) -> bool:
     return box.x0 - 0.1 <= x <= box.x1 + 0.1 and box.y0 - 0.1 <= y <= box.y1 + 0.1
 
 
-def _taken(page: Page, scan: Scan | str) -> tuple[Page, _Straight | None]:
+def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
     """``page`` with what OCR came to, and what it read if that counts."""
-    if isinstance(scan, str):
-        return replace(page, flaw=f"{page.needs}, OCR failed: {scan}"), None
+    if isinstance(scan, Failure):
+        return replace(page, flaw=f"{page.needs}, OCR failed: {scan.why}", lost=True), None
     every = _straightened(scan, page.number)
-    lines = tuple(each for each in every.lines if each.confidence >= LEAST_CONFIDENCE)
-    characters = sum(len(each.text) for each in lines)
-    if page.characters and characters < MORE * page.characters:
+    sure = [each for each in every.lines if confidence([each]) >= LEAST_CONFIDENCE]
+    own = [] if page.needs == page_quality.GARBLED else [_moved(piece, page, scan) for piece in page.pieces]
+    lines = tuple(each for each in sure if _covered(each.frame, [line.frame for _, line in own]) < COVERED)
+    if own and (not lines or sum(len(each.text) for each in sure) < MORE * page.characters):
         return replace(page, needs=""), None
     if not lines:
         return replace(page, flaw=f"{page.needs}, OCR found no text (a picture?)"), None
-    remark = _remark(lines, len(every.lines) - len(lines))
-    return Page(page.number, every.height, needs=page.needs, remark=remark), replace(every, lines=lines)
+    remark = "; ".join(filter(None, (page.remark if own else "", _remark(lines, len(every.lines) - len(sure)))))
+    pieces, kept = tuple(piece for piece, _ in own), tuple(line for _, line in own)
+    read = Page(page.number, every.height, pieces, needs=page.needs, remark=remark, scan=kept)
+    return read, replace(every, lines=lines)
+
+
+def _moved(piece: Piece, page: Page, scan: Scan) -> tuple[Piece, Scanned]:
+    """``piece`` of the page's own text where it stands on the straightened page, and its line there."""
+    box = Box(page.number, *(round(value, 1) for value in (piece.x0, piece.y0, piece.x1, piece.y1)))
+    turn = piece.turn + 90 * scan.turn
+    if page.back is not None:
+        box = placed_back(box, page.back)
+        turn += round(math.degrees(math.atan2(-page.back.b, page.back.a)))
+    x, y = _level(*_turned((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, scan), _slant(scan.lines))
+    wide, tall = (box.x1 - box.x0) / 2, (box.y1 - box.y0) / 2
+    if scan.turn % 2:
+        wide, tall = tall, wide
+    frame = (x - wide, y - tall, x + wide, y + tall)
+    x0, y0, x1, y1 = frame
+    return replace(piece, x0=x0, y0=y0, x1=x1, y1=y1, cell=-1, turn=turn % 360), Scanned(piece.text, frame, box, None)
+
+
+def _covered(line: Frame, others: Sequence[Frame]) -> float:
+    """The share of the length of ``line`` that lies under those of ``others`` that stand on its row."""
+    length = 0.0
+    for each in others:
+        if min(line[3], each[3]) - max(line[1], each[1]) > SAME_ROW * min(line[3] - line[1], each[3] - each[1]):
+            length += max(0.0, min(line[2], each[2]) - max(line[0], each[0]))
+    return length / (line[2] - line[0])
 
 
 def _remark(lines: Sequence[Scanned], left_out: int) -> str:
@@ -121,21 +161,21 @@ def _remark(lines: Sequence[Scanned], left_out: int) -> str:
 def _straightened(scan: Scan, page: int) -> _Straight:
     """``scan`` without its slant; boxes are those of the page as displayed."""
     slant = _slant(scan.lines)
-    cos, sin = math.cos(slant), math.sin(slant)
-
-    def level(x: float, y: float) -> tuple[float, float]:
-        return x * cos + y * sin, y * cos - x * sin
-
     found = []
     for seen in scan.lines:
-        (ax, ay), (bx, by), (cx, cy), (dx, dy) = (level(x, y) for x, y in seen.corners)
+        (ax, ay), (bx, by), (cx, cy), (dx, dy) = (_level(x, y, slant) for x, y in seen.corners)
         frame = (min(ax, dx), (ay + by) / 2, max(bx, cx), (cy + dy) / 2)
         text = cleaned(seen.text)
         if text and frame[0] < frame[2] and frame[1] < frame[3]:
             found.append(Scanned(text, frame, _displayed(seen, scan, page), seen.confidence))
-    rules = tuple((*level(x0, y0), *level(x1, y1)) for x0, y0, x1, y1 in scan.rules)
+    rules = tuple((*_level(x0, y0, slant), *_level(x1, y1, slant)) for x0, y0, x1, y1 in scan.rules)
     wide, tall = (scan.height, scan.width) if scan.turn % 2 else (scan.width, scan.height)
     return _Straight(tuple(found), rules, wide, tall)
+
+
+def _level(x: float, y: float, slant: float) -> tuple[float, float]:
+    cos, sin = math.cos(slant), math.sin(slant)
+    return x * cos + y * sin, y * cos - x * sin
 
 
 def _slant(lines: Sequence[Seen]) -> float:
@@ -160,6 +200,15 @@ def _turned_back(x: float, y: float, scan: Scan) -> tuple[float, float]:
     if scan.turn == 2:
         return scan.width - x, scan.height - y
     return (y, scan.height - x) if scan.turn == 3 else (x, y)
+
+
+def _turned(x: float, y: float, scan: Scan) -> tuple[float, float]:
+    """The other way round: a place on the page as displayed, where the engine has it."""
+    if scan.turn == 1:
+        return y, scan.width - x
+    if scan.turn == 2:
+        return scan.width - x, scan.height - y
+    return (scan.height - y, x) if scan.turn == 3 else (x, y)
 
 
 def _typical(pages: Sequence[Page], every: Sequence[Scanned]) -> tuple[tuple[float, float], dict[bool, str]]:

@@ -1,0 +1,90 @@
+"""An approval is of a text: it does not pass to another one that comes under the same name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.app import App
+from localmed.config import ChunkSettings, Settings
+from localmed.domain import Document
+from localmed.ingest.pipeline import Report
+from localmed.operations.governing import Change
+from tests.fakes import HashedWords, documents, import_into, jsonl, write
+
+SET = {"owner": "Dr Lin", "approver": "Dr Wu", "review_by": "2030-01", "edition": "2026-05"}
+FIRST, SECOND = "Sepsis\n\nGive antibiotics within one hour.\n", "Sepsis\n\nGive antibiotics within three hours.\n"
+LAPSED = "has no approver now: the text that was approved is another"
+DATED = "its text changed; set for the one before: edition, review_by"
+
+
+def govern(settings: Settings, document: Document, values: dict[str, str]) -> None:
+    with App(settings, HashedWords()) as app:
+        app.govern([Change((document,), values)])
+
+
+def notes(report: Report) -> list[str]:
+    return [line.detail for line in report.lines if line.outcome == "note"]
+
+
+@pytest.fixture
+def approved(settings: Settings, corpus: Path) -> Settings:
+    """A library of one approved file."""
+    import_into(settings, write(corpus, {"a.txt": FIRST}))
+    govern(settings, documents(settings)["a.txt"], SET)
+    return settings
+
+
+def test_another_text_has_no_approver_and_that_is_said(approved: Settings, corpus: Path) -> None:
+    assert notes(import_into(approved, write(corpus, {"a.txt": SECOND}))) == [LAPSED, DATED]
+    after = documents(approved)["a.txt"]
+    assert (after.governance.owner, after.governance.approver, after.edition) == ("Dr Lin", "", "2026-05")
+    assert notes(import_into(approved, corpus)) == []
+    govern(approved, after, {"owner": "Dr He"})
+    assert documents(approved)["a.txt"].governance.approver == "", "another field does not approve the new text"
+    govern(approved, documents(approved)["a.txt"], {"approver": "Dr Zhou"})
+    assert documents(approved)["a.txt"].governance.approver == "Dr Zhou"
+    assert notes(import_into(approved, write(corpus, {"b.txt": "Fever"}))) == []
+
+
+def test_the_approved_text_that_comes_back_is_approved(approved: Settings, corpus: Path) -> None:
+    import_into(approved, write(corpus, {"a.txt": SECOND}))
+    assert notes(import_into(approved, write(corpus, {"a.txt": FIRST}))) == [DATED]
+    assert documents(approved)["a.txt"].governance.approver == "Dr Wu"
+
+
+def test_what_was_removed_in_between_is_not_approved_either(approved: Settings, corpus: Path) -> None:
+    write(corpus, {"other.txt": "Fever"})
+    (corpus / "a.txt").unlink()
+    import_into(approved, corpus)
+    assert "a.txt" not in documents(approved)
+    assert notes(import_into(approved, write(corpus, {"a.txt": SECOND}))) == [LAPSED]
+    assert documents(approved)["a.txt"].governance.approver == ""
+
+
+def test_a_file_that_is_moved_or_read_in_another_way_stays_approved(
+    approved: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (corpus / "a.txt").rename(corpus / "moved.txt")
+    import_into(approved, corpus)
+    assert documents(approved)["moved.txt"].governance.approver == "Dr Wu"
+    write(corpus, {"two.jsonl": jsonl({"id": "1", "text": "One."}, {"id": "2", "text": "Two."})})
+    import_into(approved, corpus)
+    govern(approved, documents(approved)["two.jsonl#1"], {"approver": "Dr Wu"})
+    write(corpus, {"two.jsonl": jsonl({"id": "1", "text": "One."}, {"id": "2", "text": "Two, changed."})})
+    assert notes(import_into(approved, corpus)) == []
+    assert documents(approved)["two.jsonl#1"].governance.approver == "Dr Wu"
+    monkeypatch.setattr("localmed.ingest.chunking.content_of", lambda record: "another reader's" + record.key)
+    before = documents(approved)["moved.txt"]
+    import_into(replace(approved, chunk=ChunkSettings(900)), corpus)
+    after = documents(approved)["moved.txt"]
+    assert after.content != before.content
+    assert after.governance.approver == "Dr Wu"
+
+
+def test_an_approver_who_is_taken_back_leaves_nothing_to_lapse(approved: Settings, corpus: Path) -> None:
+    govern(approved, documents(approved)["a.txt"], {"approver": "", "edition": "2026", "review_by": ""})
+    told = notes(import_into(approved, write(corpus, {"a.txt": SECOND})))
+    assert told == ["its text changed; set for the one before: edition"]
