@@ -37,7 +37,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "no picture": "This page is not pictured.",
         "no text": "No text was read from this page.",
         "text": "Text",
-        "ocr": "read by OCR, sure to {share}",
+        "ocr": "read by OCR, confidence {share}",
         "row": "row",
         "more pages": "{count} further pages are not shown.",
         "more passages": "{count} further passages are not shown.",

@@ -250,7 +250,7 @@ def test_ocr_is_said(tmp_path: Path) -> None:
     with Page(tmp_path / "page.html", described().collection, "en") as made:
         made.add(Looked("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
         made.finish()
-    assert "read by OCR, sure to 93%" in Seen((tmp_path / "page.html").read_text("utf-8")).text
+    assert "read by OCR, confidence 93%" in Seen((tmp_path / "page.html").read_text("utf-8")).text
 
 
 def test_a_page_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
