@@ -306,7 +306,10 @@ def test_a_package_with_a_part_missing_is_damaged(tmp_path: Path) -> None:
     book.active.append(["Drug", "Dose"])
     book.save(tmp_path / "book.xlsx")
     lost = (b't="inlineStr"><is><t>Drug</t></is>', b't="s"><v>7</v>')  # a shared string that is not there
+    docx.Document().save(str(tmp_path / "letter.docx"))
+    empty = f"<w:document {W}/>".encode()
     broken = (
+        rezipped(tmp_path / "letter.docx", lambda name, content: empty if name == "word/document.xml" else content),
         rezipped(tmp_path / "deck.pptx", lambda name, content: None if name.endswith("slide1.xml") else content),
         rezipped(tmp_path / "book.xlsx", lambda name, content: content.replace(*lost)),
     )

@@ -33,7 +33,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     notes = office.checked(path, bounds_of(mapping))
     document = office.opened(path, _document)
     body = _Body(document)
-    blocks = tuple(body.blocks(document.element.body))
+    blocks = office.opened(path, lambda _: tuple(body.blocks(document.element.body)))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError(f"{path.name} holds no text", "Is it a scan in a Word file? Import the scan as PDF")
     title = office.line(document.core_properties.title)
