@@ -1,7 +1,7 @@
 """A consultation: the workflows over one open generation, with the models, rules and settings of the site.
 
-Made by the app for each question; holds nothing of one for the next. Every workflow runs here the same way: is it
-allowed, who serves which role, drive the flow. The app notes in the audit log that it ran (never what was asked).
+Made by the app for each generation; holds nothing of one question for the next. Every workflow runs here the same way:
+is it allowed, who serves which role, drive the flow. The app notes in the audit log that it ran (never what was asked).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from localmed.agents.cast import Cast, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.safety import message
 from localmed.agents.source_plan import SOURCES
-from localmed.casting import ROLES, SiteRules
-from localmed.config import SERVED_BY, Settings
+from localmed.casting import ROLES, Models, SiteRules
+from localmed.config import SERVED_BY
 from localmed.domain import Answer, Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, TraceStep
 from localmed.errors import BadSettings, UnknownName, UsageError
 from localmed.language import clean, detect
 from localmed.library.library import Library
-from localmed.ports import NOT_JUDGED, CountingChat, Embedder, Entailment, Reranker, Stance
+from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
@@ -46,22 +46,14 @@ if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.m_eval import Bounds
 
 
-class Site(Protocol):
+class Site(Models, Protocol):
     """What a consultation needs of the app. Models are made when they are first needed."""
 
-    @property
-    def settings(self) -> Settings: ...  # noqa: D102
-    @property
-    def encoder(self) -> Embedder: ...  # noqa: D102
-    @property
-    def reranker(self) -> Reranker | None: ...  # noqa: D102
     @property
     def chat(self) -> CountingChat | None: ...  # noqa: D102
     @property
     def entailment(self) -> Entailment: ...  # noqa: D102
     def noted(self, answer: Answer) -> Answer: ...  # noqa: D102
-    @property
-    def expand(self) -> concepts.Expand: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance
+from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
 from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress, settings_of
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError
@@ -120,13 +120,8 @@ command.add_command(evaluate_links.command)
     help="Passages read a question (default: search.candidates of the settings, as is served; more also "
     "takes more candidates).",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Write report.json, table.md, table.csv, plot.png, plot.svg and the runs there.",
-)
-@click.option("--resume", is_flag=True, help="Use the runs that an interrupted call has left in --out.")
+@reporting.out_option("report.json, table.md, table.csv, plot.png, plot.svg and the runs")
+@reporting.resume_option
 @json_option
 @click.pass_context
 def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bool, **given: Any) -> None:

@@ -25,7 +25,7 @@ ROWS = "rows.jsonl"
 @click.command("badges")
 @click.option(
     "--questions",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=reporting.FILE,
     required=True,
     metavar="FILE",
     help="ID<TAB>QUESTION lines, .jsonl, or .toml with [[question]] tables.",
@@ -39,14 +39,8 @@ ROWS = "rows.jsonl"
     help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several times "
     "(default: every kind of which the library holds a passage).",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="FOLDER",
-    help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.",
-)
-@click.option("--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped.")
+@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.resume_option
 @json_option
 @click.pass_context
 def command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.errors import InputError, UsageError
 
@@ -19,31 +20,24 @@ if TYPE_CHECKING:
 KEPT = "the answers that are finished are kept in --out; the same command with --resume goes on"
 Counts = dict[tuple[str, str], int]
 
-_file = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command("claims")
 @click.option(
     "--questions",
-    type=_file,
+    type=reporting.FILE,
     metavar="FILE",
     help='Answers to verify: JSON lines or a JSON list of {"id", "question", "answer", "sources", "label"}; a label '
     "(correct or mistaken) is what a person found.",
 )
 @click.option(
     "--pairs",
-    type=_file,
+    type=reporting.FILE,
     metavar="FILE",
     help="Labelled pairs of a text and a statement, as of `eval stance`: how stances inside M-Eval agree with them.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Write report.json, a plot and, of answers, table.csv and results.jsonl there.",
-)
-@click.option("--resume", is_flag=True, help="Use the answers that an interrupted call has left in --out.")
+@reporting.out_option("report.json, a plot and, of answers, table.csv and results.jsonl")
+@reporting.resume_option
 @json_option
 @click.pass_context
 def command(

@@ -19,33 +19,26 @@ if TYPE_CHECKING:
 
 KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
 ROWS = "rows.jsonl"
-_file = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("links")
 @click.option(
     "--questions",
-    type=_file,
+    type=reporting.FILE,
     required=True,
     metavar="FILE",
     help="ID<TAB>QUESTION lines (a third column: the gold answer), .jsonl, or .toml with [[question]] tables.",
 )
 @click.option(
     "--answers",
-    type=_file,
+    type=reporting.FILE,
     metavar="FILE",
     help="Evaluate these answers (JSON lines: id, answer with citations, sources) instead of asking the library.",
 )
 @click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
 @click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    metavar="FOLDER",
-    help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.",
-)
-@click.option("--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped.")
+@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.resume_option
 @filter_options
 @json_option
 @click.pass_context

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.errors import InputError
 
@@ -14,13 +15,11 @@ if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
     from localmed.ports import Entailment
 
-_file = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command("stance")
 @click.option(
     "--pairs",
-    type=_file,
+    type=reporting.FILE,
     required=True,
     metavar="FILE",
     help="Labelled pairs: PREMISE<TAB>HYPOTHESIS<TAB>LABEL lines (entailment, neutral, contradiction or "
@@ -28,18 +27,13 @@ _file = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option(
     "--tune",
-    type=_file,
+    type=reporting.FILE,
     metavar="FILE",
     help="Other labelled pairs, three-way, on which the cuts of the word overlap baseline are chosen; it is left "
     "out without them.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Write report.json, confusion.png and confusion.svg there.",
-)
+@reporting.out_option("report.json, confusion.png and confusion.svg")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:

@@ -1,11 +1,25 @@
-"""The folder that an evaluation writes its report into: tried before the work, filled after it."""
+"""The folder that an evaluation writes its report into: asked for, tried before the work, filled after it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import click
 
 from localmed.errors import InputError
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+resume_option = click.option(
+    "--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped."
+)
+
+
+def out_option(written: str, required: bool = False) -> Callable[..., Any]:
+    """``--out FOLDER``, of a command that writes what ``written`` says there."""
+    folder = click.Path(path_type=Path, file_okay=False)
+    return click.option("--out", type=folder, required=required, metavar="FOLDER", help=f"Write {written} there.")
 
 
 def writable(out: Path, rows: str) -> None:

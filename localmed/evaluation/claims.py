@@ -135,18 +135,22 @@ def run(
     """Every item verified, in order; each is written to ``out`` when it is finished. ``resume`` takes those there."""
     file = out / RESULTS if out else None
     done = _kept(file) if file and resume else {}
-    if file and not resume:
-        file.write_text("", "utf-8")
+    if file:  # anew: behind a line that was cut off the next one would be lost
+        file.write_text("".join(map(_row, done.values())), "utf-8")
     found = []
     for item in items:
         kept = done.get((item.id, item.key))
         each = kept or result(item, verify(item.given))
         if file and not kept:
             with file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(each), ensure_ascii=False) + "\n")
+                lines.write(_row(each))
         found.append(replace(each, gold=item.gold))
         advance(1.0, each.response)
     return tuple(found)
+
+
+def _row(each: Result) -> str:
+    return json.dumps(asdict(each), ensure_ascii=False) + "\n"
 
 
 def _kept(file: Path) -> dict[tuple[str, str], Result]:

@@ -16,7 +16,6 @@ A message names the line that is wrong, never what stands there. Rows hold ids a
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -25,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Passage, digest
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError
+from localmed.evaluation import rows
 from localmed.evaluation.sets import blankless, read_bytes
 from localmed.language import clean, detect
 from localmed.verification import marked_text
@@ -182,40 +182,12 @@ def digest_of(file: Path) -> str:
 
 
 def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[str, LinkRow]:
-    """The rows that ``file`` holds if ``resume``, which must have been ``made_with`` the same; else start it anew."""
-    if not resume or not file.exists():
-        _append(file, dict(made_with), "w")
-        return {}
-    lines = _read(file).split("\n")
-    if _parsed(lines[0]) != dict(made_with):
-        raise UsageError(
-            f"{file} was made with other questions, models or settings", "Leave --resume out, or give another --out"
-        )
-    whole = [record for record in map(_parsed, lines[1:]) if isinstance(record, dict)]  # a last line may be cut off
-    rows = [LinkRow(**{**each, "counts": LinkCounts(**each["counts"])}) for each in whole]
-    _append(file, dict(made_with), "w")
-    for each in rows:
-        keep(file, each)
-    return {each.id: each for each in rows}
+    """The rows that ``file`` holds if ``resume``, which must have been ``made_with`` the same (see ``rows.begin``)."""
+    whole = [each for each in rows.begin(file, made_with, resume) if isinstance(each, dict)]
+    kept = [LinkRow(**{**each, "counts": LinkCounts(**each["counts"])}) for each in whole]
+    return {each.id: each for each in kept}
 
 
 def keep(file: Path, row: LinkRow) -> None:
     """Add a finished row, so that it outlives an interruption."""
-    _append(file, asdict(row), "a")
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
-def _append(file: Path, value: Mapping[str, Any], mode: str) -> None:
-    try:
-        with file.open(mode, encoding="utf-8") as opened:
-            opened.write(json.dumps(value, ensure_ascii=False) + "\n")
-            opened.flush()
-            os.fsync(opened.fileno())
-    except OSError as error:
-        raise InputError(f"{file} cannot be written ({error.strerror})", "Give another --out") from None
+    rows.keep(file, asdict(row))

@@ -143,15 +143,9 @@ class GraphImporter(Importer):
         """Enter a file that was stored; documents of other readers that it held before are removed."""
         before = builder.catalogue.file(file.collection, file.path)
         builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
-        stated = self._descriptions.facts(Source(Path(file.path), file.root))
-        builder.catalogue.governed.yield_to([document.id], stated)
-        notes = builder.catalogue.governed.outdated(document, builder.catalogue.by_ids([document.id]).get(document.id))
-        self._report.lines += [Line(file.path, "note", each) for each in notes]
-        builder.put(document)
+        self._enter(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self._report.lines.append(Line(file.path, "read", document.notes[0], 1))
-        if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
-            self._report.lines.append(Line(file.path, "note", f"is {status.value}: it does not answer"))
 
     def _stored(self, builder: Builder, parser: Parser, source: Source, sha256: str, taken: _Taken) -> Document:
         """Store the terms of ``source``; return its document, or raise ``InputError`` with the graph as it was."""

@@ -29,9 +29,9 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Source, absolute, empty, find, largest_first, missing
+from localmed.ingest.sources import Source, absolute, empty, find, missing
 from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions, order
+from localmed.ingest.versions import Versions, in_order
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
@@ -145,10 +145,7 @@ class Importer:
     def _unread(
         self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, gone: bool
     ) -> list[Source]:
-        """The sources to be read, known files first: theirs are the documents, not their copies'.
-
-        Where versions count, the last comes first.
-        """
+        """The sources to be read, in the order in which they are."""
         known = builder.catalogue.files(self._name)
         quarantined = state.quarantined(self._name)
         self._refused_before = {each.path for each in quarantined}
@@ -174,9 +171,7 @@ class Importer:
             unread += outdated
         else:
             self._report.lines += [Line(str(each.path), "unchanged") for each in outdated]
-        if self._manifest.latest:
-            return sorted(unread, key=lambda each: order(str(each.path)), reverse=True)
-        return sorted(unread, key=lambda each: (str(each.path) not in known, largest_first(each)))
+        return in_order(unread, known, self._manifest.latest)
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
         self._report.lines.append(Line(before.path, "unchanged"))
@@ -252,20 +247,27 @@ class Importer:
         self._outdate(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
-        stated = self._descriptions.facts(Source(Path(file.path), file.root))
-        catalogue.governed.yield_to((each.id for each in documents), stated)
         for document in documents:
-            builder.put(document)
-            notes = catalogue.governed.outdated(document, earlier.get(document.id))
-            self._report.lines += [Line(file.path, "note", each) for each in notes]
-            if (status := catalogue.marked(document).status) is not Status.CURRENT:
-                self._report.lines.append(Line(file.path, "note", f"is {status.value}: it does not answer"))
+            self._enter(builder, file, document, earlier.get(document.id))
         catalogue.put_file(file)
         builder.changed = True
         self._report.lines.append(Line(file.path, "read", "", len(documents), taken.passages))
         if not taken.passages:
             self._progress(taken.bytes, "")
         return True
+
+    def _enter(self, builder: Builder, file: ImportedFile, document: Document, before: Document | None) -> None:
+        """Store ``document`` of ``file``; what a librarian had set of it yields to the manifest, or is noted.
+
+        ``before`` is the document that it takes the place of.
+        """
+        governed = builder.catalogue.governed
+        governed.yield_to([document.id], self._descriptions.facts(Source(Path(file.path), file.root)))
+        builder.put(document)
+        notes = [*governed.outdated(document, before)]
+        if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
+            notes.append(f"is {status.value}: it does not answer")
+        self._report.lines += [Line(file.path, "note", each) for each in notes]
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
         """Take out older versions; their files are read again should a file go that might hold the newer.

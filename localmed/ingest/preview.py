@@ -28,9 +28,9 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
 from localmed.ingest.parsed import Fault
 from localmed.ingest.reading import Context, Cut, Reading, read
-from localmed.ingest.sources import Source, absolute, empty, find, largest_first, missing
+from localmed.ingest.sources import Source, absolute, empty, find, missing
 from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions
+from localmed.ingest.versions import Versions, in_order
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
@@ -91,7 +91,7 @@ class Preview:
                 yield Looked(line.path, "skipped", line.detail)
             if started:
                 started(sum(each.bytes for each in sources))
-            ordered = self._ordered(sources, set(known))
+            ordered = in_order(sources, known, self._manifest.latest)
             context = self._context(catalogue, ordered, gone)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):
@@ -108,12 +108,6 @@ class Preview:
         ingest = self._settings.ingest
         few = min(ingest.ahead_files, AHEAD * children_of(ingest))
         return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
-
-    def _ordered(self, sources: Sequence[Source], known: set[str]) -> list[Source]:
-        """In the order of an import (``Importer``)."""
-        if self._manifest.latest:
-            return sorted(sources, key=lambda each: (each.path.name, str(each.path)), reverse=True)
-        return sorted(sources, key=lambda each: (str(each.path) not in known, largest_first(each)))
 
     def _context(self, catalogue: Catalogue, sources: Sequence[Source], gone: Sequence[str]) -> Context:
         replaced = [str(each.path) for each in sources]

@@ -11,16 +11,27 @@ Not covered: a file name that does not tell the order; two versions within one f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localmed.domain import Document
+from localmed.ingest.sources import Source, largest_first
 from localmed.library.catalogue import Catalogue
 
 
 def order(path: str) -> tuple[str, str]:
     """What files are ordered by: their names, whatever folder they are in."""
     return Path(path).name, path
+
+
+def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
+    """``sources`` as they are read: files that are ``known`` first, since theirs are the documents, not their copies'.
+
+    Where versions count (``latest``), the last comes first.
+    """
+    if latest:
+        return sorted(sources, key=lambda each: order(str(each.path)), reverse=True)
+    return sorted(sources, key=lambda each: (str(each.path) not in known, largest_first(each)))
 
 
 def _moved(old: str, new: str) -> bool:

@@ -1,0 +1,61 @@
+"""What a batch of questions has finished, as JSON lines, so that an interrupted batch goes on.
+
+The first line says what the batch is made with; a batch of something else is refused. Each of the others is a finished
+piece, which outlives an interruption; a last line that one has cut off is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import InputError, UsageError
+
+
+def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
+    """The finished pieces of ``file`` if ``resume``; else, and where there are none, it begins anew.
+
+    Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
+    """
+    kept: list[Any] = []
+    if resume and file.exists():
+        head, *lines = _text(file).split("\n")
+        if _parsed(head) != dict(made_with):
+            raise UsageError(
+                f"{file} was made with other questions, models or settings", "Leave --resume out, or give another --out"
+            )
+        kept = [value for value in map(_parsed, lines) if value is not None]
+    _write(file, "w", dict(made_with), *kept)
+    return kept
+
+
+def keep(file: Path, value: Any) -> None:
+    """Add a finished piece."""
+    _write(file, "a", value)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{file} cannot be read", "Leave --resume out, or give another --out") from None
+
+
+def _write(file: Path, mode: str, *values: Any) -> None:
+    try:
+        with file.open(mode, encoding="utf-8") as opened:
+            opened.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in values)
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise InputError(f"{file} cannot be written ({error.strerror})", "Give another --out") from None
