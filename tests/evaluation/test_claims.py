@@ -111,6 +111,8 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert asked == ["Three."]
     fresh = claims.run(items(tmp_path), verified, silent, None, resume=False)
     assert [replace(each, seconds=0) for each in resumed] == [replace(each, seconds=0) for each in fresh]
+    claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
+    assert asked == ["Three."], "nothing that was finished is lost behind the line that was cut"
 
 
 def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from xml.etree.ElementTree import Element
 
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
 from localmed.ingest.readers import markup_flow, values
+from localmed.ingest.readers.articles import withdrawn
 from localmed.ingest.readers.markup import elements, texts
 from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
 from localmed.ingest.readers.once import once
-from localmed.ingest.readers.pubmed import withdrawn
 
 _VOCABULARY = Vocabulary(
     skipped=frozenset(

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
-from localmed.ingest.readers import values
+from localmed.ingest.readers import articles, values
+from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.once import once
-from localmed.ingest.readers.pubmed import NOTED_LINKS, mostly_chinese, withdrawn
 
 _LINE = re.compile(r"([A-Z]{2,4}) {0,2}- ?(.*)")
 # The links of MEDLINE's tags under the names that the XML gives them.
@@ -76,25 +76,18 @@ def _record(article: dict[str, list[str]], number: int) -> Record | Fault:
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
         return Fault(f"article {number}", "has no PMID")
-    title = _first(article, "TI") or _first(article, "BTI") or _first(article, "TT")
-    abstract = tuple(_abstract(_first(article, "AB")))
-    if not (title or abstract):
-        return Fault(f"PMID {pmid}", "has neither a title nor an abstract")
-    kinds = tuple(article["PT"])
-    links = tuple(_links(article))
-    taken_back = withdrawn(kinds, links, title)
-    return Record(
-        key=pmid,
-        title=title,
-        blocks=abstract or (Block.of("paragraph", title),),
-        edition=_date(article),
-        language="zh" if mostly_chinese(title, abstract) else "en",
-        identifiers=(f"pmid:{pmid}", *_identifiers(article)),
-        publication_types=kinds,
-        mesh=tuple(dict.fromkeys(each.partition("/")[0].strip("*") for each in article["MH"])),
-        relations=tuple((kind, target) for kind, target in links if target),
-        status="withdrawn" if taken_back else "",
-        notes=tuple(_notes(article, bool(abstract), links, taken_back)),
+    return articles.record(
+        Article(
+            pmid=pmid,
+            title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
+            abstract=tuple(_abstract(_first(article, "AB"))),
+            edition=_date(article),
+            identifiers=tuple(_identifiers(article)),
+            types=tuple(article["PT"]),
+            mesh=tuple(dict.fromkeys(each.partition("/")[0].strip("*") for each in article["MH"])),
+            links=tuple(_links(article)),
+            languages=frozenset(article["LA"]),
+        )
     )
 
 
@@ -141,17 +134,3 @@ def _date(article: dict[str, list[str]]) -> str:
         if given and (date := values.iso_date(given[1], given[2] or "", given[3] or "")):
             return date
     return ""
-
-
-def _notes(
-    article: dict[str, list[str]], has_abstract: bool, links: tuple[tuple[str, str], ...], taken_back: bool
-) -> Iterator[str]:
-    if taken_back:
-        yield "retracted or withdrawn: it does not answer"
-    if not has_abstract:
-        yield "no abstract"
-    kinds = {kind for kind, _ in links}
-    yield from (note for kind, note in NOTED_LINKS.items() if kind in kinds)
-    languages = set(article["LA"]) - {"eng", "und", "mul"}
-    if languages:
-        yield f"the article itself is in another language ({', '.join(sorted(languages))})"

@@ -1,10 +1,9 @@
 """PubMed: ``PubmedArticleSet`` XML, plain or gzipped, as the baseline, the update files and exports hold it.
 
 Rules: one record an article, keyed by its PMID: title, abstract with its labelled sections as headings, publication
-types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments. A
-paper that is retracted or withdrawn says so in its publication types, in a ``RetractionIn`` link or in its title; each
-alone makes it ``withdrawn``, so that it cannot answer. An article without an abstract is its title, with a note. An
-article without a PMID or without any text is a ``Fault``, and so is a PMID that comes twice in a file.
+types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments
+(``articles.py`` says which make it withdrawn). An article without a PMID or without any text is a ``Fault``, and so is
+a PMID that comes twice in a file.
 
 Titles and abstracts of articles in other languages are PubMed's English translations, so the record's language is that
 of its text and a note names the article's own. Each PMID of a ``DeleteCitation`` list is a withdrawn record without
@@ -22,20 +21,12 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
-from localmed.ingest.readers import values
+from localmed.ingest.readers import articles, values
+from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.markup import elements, text_of, texts
 from localmed.ingest.readers.once import once
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
-_RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
-_RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
-_RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
-NOTED_LINKS = {
-    "partial_retraction_in": "partly retracted",
-    "expression_of_concern_in": "its editors have expressed concern",
-    "erratum_in": "corrected in a later notice",
-    "update_in": "updated by a later article",
-}
 _DELETED = "deleted by PubMed"
 _UNTITLED = frozenset({"", "[Not Available].", "[Not Available]"})
 
@@ -79,25 +70,18 @@ def _record(article: Element, where: str) -> Record | Fault:
     pmid = "" if citation is None else text_of(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, "has no PMID")
-    title = _title(citation)
-    abstract = tuple(_abstract(citation))
-    if not (title or abstract):
-        return Fault(f"PMID {pmid}", "has neither a title nor an abstract")
-    types = (*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType"))
-    links = tuple(_links(citation))
-    taken_back = withdrawn(types, links, title)
-    return Record(
-        key=pmid,
-        title=title,
-        blocks=abstract or (Block.of("paragraph", title),),
-        edition=_date(article),
-        language="zh" if mostly_chinese(title, abstract) else "en",
-        identifiers=(f"pmid:{pmid}", *_identifiers(article)),
-        publication_types=types,
-        mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
-        relations=tuple((kind, target) for kind, target in links if target),
-        status="withdrawn" if taken_back else "",
-        notes=tuple(_notes(citation, bool(abstract), links, taken_back)),
+    return articles.record(
+        Article(
+            pmid=pmid,
+            title=_title(citation),
+            abstract=tuple(_abstract(citation)),
+            edition=_date(article),
+            identifiers=tuple(_identifiers(article)),
+            types=(*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType")),
+            mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
+            links=tuple(_links(citation)),
+            languages=frozenset((*texts(citation, "Article/Language"), *texts(citation, "Language"))),
+        )
     )
 
 
@@ -131,26 +115,6 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("RetractedandRep", "RetractedAndRep")).lower()
 
 
-def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
-    """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
-    linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
-    return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
-
-
-def _notes(
-    citation: Element, has_abstract: bool, links: tuple[tuple[str, str], ...], taken_back: bool
-) -> Iterator[str]:
-    if taken_back:
-        yield "retracted or withdrawn: it does not answer"
-    if not has_abstract:
-        yield "no abstract"
-    kinds = {kind for kind, _ in links}
-    yield from (note for kind, note in NOTED_LINKS.items() if kind in kinds)
-    languages = {*texts(citation, "Article/Language"), *texts(citation, "Language")} - {"eng", "und", "mul"}
-    if languages:
-        yield f"the article itself is in another language ({', '.join(sorted(languages))})"
-
-
 def _identifiers(article: Element) -> Iterator[str]:
     """DOI and PMC number, each once; the lists inside references are other articles' and are not looked at."""
     found = {
@@ -179,9 +143,3 @@ def _date_of(element: Element) -> str:
         return values.iso_date(year, month, day)
     words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", text_of(element.find("MedlineDate")))
     return values.iso_date(words[1], words[2] or "") if words else ""
-
-
-def mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
-    """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
-    text = title + "".join(line.text for block in abstract for line in block.lines)
-    return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4

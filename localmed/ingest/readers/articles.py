@@ -1,0 +1,82 @@
+"""An article as PubMed describes it, whatever format it came in: one record, and whether it may answer.
+
+A paper that is retracted or withdrawn says so in its publication types, in a link or in its title; each alone makes it
+``withdrawn``, so that it cannot answer. An article without an abstract is its title, with a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localmed.ingest.parsed import Block, Fault, Record
+
+_RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
+_RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
+_RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
+_NOTED_LINKS = {
+    "partial_retraction_in": "partly retracted",
+    "expression_of_concern_in": "its editors have expressed concern",
+    "erratum_in": "corrected in a later notice",
+    "update_in": "updated by a later article",
+}
+_NO_OTHER_LANGUAGE = frozenset({"eng", "und", "mul"})
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """What a reader found. ``links`` are (kind, identifier), "" where PubMed names none; ``languages`` its codes."""
+
+    pmid: str
+    title: str
+    abstract: tuple[Block, ...]
+    edition: str
+    identifiers: tuple[str, ...]
+    types: tuple[str, ...]
+    mesh: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+    languages: frozenset[str]
+
+
+def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+    """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
+    linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
+    return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
+
+
+def record(article: Article) -> Record | Fault:
+    """The record of ``article``; a fault where it has no text."""
+    if not (article.title or article.abstract):
+        return Fault(f"PMID {article.pmid}", "has neither a title nor an abstract")
+    taken_back = withdrawn(article.types, article.links, article.title)
+    return Record(
+        key=article.pmid,
+        title=article.title,
+        blocks=article.abstract or (Block.of("paragraph", article.title),),
+        edition=article.edition,
+        language="zh" if _mostly_chinese(article) else "en",
+        identifiers=(f"pmid:{article.pmid}", *article.identifiers),
+        publication_types=article.types,
+        mesh=article.mesh,
+        relations=tuple((kind, target) for kind, target in article.links if target),
+        status="withdrawn" if taken_back else "",
+        notes=tuple(_notes(article, taken_back)),
+    )
+
+
+def _notes(article: Article, taken_back: bool) -> Iterator[str]:
+    if taken_back:
+        yield "retracted or withdrawn: it does not answer"
+    if not article.abstract:
+        yield "no abstract"
+    kinds = {kind for kind, _ in article.links}
+    yield from (note for kind, note in _NOTED_LINKS.items() if kind in kinds)
+    if languages := article.languages - _NO_OTHER_LANGUAGE:
+        yield f"the article itself is in another language ({', '.join(sorted(languages))})"
+
+
+def _mostly_chinese(article: Article) -> bool:
+    """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
+    text = article.title + "".join(line.text for block in article.abstract for line in block.lines)
+    return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4
