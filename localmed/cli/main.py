@@ -39,14 +39,14 @@ COMMANDS = {
     "search": ("search", "Find passages, without an answer."),
     "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
-    "documents": ("documents", "List, show, remove, supersede or withdraw documents."),
-    "collections": ("collections", "List, create and update collections, set their priority."),
+    "documents": ("documents", "List, show, govern, remove, supersede or withdraw documents."),
+    "collections": ("collections", "List, create and update collections, set their priority and readers."),
     "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),
     "host": ("host", "Keep the models loaded for other commands; see what it does."),
     "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
-    "eval": ("evaluate", "Measure how good retrieval is, and what each part of it is worth."),
+    "eval": ("evaluate", "Measure retrieval, citations, badges, claims and entailment."),
 }
 
 
