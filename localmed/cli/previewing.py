@@ -37,7 +37,7 @@ def options(command: Decorated) -> Decorated:
         click.option("--dry-run", is_flag=True, help="Read everything, store nothing, and say what would be done."),
         click.option("--report", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
                      help="Of a dry run: write a page to read or print, with what was read beside each page."),
-        click.option("--language", type=click.Choice(["en", "zh"]), default="en", help="Of the report page (default: en)."),
+        click.option("--language", type=click.Choice(["en", "zh"]), default="en", help="Of the report (default: en)."),
     ):  # fmt: skip
         command = option(command)
     return command
