@@ -39,7 +39,7 @@ from localmed.workflows.gathering import Sources
 from localmed.workflows.recording import Recording
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
-    from localmed.patient import PatientRecord
+    from localmed.domain.patient import PatientRecord
     from localmed.verification.answer_file import VerifyInput
     from localmed.verification.link_eval import LinkInput
     from localmed.workflows.explain import ExplainInput

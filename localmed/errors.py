@@ -22,16 +22,52 @@ No message ever carries a question, a patient record or document text: paths, na
 
 from __future__ import annotations
 
+from localmed.domain import Message, Parameter, message
+
 
 class LocalmedError(Exception):
-    """Base of the tree. ``what`` is one line on what happened; ``remedy`` one line on what to do next."""
+    """Base of the tree. ``message`` names an entry of the catalogue that has ``what`` happened, and often a ``remedy``.
+
+    ``what`` and ``remedy`` are English, for developers and logs; whoever shows an error renders ``messages`` in the
+    reader's language.
+    """
 
     exit_code = 1
 
-    def __init__(self, what: str, remedy: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.remedy = remedy
+    def __init__(self, code: str | Message, remedy: str | Message = "", /, **parameters: Parameter) -> None:
+        self.message = code if isinstance(code, Message) else message(code, **parameters)
+        self._remedy = remedy
+        super().__init__(self.message.code)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What happened, and what to do next where that can be said."""
+        from localmed.messages import known
+
+        code, parameters = self.message.code, self.message.parameters
+        if not known(f"{code}.what"):  # words of somebody else, or of a caller that has none in the catalogue yet
+            what = self.message if parameters or known(code) else message("literal", text=code)
+        else:
+            what = Message(f"{code}.what", parameters)
+        if self._remedy:
+            remedy = self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)
+            return what, remedy
+        return (what, Message(f"{code}.remedy", parameters)) if known(f"{code}.remedy") else (what,)
+
+    @property
+    def what(self) -> str:
+        """What happened, in English."""
+        return self._english(0)
+
+    @property
+    def remedy(self) -> str:
+        """What to do next, in English; "" where that cannot be said."""
+        return self._english(1)
+
+    def _english(self, place: int) -> str:
+        from localmed.messages import render
+
+        return " ".join(render(part, "en") for part in self.messages[place : place + 1])
 
     def __str__(self) -> str:
         return f"{self.what}. {self.remedy}" if self.remedy else self.what

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localmed.patient import Measured
+from localmed.domain.patient import Measured
 
 NEAR = 24  # characters between a measure's name and its value: "potassium (serum, today) was"
 

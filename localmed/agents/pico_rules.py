@@ -11,8 +11,8 @@ import re
 from dataclasses import replace
 
 from localmed.agents.practice import ELEMENT_CHARACTERS, ELEMENTS, Pico, PicoInput
+from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, detect
-from localmed.patient import PatientRecord
 
 READ = 4_000  # characters of a question, as of any that is searched
 PROBLEMS = 3  # of the record named in a population

@@ -17,8 +17,8 @@ from localmed.agents.asking import AnswerInput, Asked, Draft
 from localmed.agents.budget import Fitted
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Statement
+from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
-from localmed.patient import PatientRecord
 from localmed.ports import Choice
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")

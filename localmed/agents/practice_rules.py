@@ -25,8 +25,8 @@ from localmed.agents.practice import (
     RecommendationInput,
 )
 from localmed.domain import Evidence, Statement
+from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, fold
-from localmed.patient import PatientRecord
 
 RECOMMENDS = 0.15  # what a sentence that recommends gains: as much as the first-ranked source does over the last
 QUOTED = 5  # sentences at most of effects, and of what bears on the patient

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from localmed import language
-from localmed.domain import SearchFilter, Status
+from localmed.domain import SearchFilter, Status, is_date
 from localmed.errors import UsageError
-from localmed.governance import is_date
 
 if TYPE_CHECKING:
     from localmed.app import App

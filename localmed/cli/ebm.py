@@ -13,7 +13,7 @@ from localmed.cli.running import Options, give, run, workflow_options
 from localmed.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from localmed.patient import PatientRecord
+    from localmed.domain.patient import PatientRecord
 
 
 @click.command("ebm")

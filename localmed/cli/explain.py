@@ -15,7 +15,7 @@ from localmed.domain import Answer, SearchFilter
 from localmed.errors import InputError, LimitExceeded, UsageError
 
 if TYPE_CHECKING:
-    from localmed.patient import PatientRecord
+    from localmed.domain.patient import PatientRecord
     from localmed.workflows.explain import ExplainInput
 
 LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four

@@ -21,9 +21,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import STATED, Collection, Kind
+from localmed.domain import STATED, Collection, Kind, is_date
 from localmed.errors import BadSettings, UsageError
-from localmed.governance import is_date
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.governed import GOVERNANCE
 

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from localmed.domain import Document, Passage
-from localmed.governance import Governance
+from localmed.domain import Document, Governance, Passage
 
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
 FIELDS = ("edition", *GOVERNANCE)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Status
+from localmed.domain import Document, Status, is_date
 from localmed.errors import UsageError
-from localmed.governance import is_date
 from localmed.ingest.governance import Fault, Row, known, named
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source

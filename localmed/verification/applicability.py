@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from localmed import measures, medicines
 from localmed.domain import Evidence, Statement
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.language import fold, sentences
 from localmed.measures import Measure
-from localmed.patient import Measured, PatientRecord
 from localmed.verification.subjects import circumstances, denied, side
 
 MOST = 8  # of each sort shown; more would hide the answer

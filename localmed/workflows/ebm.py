@@ -34,8 +34,8 @@ from localmed.agents.practice import (
 )
 from localmed.agents.practice_rules import quantities
 from localmed.domain import Answer, Conflict, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification
+from localmed.domain.patient import PatientRecord
 from localmed.language import detect, words
-from localmed.patient import PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import applicability, citations

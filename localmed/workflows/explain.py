@@ -35,9 +35,9 @@ from localmed.agents.orders import (
 from localmed.agents.orders_rules import names_for
 from localmed.agents.restating import lines, plain_line, quoted, survives
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Part, Provenance, SearchFilter, Statement
+from localmed.domain.patient import PatientRecord
 from localmed.language import detect
 from localmed.library.terms import folded
-from localmed.patient import PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.verification.readability import reading_level

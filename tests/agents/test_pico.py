@@ -6,7 +6,7 @@ import pytest
 
 from localmed.agents.pico_rules import by_labels, pico, searched
 from localmed.agents.practice import Pico, PicoInput
-from localmed.patient import PatientRecord
+from localmed.domain.patient import PatientRecord
 
 RECORD = PatientRecord(age=58, sex="female", problems=("type 2 diabetes", "CKD stage 4", "gout", "asthma"))
 CHINESE = PatientRecord(language="zh", age=68, sex="female", problems=("高血压10年", "2型糖尿病"))

@@ -26,9 +26,9 @@ from localmed.agents.practice import (
 from localmed.agents.practice_rules import applying, bearing, quantities
 from localmed.agents.roles import Role
 from localmed.domain import Origin
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
 from localmed.models.scripted import ScriptedChat
-from localmed.patient import Measured, PatientRecord
 from localmed.ports import Message
 from tests.values import evidence, quotation
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from localmed.domain.patient import PatientRecord
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import records
 from localmed.ingest.records import parts, read
 from localmed.ingest.records.text import NOTHING
-from localmed.patient import PatientRecord
 
 NAME = "Zyxwvutsrq"
 ENGLISH = f"""58-year-old woman. Name: Mary {NAME}. MRN: 00417-{NAME}

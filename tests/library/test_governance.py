@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from localmed.app import App
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date
 from localmed.errors import Damaged, UnknownName, UsageError
-from localmed.governance import Governance, is_date
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
 from localmed.library.catalogue import FILE

@@ -8,7 +8,7 @@ import pytest
 
 from localmed import measures, medicines
 from localmed.domain import Evidence, Kind
-from localmed.patient import Measured, PatientRecord
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.verification.applicability import Applied, applied, interacting, limits
 from localmed.verification.levels import level
 from tests.values import evidence, quotation

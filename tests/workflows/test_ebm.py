@@ -21,8 +21,8 @@ from localmed.agents.practice import (
 )
 from localmed.cli.texts import translated
 from localmed.domain import Answer, AnswerStatus, Hit, Origin, Part, SearchFilter, Statement, Status, TraceStep
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
-from localmed.patient import Measured, PatientRecord
 from localmed.ports import Stance
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier

@@ -17,8 +17,8 @@ from localmed.agents.practice import APPLICABILITY, GUIDELINE_RELEVANCE, PICO, R
 from localmed.agents.practice_rules import applying, bearing
 from localmed.agents.roles import Role
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.models.scripted import ScriptedChat
-from localmed.patient import Measured, PatientRecord
 from localmed.ports import Message, Stance
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier

@@ -6,12 +6,12 @@ advice for the wrong one is worse than none. No error repeats anything of a reco
 
 from __future__ import annotations
 
+from localmed.domain.patient import PatientRecord
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest.readers.encoding import decode
 from localmed.ingest.records.ccda import read_ccda
 from localmed.ingest.records.fhir import read_json
 from localmed.ingest.records.text import read_text
-from localmed.patient import PatientRecord
 
 RECORD_BYTES = 16 * 2**20  # a life's C-CDA or FHIR bundle has 1 to 10 MiB
 RECORD_CHARACTERS = 200_000  # of a record in prose: 30 pages have about 90,000

@@ -18,10 +18,10 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from localmed import measures
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.parts import entries, newest, two_patients, years
 from localmed.ingest.records.text import listed
-from localmed.patient import Measured, PatientRecord
 
 NS = "{urn:hl7-org:v3}"
 _SECTIONS = {  # LOINC code -> what it holds

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localmed import measures
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.named_fields import read_fields
 from localmed.ingest.records.parts import entries, newest, two_patients, years
-from localmed.patient import Measured, PatientRecord
 
 RESOURCES = 50_000  # in one bundle; a life's has a few thousand
 READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")

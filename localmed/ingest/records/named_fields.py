@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from localmed.domain.patient import PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.identifiers import struck
 from localmed.ingest.records.parts import two_patients
 from localmed.ingest.records.text import from_prose
 from localmed.language import clean
-from localmed.patient import PatientRecord
 
 FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
 DEPTH = 20  # levels of nesting

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import date
 
 from localmed import measures
+from localmed.domain.patient import Measured
 from localmed.errors import InputError
 from localmed.ingest.readers.encoding import clean
-from localmed.patient import Measured
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from localmed import measures
+from localmed.domain.patient import PatientRecord
 from localmed.ingest.records.identifiers import one_patient, struck
 from localmed.ingest.records.parts import entries, newest
 from localmed.language import clean, detect
-from localmed.patient import PatientRecord
 
 BEFORE = 200  # characters before a finding that may say that it is a relative's
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read

@@ -1,0 +1,83 @@
+"""The values that every part of localmed passes around: frozen, standard library only.
+
+A reader of the code starts here. A *document* belongs to one *collection* and is cut into *passages*; a search
+returns *hits*; the hits an answer uses become *evidence*, each with a marker minted here and nowhere else; an *answer*
+is a list of *statements*, each with *citations* that point into evidence. "Nothing found" and "abstained" are values
+of ``Answer.status``, never ``None`` and never an uncited string.
+
+Dates are ISO strings (``2024-05-01``, or ``2024-05`` and ``2024`` where no more is known), so that they sort and
+compare as text. Text offsets count Unicode characters, ends exclusive. Boxes are PDF points (1/72 inch), origin top
+left, on 1-based pages.
+"""
+
+from __future__ import annotations
+
+from localmed.domain.answers import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Citation,
+    Conflict,
+    ConflictKind,
+    Origin,
+    Part,
+    Provenance,
+    Statement,
+    Support,
+    TraceStep,
+    Verdict,
+    Verification,
+)
+from localmed.domain.messages import Message, Parameter, message
+from localmed.domain.sources import (
+    ID_LENGTH,
+    STATED,
+    Box,
+    Collection,
+    Document,
+    Evidence,
+    Governance,
+    Hit,
+    Kind,
+    Passage,
+    SearchFilter,
+    Span,
+    Status,
+    digest,
+    is_date,
+)
+
+__all__ = [
+    "ID_LENGTH",
+    "STATED",
+    "Answer",
+    "AnswerStatus",
+    "Badge",
+    "Box",
+    "Citation",
+    "Collection",
+    "Conflict",
+    "ConflictKind",
+    "Document",
+    "Evidence",
+    "Governance",
+    "Hit",
+    "Kind",
+    "Message",
+    "Origin",
+    "Parameter",
+    "Part",
+    "Passage",
+    "Provenance",
+    "SearchFilter",
+    "Span",
+    "Statement",
+    "Status",
+    "Support",
+    "TraceStep",
+    "Verdict",
+    "Verification",
+    "digest",
+    "is_date",
+    "message",
+]

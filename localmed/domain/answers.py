@@ -1,0 +1,189 @@
+"""What a question came to: an answer of statements, each with citations that point into evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localmed.domain.sources import Box, Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
+
+    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
+    """
+
+    marker: str
+    passage_id: str
+    document_id: str
+    start: int
+    end: int
+    quote: str
+    page: int = 0
+    boxes: tuple[Box, ...] = ()
+
+
+class Origin(StrEnum):
+    """Who wrote a statement; the three are labelled differently wherever they are shown."""
+
+    EXTRACTIVE = "extractive"
+    GENERATED = "generated"
+    UNVERIFIED = "unverified"
+
+
+class Support(StrEnum):
+    """Whether a statement's citations carry it."""
+
+    VERBATIM = "verbatim"
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of checking one statement: what was found, who judged, and why in one sentence."""
+
+    support: Support
+    judge: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of an answer. ``withheld`` sentences failed their check and are shown as a gap."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    origin: Origin
+    verdict: Verdict | None = None
+    withheld: bool = False
+
+
+class Badge(StrEnum):
+    """Answered with Evidence, badge table. ``NONE`` until a judge has looked."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe".
+
+    ``checks`` are the checks of the answer as a whole (coherence, the guide's final check), each with how it ended.
+    ``badge_before`` is that with the withheld sentences in it; ``badges`` are those of each kind of source alone.
+    """
+
+    statements_checked: int = 0
+    statements_withheld: int = 0
+    markers_rejected: int = 0
+    judge: str = ""
+    badge: Badge = Badge.NONE
+    reason: str = ""
+    badge_judge: str = ""  # who judged, each with the measured error rate or that there is none
+    badge_before: Badge = Badge.NONE
+    badges: tuple[tuple[str, Badge], ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()
+
+
+class AnswerStatus(StrEnum):
+    """How the question ended. ``SAFETY``: the site's safety message was given in place of an answer."""
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    UNVERIFIED = "unverified"
+    SAFETY = "safety"
+
+
+class ConflictKind(StrEnum):
+    """In what a source of a later tier may disagree with the one that an answer rests on."""
+
+    DOSE = "dose"
+    EDITION = "edition"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Source ``against`` may disagree with the cited source ``marker``; ``reason`` is one sentence, numbers included.
+
+    ``ours`` and ``theirs`` are the quotations that were compared (of an edition: one of each source). Always a
+    possibility: what is compared are amounts and dates, not what the sources mean.
+    """
+
+    kind: ConflictKind
+    marker: str
+    against: str
+    reason: str
+    ours: Citation
+    theirs: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version.
+
+    ``day`` is the day of the question, by which documents were effective or overdue.
+    """
+
+    generation: str
+    profile: str
+    models: tuple[tuple[str, str], ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+    version: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One step of a flow: what was asked for, what came back (counts and ids, no patient text), how long it took."""
+
+    name: str
+    detail: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a workflow's answer under its own title: a term explained, a department, a patient's applicability.
+
+    ``kind`` names what it is ("term", "department", "applicability", ...), ``title`` is shown above it. ``statements``
+    are cited like an answer's; ``facts`` are named values that are no claims about medicine (a floor, a PICO element in
+    the user's own words, a source's date). ``start:end`` is where the title stands in the user's text, if it does.
+    """
+
+    kind: str
+    title: str
+    statements: tuple[Statement, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question came to. ``searched`` names the collections looked through, in that order.
+
+    ``evidence`` is what is cited, then what ``conflicts`` point at besides. ``workflow`` says which flow answered, and
+    ``parts`` are what it adds to the statements. ``released_by`` is who releases it to a patient ("": not released).
+    """
+
+    status: AnswerStatus
+    question: str
+    language: str
+    statements: tuple[Statement, ...]
+    evidence: tuple[Evidence, ...]
+    searched: tuple[str, ...]
+    provenance: Provenance
+    verification: Verification = field(default_factory=Verification)
+    notes: tuple[str, ...] = ()
+    trace: tuple[TraceStep, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    workflow: str = "ask"
+    parts: tuple[Part, ...] = ()
+    released_by: str = ""

@@ -1,0 +1,227 @@
+"""What is stored and found: collections, documents, passages, hits, evidence."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+ID_LENGTH = 32  # hex characters of a sha256 kept as an id: 128 bits, no collision below 2**60 passages
+
+
+def digest(*parts: str) -> str:
+    """Return the id of ``parts``: the first 32 hex characters of the sha256 of the parts, each closed by a NUL."""
+    joined = b"".join(part.encode("utf-8", "surrogatepass") + b"\x00" for part in parts)
+    return hashlib.sha256(joined).hexdigest()[:ID_LENGTH]
+
+
+def is_date(text: str) -> bool:
+    """Whether ``text`` is a year, a month or a day that exists, as this module writes dates."""
+    whole = text + "0000-01-01"[len(text) :]
+    try:
+        return len(text) in (4, 7, 10) and date.fromisoformat(whole).isoformat() == whole
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """Who answers for a document and when it holds; names of staff, which stay out of logs and the audit log."""
+
+    owner: str = ""
+    approver: str = ""
+    effective_from: str = ""  # "": since ever
+    review_by: str = ""  # "": never due
+
+    def effective(self, day: str) -> bool:
+        """Whether the document holds on ``day``; a month or a year begins with its first day."""
+        return self.effective_from <= day
+
+    def overdue(self, day: str) -> bool:
+        """Whether its review is late on ``day``; a month or a year ends with its last day."""
+        return bool(self.review_by) and self.review_by < day[: len(self.review_by)]
+
+
+class Status(StrEnum):
+    """Whether a document may answer. Only ``CURRENT`` documents answer unless the question asks for others.
+
+    ``PENDING`` (not yet effective) follows from a date on the day of the question, is never stored and never answers.
+    """
+
+    CURRENT = "current"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+    PENDING = "pending"
+
+
+STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # what a file, a manifest or a librarian may state
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle on a page, in PDF points."""
+
+    page: int
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters ``start:end`` of a passage stand in ``box`` (one span a printed line)."""
+
+    start: int
+    end: int
+    box: Box
+
+
+class Kind(StrEnum):
+    """What sort of source a collection is. Tiers (LINS, HRD and HERD) and source plans (Omni-RAG) name kinds.
+
+    The papers' online sources are local ones here: ``LITERATURE`` is an imported PubMed baseline in PubMed's place,
+    ``BOOK`` and ``WIKI`` are imported references in that of a web search.
+    """
+
+    GUIDELINE = "guideline"
+    LITERATURE = "literature"
+    BOOK = "book"
+    WIKI = "wiki"
+    LEAFLET = "leaflet"
+    LOCAL = "local"  # the hospital's own pages: departments, floors, telephone numbers
+    GRAPH = "graph"  # terms and relations only; no passages
+    OTHER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named set of documents with one licence, one kind and one priority (lower comes first)."""
+
+    name: str
+    title: str
+    priority: int = 100
+    language: str = ""
+    source: str = ""
+    licence: str = ""
+    kind: Kind = Kind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What is known of one document, apart from its text.
+
+    ``key`` names it within its collection (file path, and the record inside the file where there are several);
+    ``id`` is ``digest(collection, key)``, so a changed file keeps its id. ``content`` is the sha256 of what was
+    extracted, ``file_sha256`` that of the original under ``files/``. ``relations`` are links to other documents as
+    ``(kind, identifier)``, such as ``("retraction_in", "pmid:123")``.
+    """
+
+    id: str
+    collection: str
+    key: str
+    title: str
+    language: str
+    source: str
+    file_sha256: str
+    content: str
+    media_type: str
+    edition: str = ""
+    status: Status = Status.CURRENT
+    replaced_by: str = ""
+    url: str = ""
+    identifiers: tuple[str, ...] = ()
+    publication_types: tuple[str, ...] = ()
+    mesh: tuple[str, ...] = ()
+    relations: tuple[tuple[str, str], ...] = ()
+    pages: int = 0
+    passages: int = 0
+    notes: tuple[str, ...] = ()
+    governance: Governance = field(default_factory=Governance)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of one document that is searched and cited as a whole.
+
+    ``locator`` is ``start-end`` in the document's extracted text; ``id`` is ``digest(collection, content, locator)``,
+    stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
+    page, 0 where the source has none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None
+    where the text is the file's own.
+    """
+
+    id: str
+    document_id: str
+    collection: str
+    language: str
+    edition: str
+    title: str
+    headings: tuple[str, ...]
+    text: str
+    locator: str
+    page: int = 0
+    table: bool = False
+    spans: tuple[Span, ...] = ()
+    ocr: float | None = None
+
+    @property
+    def in_context(self) -> str:
+        """What encoders and rerankers read: title, headings, text. The title names what "it" is in the text."""
+        names = dict.fromkeys(name.rstrip(".。") for name in (self.title, *self.headings) if name)
+        return ". ".join((*names, self.text))
+
+    def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
+        """The boxes of the characters ``start:end`` (all of them by default), in reading order."""
+        stop = len(self.text) if end is None else end
+        return tuple(span.box for span in self.spans if span.start < stop and span.end > start)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found).
+
+    ``rerank_score`` is the reranker's, by which the hits are ordered where there is one.
+    """
+
+    passage: Passage
+    score: float
+    similarity: float | None = None
+    dense_rank: int = -1
+    lexical_rank: int = -1
+    lexical_score: float | None = None
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """What a search is limited to; an empty field does not limit. Dates are inclusive ISO prefixes."""
+
+    collections: tuple[str, ...] = ()
+    language: str = ""
+    edition_from: str = ""
+    edition_to: str = ""
+    statuses: tuple[Status, ...] = (Status.CURRENT,)
+    documents: tuple[str, ...] = ()  # ids
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
+
+    ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited.
+    """
+
+    marker: str
+    passage: Passage
+    document_title: str
+    edition: str
+    status: Status
+    source: str
+    url: str
+    file_sha256: str
+    media_type: str
+    publication_types: tuple[str, ...] = ()
+    replaced_by: str = ""
+    kind: Kind = Kind.OTHER
+    overdue: str = ""

@@ -1,0 +1,108 @@
+"""What localmed itself says, by code, in the reader's language: ``en.toml`` and ``zh.toml`` beside this file.
+
+A code is ``section.name``. Its words are one template of ``str.format``, or a table ``{one, other}`` chosen by the
+parameter ``count`` (Chinese has only ``other``), or for errors and checks a table of ``what`` and ``remedy``, each of
+which is a template or such a table; they are codes of their own, ``section.name.what`` and ``section.name.remedy``.
+Parameters that are messages are rendered in the same language; several are joined as that language lists things.
+
+Flows, checks and errors make messages; only the edge (presentation, command line, pages) renders them, and nothing
+rendered is parsed again. A code that no catalogue knows, as in an answer kept by another version, is shown as it is
+with its parameters rather than refused.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from localmed.domain import Message, Parameter
+
+LANGUAGES = ("en", "zh")
+FALLBACK = "en"  # for a reader of another language
+COUNT = "count"  # the parameter that chooses between one and other
+LISTING = {"en": ", ", "zh": "、"}
+
+Template = str | Mapping[str, str]
+
+
+def render(message: Message, language: str) -> str:
+    """The words of ``message`` in ``language`` (English for a language that there is none of)."""
+    language = language if language in LANGUAGES else FALLBACK
+    template = catalogue(language).get(message.code)
+    values = {name: _value(parameter, language) for name, parameter in message.parameters}
+    if template is None:
+        return f"{message.code} {values}" if values else message.code
+    return _chosen(template, dict(message.parameters).get(COUNT)).format(**values)
+
+
+def known(code: str) -> bool:
+    """Whether there are words for ``code``."""
+    return code in catalogue(FALLBACK)
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, Template]:
+    """Every template of ``language`` by its code."""
+    text = files(__package__).joinpath(f"{language}.toml").read_text("utf-8")
+    return dict(_flat("", tomllib.loads(text)))
+
+
+def _flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, Template]]:
+    rows: list[tuple[str, Template]] = []
+    for name, entry in table.items():
+        code = f"{prefix}{name}"
+        if isinstance(entry, str) or "other" in entry:
+            rows.append((code, entry))
+        else:
+            rows.extend(_flat(f"{code}.", entry))
+    return rows
+
+
+def _chosen(template: Template, count: Parameter | None) -> str:
+    if isinstance(template, str):
+        return template
+    return template.get("one", template["other"]) if count == 1 else template["other"]
+
+
+def _value(parameter: Parameter, language: str) -> Any:
+    if isinstance(parameter, Message):
+        return render(parameter, language)
+    if isinstance(parameter, tuple):
+        return LISTING[language].join(str(_value(item, language)) for item in parameter)
+    return parameter
+
+
+def as_json(message: Message, language: str = "") -> dict[str, Any]:
+    """``message`` as JSON: code and parameters, and its words where a ``language`` is named."""
+    parameters = {name: _parameter_json(parameter) for name, parameter in message.parameters}
+    words = {"text": render(message, language)} if language else {}
+    return {"code": message.code, "parameters": parameters, **words}
+
+
+def from_json(entry: Mapping[str, Any]) -> Message:
+    """The message that ``as_json`` wrote; raise ``ValueError`` for anything else."""
+    code, parameters = entry.get("code"), entry.get("parameters", {})
+    if not isinstance(code, str) or not isinstance(parameters, Mapping):
+        raise ValueError("a message has a code and parameters")
+    return Message(code, tuple((str(name), _parameter(value)) for name, value in parameters.items()))
+
+
+def _parameter_json(parameter: Parameter) -> Any:
+    if isinstance(parameter, Message):
+        return as_json(parameter)
+    if isinstance(parameter, tuple):
+        return [_parameter_json(item) for item in parameter]
+    return parameter
+
+
+def _parameter(value: Any) -> Parameter:
+    if isinstance(value, Mapping):
+        return from_json(value)
+    if isinstance(value, list):
+        return tuple(_parameter(item) for item in value)
+    if isinstance(value, str | int | float):
+        return value
+    raise ValueError("a parameter is text, a number, a message, or a list of them")

@@ -1,0 +1,159 @@
+"""Every code has words in both languages, is used, and takes the parameters that it is given."""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localmed import errors
+from localmed.domain import Message, Parameter, message
+from localmed.errors import InputError, LocalmedError, UsageError
+from localmed.messages import LANGUAGES, Template, as_json, catalogue, from_json, render
+
+PACKAGE = Path(__file__).parent.parent / "localmed"
+NOT_CODES = {"literal"}  # made by errors.py and by readers of older files
+
+
+def forms(template: Template) -> list[str]:
+    return [template] if isinstance(template, str) else list(template.values())
+
+
+def placeholders(template: Template) -> set[str]:
+    fields = (field for form in forms(template) for _, field, _, _ in string.Formatter().parse(form))
+    return {field.split(".")[0].split("[")[0] for field in fields if field}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def constants() -> Iterator[str]:
+    for tree in trees().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def prefixes() -> set[str]:
+    """What f-strings begin with that end in a dot: ``f"badge.{value}"`` uses every code under ``badge.``."""
+    return {
+        str(first.value)
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr) and node.values
+        for first in node.values[:1]
+        if isinstance(first, ast.Constant) and "." in str(first.value)
+    }
+
+
+def entry(code: str) -> str:
+    """The code as it is used: an error names its entry, not the what and the remedy in it."""
+    return code.removesuffix(".what").removesuffix(".remedy")
+
+
+def calls() -> Iterator[tuple[str, str, set[str] | None]]:
+    """Messages and errors made from a written code: (place, code, parameters, None if not all are written)."""
+    classes = {name for name, value in vars(errors).items()
+              if isinstance(value, type) and issubclass(value, LocalmedError)}  # fmt: skip
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+                continue
+            first = node.args[0]
+            if node.func.id not in classes | {"message"} or not isinstance(first, ast.Constant):
+                continue
+            names = {keyword.arg for keyword in node.keywords if keyword.arg}
+            whole = all(keyword.arg for keyword in node.keywords)
+            yield f"{path.name}:{node.lineno}", str(first.value), names if whole else None
+
+
+def is_code(text: str) -> bool:
+    return " " not in text and "." in text
+
+
+def test_both_languages_have_the_same_codes() -> None:
+    english, chinese = (set(catalogue(language)) for language in LANGUAGES)
+    assert english - chinese == set(), "no Chinese words"
+    assert chinese - english == set(), "no English words"
+
+
+@pytest.mark.parametrize("code", sorted(catalogue("en")))
+def test_both_languages_use_the_same_parameters(code: str) -> None:
+    english, chinese = (placeholders(catalogue(language)[code]) for language in LANGUAGES)
+    assert english - {"count"} == chinese - {"count"}, code
+
+
+def test_every_code_is_used() -> None:
+    used, begun = set(constants()), tuple(prefixes())
+    codes = set(catalogue("en")) - NOT_CODES
+    unused = {code for code in codes if not {code, entry(code)} & used and not code.startswith(begun)}
+    assert unused == set()
+
+
+def test_every_code_that_is_made_has_words_and_its_parameters() -> None:
+    known = catalogue("en")
+    wrong = []
+    for place, code, names in calls():
+        if not is_code(code):
+            continue
+        entries = [part for part in (code, f"{code}.what", f"{code}.remedy") if part in known]
+        wanted = set().union(*(placeholders(known[part]) for part in entries)) - {"count"}
+        if not entries:
+            wrong.append(f"{place}: {code} has no words")
+        elif names is not None and names - {"count"} != wanted:
+            wrong.append(f"{place}: {code} takes {sorted(wanted)}, is given {sorted(names)}")
+    assert wrong == []
+
+
+def test_plurals_lists_and_messages_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries: dict[str, Template] = {
+        "x.count": {"one": "{count} page of {names}", "other": "{count} pages of {names}"},
+        "x.within": "see {inner}",
+    }
+    monkeypatch.setattr("localmed.messages.catalogue", lambda _: entries)
+    pages = message("x.count", count=1, names=("a", "b"))
+    assert render(pages, "en") == "1 page of a, b"
+    assert (
+        render(message("x.within", inner=message("x.count", count=2, names=("a", "b"))), "zh") == "see 2 pages of a、b"
+    )
+    assert render(message("x.lost", number=3), "en") == "x.lost {'number': 3}"
+
+
+def test_an_error_says_what_happened_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"pdf.locked.what": "{name} is locked", "pdf.locked.remedy": "Unlock it"}
+    monkeypatch.setattr("localmed.messages.catalogue", lambda _: entries)
+    error = InputError("pdf.locked", name="a.pdf")
+    assert str(error) == "a.pdf is locked. Unlock it"
+    assert [part.code for part in error.messages] == ["pdf.locked.what", "pdf.locked.remedy"]
+
+
+def test_words_of_somebody_else_are_shown_as_they_are() -> None:
+    assert str(UsageError("some text {with} braces", "do this")) == "some text {with} braces. do this"
+
+
+def parameters() -> st.SearchStrategy[Parameter]:
+    simple = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+    return st.recursive(
+        simple,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3).map(tuple),
+            st.dictionaries(st.text(min_size=1), inner, max_size=3).map(
+                lambda named: Message("a.b", tuple(named.items()))
+            ),
+        ),
+        max_leaves=6,
+    )
+
+
+@given(st.dictionaries(st.text(min_size=1), parameters(), max_size=4))
+def test_a_message_comes_back_from_json(named: dict[str, Parameter]) -> None:
+    made = Message("section.name", tuple(named.items()))
+    assert from_json(as_json(made)) == made
