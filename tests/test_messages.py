@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from localmed import errors
 from localmed.domain import Message, Parameter, message
+from localmed.domain.codec import answers
 from localmed.errors import InputError, LocalmedError, UsageError
-from localmed.messages import LANGUAGES, Template, as_json, catalogue, from_json, render
+from localmed.messages import LANGUAGES, Template, catalogue, render
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 NOT_CODES = {"literal"}  # made by errors.py and by readers of older files
@@ -156,4 +158,5 @@ def parameters() -> st.SearchStrategy[Parameter]:
 @given(st.dictionaries(st.text(min_size=1), parameters(), max_size=4))
 def test_a_message_comes_back_from_json(named: dict[str, Parameter]) -> None:
     made = Message("section.name", tuple(named.items()))
-    assert from_json(as_json(made)) == made
+    written = json.loads(json.dumps(answers().encode(made, Message, lambda message: render(message, "zh"))))
+    assert answers().decode(written, Message) == made

@@ -73,36 +73,3 @@ def _value(parameter: Parameter, language: str) -> Any:
     if isinstance(parameter, tuple):
         return LISTING[language].join(str(_value(item, language)) for item in parameter)
     return parameter
-
-
-def as_json(message: Message, language: str = "") -> dict[str, Any]:
-    """``message`` as JSON: code and parameters, and its words where a ``language`` is named."""
-    parameters = {name: _parameter_json(parameter) for name, parameter in message.parameters}
-    words = {"text": render(message, language)} if language else {}
-    return {"code": message.code, "parameters": parameters, **words}
-
-
-def from_json(entry: Mapping[str, Any]) -> Message:
-    """The message that ``as_json`` wrote; raise ``ValueError`` for anything else."""
-    code, parameters = entry.get("code"), entry.get("parameters", {})
-    if not isinstance(code, str) or not isinstance(parameters, Mapping):
-        raise ValueError("a message has a code and parameters")
-    return Message(code, tuple((str(name), _parameter(value)) for name, value in parameters.items()))
-
-
-def _parameter_json(parameter: Parameter) -> Any:
-    if isinstance(parameter, Message):
-        return as_json(parameter)
-    if isinstance(parameter, tuple):
-        return [_parameter_json(item) for item in parameter]
-    return parameter
-
-
-def _parameter(value: Any) -> Parameter:
-    if isinstance(value, Mapping):
-        return from_json(value)
-    if isinstance(value, list):
-        return tuple(_parameter(item) for item in value)
-    if isinstance(value, str | int | float):
-        return value
-    raise ValueError("a parameter is text, a number, a message, or a list of them")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.cli.texts import translated
 from localmed.domain import Citation, Conflict, ConflictKind
+from localmed.presentation.older import translated
 from localmed.verification.conflicts import MOST, Cited, conflicts
 from localmed.verification.subjects import circumstances, medicines, salient
 from tests.values import evidence
