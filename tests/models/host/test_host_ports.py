@@ -15,7 +15,7 @@ from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
-from localmed.models.record import Model, Record
+from localmed.models.registry.registration import Model, Record
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
