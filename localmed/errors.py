@@ -161,9 +161,9 @@ def reason(error: OSError) -> Parameter:
 
 def as_json(error: LocalmedError) -> dict[str, Any]:
     """``error`` as another process can raise it again: its class, and its messages as codes and parameters."""
-    from localmed import messages
+    from localmed.messages import as_json as written
 
-    return {"class": type(error).__name__, "messages": [messages.as_json(part) for part in error.messages]}
+    return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
 
 
 def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = LocalmedError) -> LocalmedError:
@@ -171,10 +171,10 @@ def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = Localmed
 
     What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
     """
-    from localmed import messages
+    from localmed.messages import from_json as read
 
     try:
-        what, *remedy = (_short(messages.from_json(part)) for part in entry["messages"][:2])
+        what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
         return _classes().get(entry["class"], fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
