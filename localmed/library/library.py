@@ -39,6 +39,7 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.readers import Readers
+from localmed.library.regular import Opener, open_regular
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -246,9 +247,9 @@ class Builder:
         """The lexical index of the clone, which holds the passages; those of this build from ``settle`` on."""
         return self._lexical
 
-    def keep(self, source: Path, most: int) -> str:
+    def keep(self, source: Path, most: int, opened: Opener = open_regular) -> str:
         """Keep a file's original, of at most that many bytes; return its sha256."""
-        sha256 = originals.keep(self._data, source, most)
+        sha256 = originals.keep(self._data, source, most, opened)
         self._originals.add(sha256)
         return sha256
 
