@@ -4,28 +4,26 @@ A frozen dataclass is an object of its fields, an enumeration its value, a tuple
 field may hold values of several types, an object says which under ``type``: the class's name, which a codec knows only
 if it was registered. A ``Message`` has its code and parameters; its words may stand beside them and are not read.
 
-Reading is strict: a missing or unknown field, a value of another type, a name that is not registered or a message too
-deep is a ``ValueError``, and nothing but the registered classes is ever made.
+Reading is strict: a missing or unknown field, a value of another type or a name that is not registered is a
+``ValueError``, and nothing but the registered classes is ever made.
 """
 
 from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
 
 from localmed.domain.answers import Answer
-from localmed.domain.messages import Message, Parameter
+from localmed.domain.messages import Message
+from localmed.messages import as_json, from_json
 
 TYPE = "type"  # names the class of an object where the field's type does not
-DEEPEST = 6  # messages within messages
 _PLAIN = (str, int, float, bool)
-
-Words = Callable[[Message], str]
 
 
 class Codec:
@@ -37,8 +35,8 @@ class Codec:
             if self._known.setdefault(kind.__name__, kind) is not kind:
                 raise TypeError(f"two classes are called {kind.__name__}")
 
-    def encode(self, value: Any, kind: Any = Any, words: Words | None = None) -> Any:
-        """``value``, whose field has the type ``kind``, as JSON; ``words`` puts text beside each message.
+    def encode(self, value: Any, kind: Any = Any, language: str = "") -> Any:
+        """``value``, whose field has the type ``kind``, as JSON; words in ``language`` stand beside each message.
 
         Raise ``TypeError`` for what is of no registered class.
         """
@@ -47,16 +45,16 @@ class Codec:
         if value is None or isinstance(value, _PLAIN):
             return value
         if isinstance(value, Message):
-            return _message_json(value, words)
+            return as_json(value, language)
         if is_dataclass(value):
             tagged = {} if kind is type(value) else {TYPE: self._name(value)}
             made: Any = type(value)
             typed: Mapping[str, Any] = field_types(made)
-            return tagged | {name: self.encode(getattr(value, name), hint, words) for name, hint in typed.items()}
+            return tagged | {name: self.encode(getattr(value, name), hint, language) for name, hint in typed.items()}
         if isinstance(value, tuple | frozenset):
             items = sorted(value) if isinstance(value, frozenset) else value
             hints = _items(kind, len(items))
-            listed = [self.encode(item, hint, words) for item, hint in zip(items, hints, strict=True)]
+            listed = [self.encode(item, hint, language) for item, hint in zip(items, hints, strict=True)]
             return {TYPE: "frozenset", "value": listed} if isinstance(value, frozenset) and kind is Any else listed
         if isinstance(value, Mapping):
             return {TYPE: "mapping", "value": [[self.encode(item) for item in pair] for pair in value.items()]}
@@ -70,7 +68,7 @@ class Codec:
         if origin in (typing.Union, types.UnionType):
             return self._one_of(value, typing.get_args(kind))
         if kind is Message:
-            return _message(value, DEEPEST)
+            return from_json(value)
         if origin in (tuple, frozenset):
             if not isinstance(value, list):
                 raise ValueError("a list was expected")
@@ -103,7 +101,7 @@ class Codec:
                 raise ValueError("a value of another type")
             return made
         if isinstance(value, dict) and Message in kinds:
-            return _message(value, DEEPEST)
+            return from_json(value)
         for kind in kinds:
             origin = typing.get_origin(kind)
             if (
@@ -130,7 +128,7 @@ class Codec:
         if not isinstance(value, dict):
             raise ValueError("no value")
         if TYPE not in value:
-            return _message(value, DEEPEST)
+            return from_json(value)
         if value[TYPE] == "frozenset":
             return frozenset(self._tagged(item) for item in value["value"])
         if value[TYPE] == "mapping":
@@ -205,9 +203,9 @@ def answers() -> Codec:
     return Codec(reachable(Answer))
 
 
-def answer_json(answer: Answer, words: Words | None = None) -> dict[str, Any]:
-    """``answer`` as JSON with its format; ``words`` puts text beside each message."""
-    return {"format": FORMAT, **answers().encode(answer, Answer, words)}
+def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
+    """``answer`` as JSON with its format; words in ``language`` stand beside each message."""
+    return {"format": FORMAT, **answers().encode(answer, Answer, language)}
 
 
 def answer_of(value: Any) -> Answer:
@@ -219,41 +217,3 @@ def answer_of(value: Any) -> Answer:
     except (TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ValueError("no answer") from error
     return answer
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def _message_json(message: Message, words: Words | None) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "code": message.code,
-        "parameters": {name: _parameter_json(parameter) for name, parameter in message.parameters},
-    }
-    return written | ({"text": words(message)} if words else {})
-
-
-def _parameter_json(parameter: Parameter) -> Any:
-    if isinstance(parameter, Message):
-        return _message_json(parameter, None)
-    return [_parameter_json(item) for item in parameter] if isinstance(parameter, tuple) else parameter
-
-
-def _message(value: Any, deepest: int) -> Message:
-    if not deepest or not isinstance(value, dict) or set(value) - {"text"} != {"code", "parameters"}:
-        raise ValueError("no message")
-    code, parameters = value["code"], value["parameters"]
-    if not isinstance(code, str) or not isinstance(parameters, dict):
-        raise ValueError("no message")
-    return Message(code, tuple((name, _parameter(item, deepest - 1)) for name, item in parameters.items()))
-
-
-def _parameter(value: Any, deepest: int) -> Parameter:
-    if isinstance(value, dict):
-        return _message(value, deepest)
-    if isinstance(value, list):
-        if not deepest:
-            raise ValueError("a parameter too deep")
-        return tuple(_parameter(item, deepest - 1) for item in value)
-    if isinstance(value, str | int | float):
-        return value
-    raise ValueError("no parameter")
