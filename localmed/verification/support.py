@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
 from localmed.verification.comparison import fault
 from localmed.verification.exceptions import omitted
 from localmed.verification.matching import Sentence, window
 
-JUDGE = "rule: numbers, medicines, negations and words; entailment"
+JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
-OMITTED = "it omits an exception of what it cites"
+OMITTED = message("support.omitted")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
 
 Policy = Literal["withhold", "mark"]  # what is done with a sentence that is not supported
@@ -52,7 +52,7 @@ def check(
     said = [each.text for each in statements if not each.withheld]
     checked = tuple(_checked(each, known, waiting, said, policy) if _judged(each) else each for each in statements)
     withheld = sum(each.withheld for each in checked)
-    return checked, replace(before, statements_withheld=withheld, judge=f"{before.judge}; {JUDGE}")
+    return checked, replace(before, statements_withheld=withheld, judges=(*before.judges, JUDGE))
 
 
 def unsupported(statement: Statement) -> bool:
@@ -84,12 +84,12 @@ def _verdict(text: str, passages: Sequence[Passage], stances: Sequence[Stance], 
     if found := fault(text, rests_on, max((each.likeness for each in stances), default=0.0)):
         return Verdict(Support.UNSUPPORTED, JUDGE, found)
     if max(each.contradiction for each in stances) >= CONTRADICTED:
-        return Verdict(Support.CONTRADICTED, JUDGE, "what it cites says otherwise")
+        return Verdict(Support.CONTRADICTED, JUDGE, message("support.contradicted"))
     if omitted(text, rests_on, passages, beside):
         return Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)
     if any(each.label == "entailment" for each in stances):
-        return Verdict(Support.SUPPORTED, JUDGE, "what it cites supports it")
-    return Verdict(Support.UNCHECKED, JUDGE, "written by a model; its support was not shown")
+        return Verdict(Support.SUPPORTED, JUDGE, message("support.supported"))
+    return Verdict(Support.UNCHECKED, JUDGE, message("support.not_shown"))
 
 
 # --- quotations -------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from localmed.domain import (
     Hit,
     Part,
     Provenance,
+    Said,
     SearchFilter,
     Statement,
     TextPart,
@@ -117,7 +118,7 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
     return _finished(begun, tuple(parts), evidence, account, notes)
 
 
-def _unusable(complaint: str, wanted: SearchFilter) -> str:
+def _unusable(complaint: str, wanted: SearchFilter) -> Said:
     """Why nothing can be looked up, "" if it can."""
     letters = [each for each in complaint if each.isalpha()]
     read = sum(unicodedata.name(each, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for each in letters)
@@ -260,7 +261,7 @@ def _finished(
     cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
     statements = [each for part in parts for each in part.statements]
     _, account = citations.check(statements, evidence)
-    account = replace(account, judge=gated.judge or account.judge, checks=gated.checks)
+    account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
     shown = tuple(each for each in evidence if each.marker in cited)
     return replace(
         begun,

@@ -17,15 +17,13 @@ from typing import Any, Protocol
 from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.cast import Cast
 from localmed.agents.roles import Role
-from localmed.domain import Answer, Evidence, Hit, Passage, SearchFilter, TraceStep
+from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.badge import Vote
-
-REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +128,18 @@ Flow = Generator[Asked, Any, Answer]
 Step = Generator[Asked, Any, Any]  # a part of a flow
 
 
-def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[str, ...]]]:
+def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[Message, ...]]]:
     """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
     try:
         return (yield Perform(role, given)), ()
     except Rejected:
-        note = REJECTED.format(role=role.name)
+        note = rejected(role.name)
     return (yield Perform(role, given, by_rules=True)), (note,)
+
+
+def rejected(role: str) -> Message:
+    """The note that rules took the place of the model in ``role``."""
+    return message("agents.rejected", role=Message(f"agents.role.{role}"))
 
 
 class Finder(Protocol):
@@ -187,8 +190,8 @@ class Driver:
         began = time.perf_counter()
         try:
             result = self._serve(request)
-        except Rejected as rejected:
-            result = rejected
+        except Rejected as error:
+            result = error
         detail = summary(result) + _where(request) + self._by(request)
         steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
         self.watch(steps[-1])
@@ -238,7 +241,7 @@ def _where(request: Request) -> tuple[tuple[str, str], ...]:
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
     """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
     if isinstance(result, Rejected):
-        return (("rejected", result.what),)
+        return (("rejected", result.message.code),)
     if isinstance(result, Draft):
         return (("statements", str(len(result.statements))),)
     if isinstance(result, Card):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
-from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter, TextPart, Verification
+from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter, TextPart, Verification, message
 from localmed.language import detect
 from localmed.ports import Stance
 from localmed.verification import link_eval
@@ -105,7 +105,7 @@ def _answer(
         (),
         (),
         provenance,
-        Verification(counts.statements, judge=basis.judge),
+        Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),)),
         notes,
         workflow="links",
         parts=(TextPart(COUNTS, "Link-Eval", facts=link_eval.facts(counts)), *sets),

@@ -29,6 +29,7 @@ from localmed.domain import (
     TextPart,
     Verdict,
     Verification,
+    message,
 )
 from localmed.language import detect
 from localmed.retrieval.studies import Reference, Study
@@ -92,7 +93,9 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
-    account = Verification(len(cited.statements), 0, _unknown(cited), _judge(provenance))
+    account = Verification(
+        len(cited.statements), 0, _unknown(cited), (message("support.judge.entailment", name=_judge(provenance)),)
+    )
     if given.question.strip():
         account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(

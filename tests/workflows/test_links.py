@@ -14,7 +14,7 @@ from localmed.agents.cast import Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
 from localmed.agents.linking_rules import not_measured
-from localmed.domain import Answer, SearchFilter, TraceStep
+from localmed.domain import Answer, SearchFilter, TraceStep, message
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
 from localmed.presentation.older import translated
@@ -81,7 +81,7 @@ def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
     assert found.citation_precision == 2 / 5
     assert found.citation_recall == 2 / 3
     assert answer.notes == (NOT_FLUENT,)
-    assert answer.verification.judge == "words 1"
+    assert answer.verification.judges == (message("support.judge.entailment", name="words 1"),)
     again, same = replay(recorded)
     assert same
     assert counts_of(again) == found
