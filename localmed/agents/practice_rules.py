@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from localmed import measures, medicines
 from localmed.agents.asking import Draft
-from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import (
@@ -24,6 +23,7 @@ from localmed.agents.practice import (
     GuidelinesInput,
     RecommendationInput,
 )
+from localmed.agents.roles import Rules
 from localmed.domain import Evidence, Statement
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, fold

@@ -27,7 +27,7 @@ def command(
     Warning signs point to the Emergency Department first. It is no diagnosis. The complaint is given in a patient's
     own words; - reads it from standard input, which keeps it out of the shell's history.
     """
-    answer = run(ctx, lambda app, followed: app.consultation().departments(question, followed), options)
+    answer = run(ctx, lambda session, hooks: session.departments(question, hooks), options)
     stated = replace(answer, statements=tuple(each for part in answer.parts for each in part.statements))
     if stated.statements and not options.as_json:
         echo_wrapped(texts(answer.language)[label_of(stated)], bold=True)
