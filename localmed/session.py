@@ -9,14 +9,14 @@ which checks the role and notes the intent before and the outcome after (``opera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Kind, SearchFilter
-from localmed.errors import Busy, UnknownName, UsageError
+from localmed.domain import Answer, Evidence, Kind, SearchFilter
+from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
@@ -221,6 +221,16 @@ class Session:
         """See ``Workspace.concept``."""
         with self.workspace() as workspace:
             return workspace.concept(term, question, by_meaning)
+
+    def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
+        """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        from localmed.workflows.kept import source, standing
+
+        evidence = source(answer, marker, self.hidden())
+        with suppress(NoLibrary), self.workspace() as workspace:
+            library = workspace.library
+            return standing(evidence, library), not library.passages([evidence.passage.id])
+        return evidence, True
 
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""

@@ -26,7 +26,7 @@ from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
 from localmed.verification.stance import starter
@@ -192,7 +192,7 @@ class Site:
     @property
     def serving(self) -> dict[str, str]:
         """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
-        record = self.registry.record
+        record = self.registry.registrations
         return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
 
     def use(self, role: str, name: str, progress: Progress) -> None:
@@ -200,7 +200,7 @@ class Site:
 
         Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
         """
-        record = self.registry.record
+        record = self.registry.registrations
         if not built_in(role, name):
             self.registry.fitting(role, name)
         roles = {**record.roles, role: name}
@@ -234,7 +234,7 @@ class Site:
         return hosting.status(self.data, self.settings.host, self._choices())
 
     def _choices(self) -> dict[str, str]:
-        return choices(self.serving, self.registry.record, self.settings.chat)
+        return choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
 _Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden

@@ -16,8 +16,8 @@ from localmed.config import built_in
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
-    from localmed.models.manifests import ModelManifest
-    from localmed.models.record import Model
+    from localmed.models.registry.manifests import ModelManifest
+    from localmed.models.registry.registration import Model
     from localmed.operations.fit import Fit, Need
     from localmed.site import Site
 
@@ -61,7 +61,7 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _described(site: Site, name: str) -> dict[str, Any]:
     """What is known of a model, from its manifest and from the registry."""
-    manifest, record = site.registry.manifests.get(name), site.registry.record
+    manifest, record = site.registry.manifests.get(name), site.registry.registrations
     model = record.models.get(name)
     files = _files(model, manifest)
     return {
@@ -130,7 +130,7 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
 def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
     with opened(ctx) as session, progress(not as_json) as (started, advance):
-        names = [session.site.registry.model(name).name] if name else list(session.site.registry.record.models)
+        names = [session.site.registry.model(name).name] if name else list(session.site.registry.registrations.models)
         started(sum(session.site.registry.model(each).bytes for each in names))
         results = {each: session.site.registry.problems(each, True, advance) for each in names}
     if as_json:
@@ -182,7 +182,7 @@ def use(ctx: click.Context, role: str, name: str) -> None:
 
     with opened(ctx) as session:
         with progress(True) as (started, advance):
-            known = session.site.registry.record.models.get(name)
+            known = session.site.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
             model_changes.use(session, role, name, advance)
         serving = session.site.serving

@@ -15,7 +15,7 @@ from localmed.cli.following import work_shown
 from localmed.errors import InputError
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview import Looked
+    from localmed.ingest.preview.preview import Looked
     from localmed.session import Session
 
 SHOWN = 60  # lines printed; --json and the report have more

@@ -42,7 +42,7 @@ def command(
 
     with opened(ctx) as session:
         if answer:
-            evidence, gone = lookups.kept_evidence(session, answer, passage)
+            evidence, gone = session.kept_evidence(answer, passage)
         else:
             evidence, gone = lookups.evidence_of(session, passage), False
         if image:

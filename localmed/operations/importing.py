@@ -17,7 +17,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview import Looked
+    from localmed.ingest.preview.preview import Looked
     from localmed.session import Outcome, Session
 
 
@@ -97,8 +97,8 @@ def preview(
 
     The page is written, in ``language``, when all files have been looked at.
     """
-    from localmed.ingest.preview import Preview
-    from localmed.ingest.preview_page import Page
+    from localmed.ingest.preview.page import Page
+    from localmed.ingest.preview.preview import Preview
 
     session.may_change()
     manifest = _previewed(session, collection, file)

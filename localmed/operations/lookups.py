@@ -269,17 +269,6 @@ def evidence_of(session: Session, prefix: str) -> Evidence:
         return workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
 
 
-def kept_evidence(session: Session, answer: Path, marker: str) -> tuple[Evidence, bool]:
-    """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
-    from localmed.workflows.kept import source, standing
-
-    evidence = source(answer, marker, session.hidden())
-    with suppress(NoLibrary), session.workspace() as workspace:
-        library = workspace.library
-        return standing(evidence, library), not library.passages([evidence.passage.id])
-    return evidence, True
-
-
 def draw_page(
     session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from localmed.library.space import told_if_full
 
 if TYPE_CHECKING:
-    from localmed.models.record import Model
+    from localmed.models.registry.registration import Model
     from localmed.session import Session
 
 Progress = Callable[[float, str], None]

@@ -28,7 +28,7 @@ from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
 from localmed.models.host.work import Nearest, Owned
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 
 LOCK = "host.lock"
 OWNER_ONLY = 0o600
@@ -59,7 +59,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         chat_choice.chat(settings.chat, chosen, registry),
         nearest,
     )
-    selected = choices(chosen, registry.record, settings.chat)
+    selected = choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, settings.chat.waiting, settings.chat.waiting_each)
 
 

@@ -191,7 +191,7 @@ def _fits(prompt: int, reply: int, context: int) -> None:
 
 def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
-    if isinstance(error, ModelError):
+    if isinstance(error, ModelError | Cancelled):
         return ["error", type(error).__name__, error.what, error.remedy]
     if isinstance(error, ImportError):
         return ["error", "ModelError", "llama-cpp-python is not installed", "Install localmed with the extra [llama]"]

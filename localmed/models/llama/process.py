@@ -126,7 +126,7 @@ class Owner:
 class _Told(Exception):
     """The child reported an error and goes on."""
 
-    def __init__(self, error: ModelError) -> None:
+    def __init__(self, error: ModelError | Cancelled) -> None:
         super().__init__()
         self.error = error
 
@@ -252,7 +252,7 @@ def _silent(bound: float) -> ModelError:
     )
 
 
-def _error(kind: Any, what: Any, remedy: Any) -> ModelError:
+def _error(kind: Any, what: Any, remedy: Any) -> ModelError | Cancelled:
     if not all(isinstance(each, str) for each in (kind, what, remedy)):
         raise TypeError
     return Cancelled(what, remedy) if kind == "Cancelled" else ModelError(what, remedy)

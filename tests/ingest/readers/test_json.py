@@ -1,0 +1,200 @@
+"""JSON and JSON lines: shapes, field mapping, and broken parts that spare the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import ReadBounds
+from localmed.errors import InputError
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.readers import json_lines, json_records, values
+
+
+def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[SourceRecord | Fault]:
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    chosen = json_lines if path.suffix == ".jsonl" else json_records
+    return list(chosen.read(path, FieldMapping(fields or {}, options)))
+
+
+def keys(items: list[SourceRecord | Fault]) -> list[str]:
+    return [item.key if isinstance(item, SourceRecord) else f"! {item.where}" for item in items]
+
+
+def first(items: list[SourceRecord | Fault]) -> SourceRecord:
+    assert isinstance(items[0], SourceRecord)
+    return items[0]
+
+
+def texts(record: SourceRecord) -> list[tuple[str, str]]:
+    return [(block.kind, "|".join(line.text for line in block.lines)) for block in record.blocks]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.json", [{"id": 1, "text": "a"}, {"id": 0, "text": "b"}, {"text": "c"}], ["1", "0", "#3"]),
+        ("a.json", {"id": "x", "text": "a"}, ["x"]),
+        ("a.json", {"k1": {"text": "a"}, "k2": {"text": "b"}}, ["k1", "k2"]),
+        ("a.json", '{"text": "a"}\n\n{"text": "b"}\n', ["#1", "#2"]),
+        ("stored-without-suffix", '{"id": "p", "text": "a"}\n{"id": "q", "text": "b"}', ["p", "q"]),
+        ("a.jsonl", '{"id": "only", "text": "a"}', ["only"]),
+        ("a.json", '{\n "id": "pretty",\n "text": "a"\n}\n', ["pretty"]),
+        ("a.json", [], []),
+        ("a.jsonl", b"\xef\xbb\xbf" + b'{"id": "bom", "text": "a"}', ["bom"]),
+        ("a.jsonl", '{"id": "u", "text": "甲"}\n'.encode("utf-16"), ["u"]),
+    ],
+)
+def test_shapes(tmp_path: Path, name: str, content: Any, expected: list[str]) -> None:
+    assert keys(read(tmp_path / name, content)) == expected
+
+
+def test_broken_lines_are_faults_and_the_others_are_read(tmp_path: Path) -> None:
+    lines = [
+        b'{"id": "1", "text": "secret one"}',
+        b'{"id": "2", "text": "secret two"',
+        b"",
+        b'{"id": "3", "text": NaN}',
+        b'{"id": "1", "text": "secret again"}',
+        b'["secret"]',
+        b'{"id": "4"}',
+        b'{"id": "5", "text": "secret", "status": "secret"}',
+        b'{"id": "6", "text": ' + b"[" * 100_000,
+        b'{"id": 7, "text": ' + b"9" * 5_000 + b"}",
+        '{"id": "8", "text": "血压高的病人应当少吃盐多运动"}'.encode("gb18030"),
+        b'{"id": "9", "text": "\xff\xfe\x00\x81"}',
+        b'{"id": "10", "text": "last"}',
+    ]
+    items = read(tmp_path / "a.jsonl", b"\n".join(lines))
+    assert keys(items) == [
+        *("1", "! line 2", "! line 4", "! line 5", "! line 6", "! line 7", "! line 8", "! line 9", "! line 10"),
+        *("8", "! line 12", "10"),
+    ]
+    reasons = [item.reason for item in items if isinstance(item, Fault)]
+    assert not any("secret" in reason for reason in reasons)
+    assert [reason.split()[0] for reason in reasons] == ["is", "holds", "its", "is", "has", "its", "is", "holds", "the"]
+
+
+def test_a_line_over_the_bound_is_passed_over(tmp_path: Path) -> None:
+    bounds = ReadBounds(record_characters=100)
+    long = json.dumps({"text": "x" * 5000})
+    items = read(tmp_path / "a.jsonl", f'{long}\n{{"text": "b"}}\n{long}', bounds=bounds)
+    assert keys(items) == ["! line 1", "#2", "! line 3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "read_before", "why"),
+    [
+        ('[{"text": "a"}, {"text": "b"', 1, "broken JSON at line 1"),
+        ('[{"text": "a"}\n{"text": "b"}]', 1, "broken JSON at line 2"),
+        ('[{"text": "a"}, {"text": NaN}]', 1, "NaN"),
+        ('{"text": \n', 0, "broken JSON at line 2"),
+        ("", 0, "broken JSON"),
+    ],
+)
+def test_a_broken_file_ends_in_an_error_after_what_was_sound(
+    tmp_path: Path, content: str, read_before: int, why: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content, encoding="utf-8")
+    items = json_records.read(path, FieldMapping())
+    for _ in range(read_before):
+        assert isinstance(next(items), SourceRecord)
+    with pytest.raises(InputError, match=why):
+        next(items)
+
+
+def test_usual_names(tmp_path: Path) -> None:
+    record = first(
+        read(
+            tmp_path / "a.json",
+            {
+                "_id": "d1",
+                "name": "T\u200bitle",
+                "abstract": "# Aim\nline one\nline two\n\nsecond",
+                "date": "2021/3/9",
+                "lang": "zh-CN",
+                "link": "intranet/1",
+                "status": "废止",
+                "mesh": ["Asthma", "Humans"],
+                "sections": [{"heading": "Dose", "text": "5 mg"}, {"title": "Risks", "paragraphs": ["a", "b"]}, "end"],
+            },
+        )
+    )
+    assert (record.key, record.title, record.edition, record.language) == ("d1", "Title", "2021-03-09", "zh")
+    assert (record.url, record.status, record.mesh) == ("intranet/1", "withdrawn", ("Asthma", "Humans"))
+    assert record.identifiers == ()
+    assert record.blocks[0] == Block.of("heading", "Aim", 1)
+    assert texts(record)[1:] == [
+        ("paragraph", "line one|line two"),
+        ("paragraph", "second"),
+        ("heading", "Dose"),
+        ("paragraph", "5 mg"),
+        ("heading", "Risks"),
+        ("paragraph", "a"),
+        ("paragraph", "b"),
+        ("paragraph", "end"),
+    ]
+
+
+def test_mapped_names_paths_and_lists(tmp_path: Path) -> None:
+    content = {
+        "123": {
+            "QUESTION": "Does it?",
+            "CONTEXTS": ["first", "second"],
+            "LABELS": ["AIM", "METHODS"],
+            "LONG_ANSWER": "yes",
+            "meta": {"year": 2011, "tags": [{"name": "A"}, {"name": "B"}], "a.b": "dotted"},
+            "text": "never",
+        }
+    }
+    fields = {
+        "title": ("QUESTION", "meta.a.b"),
+        "text": ("CONTEXTS", "LONG_ANSWER"),
+        "headings": "LABELS",
+        "edition": "meta.year",
+        "mesh": "meta.tags.name",
+    }
+    record = first(read(tmp_path / "a.json", content, fields, id_scheme="pmid"))
+    assert (record.key, record.identifiers) == ("123", ("pmid:123",))
+    assert (record.title, record.edition, record.mesh) == ("Does it? dotted", "2011", ("A", "B"))
+    assert texts(record) == [
+        *(("heading", "AIM"), ("paragraph", "first"), ("heading", "METHODS")),
+        *(("paragraph", "second"), ("paragraph", "yes")),
+    ]
+
+
+def test_a_mapped_body_is_the_whole_body(tmp_path: Path) -> None:
+    content = [{"abstract": "a", "answer": "b", "sections": [{"text": "c"}]}]
+    assert texts(first(read(tmp_path / "a.json", content, {"text": "answer"}))) == [("paragraph", "b")]
+    assert texts(first(read(tmp_path / "a.json", content, {"sections": "sections"}))) == [("paragraph", "c")]
+
+
+def test_sections_as_an_object_and_headings_without_text(tmp_path: Path) -> None:
+    record = first(read(tmp_path / "a.json", {"s": {"用法": "口服", "禁忌": ["孕妇"]}}, {"sections": "s"}))
+    assert texts(record) == [("heading", "用法"), ("paragraph", "口服"), ("heading", "禁忌"), ("paragraph", "孕妇")]
+    assert keys(read(tmp_path / "b.json", [{"text": "# only a heading"}])) == ["! record 1"]
+
+
+def test_a_misspelt_field_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="called titel"):
+        read(tmp_path / "a.json", [], {"titel": "x"})
+
+
+@pytest.mark.parametrize(
+    ("written", "iso"),
+    [
+        *(("2024", "2024"), ("2024-5", "2024-05"), ("2024/05/01", "2024-05-01"), ("20240501", "2024-05-01")),
+        *(("2024年5月1日", "2024-05-01"), ("May 2024", "2024-05"), ("2024 Sept 3", "2024-09-03")),
+        *(("2024-05-01T10:00:00Z", "2024-05-01"), ("2024-13", "2024"), ("3rd edition", "3rd edition")),
+        *(("01/05/2024", "01/05/2024"), ("9999", "9999"), ("", "")),
+    ],
+)
+def test_editions(written: str, iso: str) -> None:
+    assert values.edition(written) == iso

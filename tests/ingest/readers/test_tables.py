@@ -1,0 +1,157 @@
+"""Tables: every filled cell comes out, under the right names; CSV; sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localmed.errors import InputError
+from localmed.ingest import readers
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.readers import csv_rows, sheets, tables
+from localmed.ingest.readers.tables import Cell
+
+
+def rows(blocks: Sequence[Block]) -> list[str]:
+    return [block.lines[0].text for block in blocks]
+
+
+def cells(*lines: str, header: int = 0) -> list[Cell]:
+    """``"a|b"`` is a row of two cells; ``header`` rows are marked as such."""
+    return [
+        Cell(text, number, column, header=number < header)
+        for number, line in enumerate(lines)
+        for column, text in enumerate(line.split("|"))
+    ]
+
+
+def test_each_row_carries_its_header_in_both_languages() -> None:
+    assert rows(tables.blocks_of(cells("Drug|Dose", "aspirin|75 mg", "|5 mg", header=1))) == [
+        "Drug: aspirin; Dose: 75 mg",
+        "Dose: 5 mg",
+    ]
+    assert rows(tables.blocks_of(cells("药物|剂量", "阿司匹林|75mg", header=1))) == ["药物：阿司匹林；剂量：75mg"]
+
+
+def test_merged_cells_are_repeated_and_joined() -> None:
+    table = [
+        Cell("Drug", 0, 0, height=2, header=True),
+        Cell("Dose (mg)", 0, 1, width=2, header=True),
+        Cell("Adult", 1, 1, header=True),
+        Cell("Child", 1, 2, header=True),
+        Cell("Antibiotics", 2, 0, width=3),
+        Cell("amoxicillin", 3, 0, height=2),
+        Cell("500", 3, 1),
+        Cell("250", 3, 2),
+        Cell("as needed", 4, 1, width=2),
+    ]
+    assert rows(tables.blocks_of(table)) == [
+        "Antibiotics",
+        "Antibiotics; Drug: amoxicillin; Dose (mg) Adult: 500; Dose (mg) Child: 250",
+        "Antibiotics; Drug: amoxicillin; Dose (mg) Adult / Dose (mg) Child: as needed",
+    ]
+
+
+def test_a_header_that_heads_nothing_is_a_row() -> None:
+    assert rows(tables.blocks_of(cells("Drug|Dose|Note", "aspirin|75 mg|", header=1))) == [
+        "Drug; Dose; Note",
+        "Drug: aspirin; Dose: 75 mg",
+    ]
+    assert rows(tables.blocks_of(cells("Drug|Dose", header=1))) == ["Drug; Dose"]
+
+
+def test_what_marks_no_header_is_guessed_with_care() -> None:
+    assert rows(tables.blocks_of(cells("Drug|Route|Dose", "aspirin|oral|75", "heparin|iv|5000"))) == [
+        "Drug: aspirin; Route: oral; Dose: 75",
+        "Drug: heparin; Route: iv; Dose: 5000",
+    ]
+    assert rows(tables.blocks_of(cells("Drug|aspirin", "Dose|75 mg"))) == ["Drug; aspirin", "Dose; 75 mg"]
+    assert rows(tables.blocks_of(cells("1|2|3", "4|5|6"))) == ["1; 2; 3", "4; 5; 6"]
+
+
+@st.composite
+def any_table(draw: st.DrawFn) -> list[Cell]:
+    """Cells that do not overlap, some empty, some merged; each text occurs once."""
+    height, width = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    taken: set[tuple[int, int]] = set()
+    found = []
+    marked = draw(st.integers(0, 2))
+    for row in range(height):
+        for column in range(width):
+            if (row, column) in taken:
+                continue
+            wide = draw(st.integers(1, 2))
+            wide = 2 if wide == 2 and column + 1 < width and (row, column + 1) not in taken else 1
+            high = draw(st.integers(1, 2))
+            taken |= {(row + down, column + right) for down in range(high) for right in range(wide)}
+            kind = draw(st.sampled_from(("", "figure", "word", "word")))
+            text = {"": "", "figure": f"{row}{column}7 mg", "word": f"w{'abcde'[row]}{'abcde'[column]}x"}[kind]
+            found.append(Cell(text, row, column, high, wide, row < marked))
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_table())
+def test_cells_in_are_cells_out(table: list[Cell]) -> None:
+    wanted = {cell.text for cell in table if cell.text}
+    for blocks in (tables.blocks_of(table), list(sheets.blocks_of(table))):
+        shown = "\n".join(line.text for block in blocks for line in block.lines)
+        assert all(text in shown for text in wanted)
+        assert bool(blocks) == bool(wanted)
+
+
+def test_a_sheet_is_parted_by_empty_rows() -> None:
+    sheet = [
+        Cell("Formulary 2026", 0, 0),
+        *(Cell(text, 1, column) for column, text in enumerate(("Drug", "Dose"))),
+        *(Cell(text, 2, column) for column, text in enumerate(("aspirin", "75 mg"))),
+        *(Cell(text, 4, column) for column, text in enumerate(("heparin", "5000 IU"))),
+        Cell("Telephone numbers", 6, 0),
+        *(Cell(text, 7, column) for column, text in enumerate(("Ward", "Number", "Hours"))),
+        *(Cell(text, 8, column) for column, text in enumerate(("A", "100", "8-16"))),
+    ]
+    assert rows(list(sheets.blocks_of(sheet))) == [
+        "Formulary 2026",
+        "Drug: aspirin; Dose: 75 mg",
+        "Drug: heparin; Dose: 5000 IU",
+        "Telephone numbers",
+        "Ward: A; Number: 100; Hours: 8-16",
+    ]
+
+
+def test_names_and_values_above_a_table_are_not_its_header() -> None:
+    sheet = cells("Version|three", "Owner|pharmacy", "|", "Drug|Route", "aspirin|oral", "heparin|iv")
+    assert rows(list(sheets.blocks_of(sheet)))[-2:] == ["Drug: aspirin; Route: oral", "Drug: heparin; Route: iv"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030", "utf-16"])
+def test_csv_in_every_separator_and_encoding(tmp_path: Path, separator: str, encoding: str) -> None:
+    path = tmp_path / "formulary.csv"
+    lines = [("药物", "剂量", "备注"), ("阿司匹林", "75mg", '"饭后，\n每日一次"'), ("肝素", "", "皮下注射")]
+    path.write_text("\r\n".join(separator.join(line) for line in lines), encoding=encoding)
+    [record] = csv_rows.read(path, FieldMapping())
+    assert isinstance(record, SourceRecord)
+    assert rows(record.blocks) == ["药物：阿司匹林；剂量：75mg；备注：饭后， 每日一次", "药物：肝素；备注：皮下注射"]
+
+
+def test_csv_rows_as_records_and_what_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "tips.tsv"
+    path.write_text("code\tname\ttip\n7\tFever\tDrink.\n8\tCough\n9\tPain\tRest.\ttoo many\n", encoding="utf-8")
+    assert readers.name_of(path) == "csv"
+    mapping = FieldMapping({"id": "code", "title": "name", "text": "tip"})
+    first, second, third = csv_rows.read(path, mapping)
+    assert isinstance(first, SourceRecord)
+    assert (first.key, first.title, rows(first.blocks)) == ("7", "Fever", ["Drink."])
+    assert second == Fault("row 3", "has no text")
+    assert third == Fault("row 4", "has more cells than the header")
+    path.write_text('a,b\n"never closed,1\n', encoding="utf-8")
+    with pytest.raises(InputError, match="a quote or cell is broken near line"):
+        list(csv_rows.read(path, FieldMapping()))
+    path.write_text(" \n\n", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no text"):
+        list(csv_rows.read(path, FieldMapping()))
