@@ -129,7 +129,7 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
 
 
 command.add_command(
-    click.Command("readers", params=access.params, callback=access.callback, hidden=True)  # its name until 2026-11
+    click.Command("readers", params=access.params, callback=access.callback, help=access.help, hidden=True)
 )
 
 
