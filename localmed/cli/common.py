@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from localmed import language
+from localmed.cli import speaking
 from localmed.domain import SearchFilter, Status, is_date
 from localmed.errors import UsageError
 
@@ -51,10 +52,9 @@ def settings_of(ctx: click.Context) -> Settings:
 
     settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
     if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
-        raise UsageError(
-            "--as-group names a group that the setting reader.groups does not", "Give one of the setting's"
-        )
-    return replace(settings, reader=config.ReaderSettings(groups)) if groups else settings
+        raise UsageError("cli.other_group")
+    speaking.choose(settings.reader.language)
+    return replace(settings, reader=replace(settings.reader, groups=groups)) if groups else settings
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
     del ctx, parameter
     if value and not is_date(value):
-        raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
+        raise click.BadParameter(speaking.text("cli.date"))
     return value
 
 
