@@ -15,11 +15,11 @@ from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInp
 from localmed.agents.linking_rules import not_measured
 from localmed.agents.role_table import role_table
 from localmed.agents.roles import Rules
-from localmed.cli.texts import translated
 from localmed.domain import Answer, SearchFilter, TraceStep
 from localmed.hooks import Hooks
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement
