@@ -19,6 +19,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO, cast
 
+from localmed.domain import Message, message
+
 GRACE = 5.0  # seconds for a child that closed its pipe to end
 PIECE = 2**20  # bytes taken from the pipe at a time
 
@@ -36,7 +38,11 @@ def command(module: str) -> tuple[str, ...]:
 
 
 class Failed(Exception):
-    """A child ended before it had answered; the exception says how."""
+    """A child gave no answer; ``how`` it ended."""
+
+    def __init__(self, how: Message) -> None:
+        super().__init__(how.code)
+        self.how = how
 
 
 class Child:
@@ -124,9 +130,9 @@ def answer(command: Sequence[str], request: bytes, seconds: float, most: int) ->
             child.send(request, seconds)
         line = child.line(seconds)
     except TooLong:
-        raise Failed("its answer was too long") from None
+        raise Failed(message("process.too_long")) from None
     except BrokenPipeError:
-        raise Failed(named(child.code())) from None
+        raise Failed(outcome(child.code())) from None
     finally:
         child.kill()
     if line is None:
@@ -154,11 +160,11 @@ class Lines:
         return lines
 
 
-def named(code: int | None) -> str:
-    """What ``Child.code`` says of a child that failed, in words."""
+def outcome(code: int | None) -> Message:
+    """How a child that failed has ended, by what ``Child.code`` says."""
     if code is None:
-        return "it did not end"
+        return message("process.not_ended")
     if code >= 0:
-        return f"exit code {code}"
+        return message("process.exit", code=code)
     known = {each.value: each.name for each in signal.Signals}
-    return f"signal {known.get(-code, -code)}"
+    return message("process.signal", name=known.get(-code, str(-code)))

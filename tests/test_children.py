@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from localmed.children import Child, Failed, Lines, TooLong, answer, named
+from localmed.children import Child, Failed, Lines, TooLong, answer, outcome
+from localmed.messages import render
 
 MOST = 1000  # bytes of a line
 
@@ -86,9 +87,9 @@ def test_one_answer() -> None:
     assert answer(echo, b"abc\n", 20, 100) == b"cba"
     with pytest.raises(TimeoutError):
         answer((sys.executable, "-c", "import time; time.sleep(60)"), b"", 0.2, 100)
-    with pytest.raises(Failed, match="exit code 4"):
+    with pytest.raises(Failed, match=r"process\.exit"):
         answer((sys.executable, "-c", "import os; os._exit(4)"), b"", 20, 100)
-    with pytest.raises(Failed, match="too long"):
+    with pytest.raises(Failed, match=r"process\.too_long"):
         answer((sys.executable, "-c", "print('x' * 200, end='', flush=True); input()"), b"", 20, 100)
 
 
@@ -108,7 +109,7 @@ def test_a_line_that_never_ends() -> None:
 
 
 def test_codes_in_words() -> None:
-    assert [named(code) for code in (3, -11, -35, None)] == [
+    assert [render(outcome(code), "en") for code in (3, -11, -35, None)] == [
         "exit code 3",
         "signal SIGSEGV",
         "signal 35",

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import speaking
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import say, tell_problems
 from localmed.config import built_in
 from localmed.errors import ModelError
 
@@ -133,12 +135,12 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
         started(sum(app.registry.model(each).bytes for each in names))
         results = {each: app.registry.problems(each, True, advance) for each in names}
     if as_json:
-        print_json(results)
+        print_json({each: list(map(speaking.as_json, problems)) for each, problems in results.items()})
     else:
         for each, problems in results.items():
-            click.echo(f"{each}: " + ("; ".join(problems) if problems else "ok"))
+            tell_problems(each, problems)
         if not results:
-            click.echo("No model is registered")
+            say("models.none")
     if any(results.values()):
         sys.exit(ModelError.exit_code)
 

@@ -39,6 +39,7 @@ from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
 from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
 from localmed.library.terms import Term
+from localmed.messages import render
 
 COMMAND = children.command("localmed.ingest.child")
 
@@ -232,7 +233,7 @@ class _Child:
             return LimitExceeded(f"{path.name}: needed more than {limit}", "Split the file or raise the bound")
         if code == -signal.SIGKILL:
             return InputError(f"{path.name}: the reader's process was killed, perhaps because memory ran out")
-        how = children.named(code)
+        how = render(children.outcome(code), "en")
         return InputError(f"{path.name}: the reader's process crashed ({how})", "The file is damaged or hostile")
 
 

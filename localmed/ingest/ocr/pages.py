@@ -22,6 +22,7 @@ from typing import Any, Self
 from localmed import children
 from localmed.config import ReadBounds
 from localmed.domain import Box
+from localmed.messages import render
 
 COMMAND = children.command("localmed.ingest.ocr.child")
 TRIES = 2  # of a page whose child hung or crashed
@@ -124,7 +125,7 @@ class Ocr:
         except children.TooLong:
             return Failure(NO_PAGE)
         except OSError:
-            return Failure(f"the engine's process failed ({children.named(self._code())})", again=True)
+            return Failure(f"the engine's process failed ({render(children.outcome(self._code()), 'en')})", again=True)
         try:
             answer = json.loads(line)
             return Failure(f"{answer['failure']:.200}") if "failure" in answer else _scan(answer)

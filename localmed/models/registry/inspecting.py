@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed import children
+from localmed import children, errors
+from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded
 from localmed.models.registry.header import Header
 
@@ -29,14 +30,14 @@ def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECON
         kind, *values = json.loads(answer)
         if kind == "header":
             return _header(*values)
-        name, what, remedy = map(str, values)
+        error = errors.from_json(values[0], InputError)
     except TimeoutError:
-        raise LimitExceeded(f"{path.name}: its header took longer than {seconds:g} seconds", "It is no model") from None
-    except (children.Failed, ValueError, TypeError, RecursionError) as error:
-        how = str(error) if isinstance(error, children.Failed) else "it sent no header"
-        told = f"{path.name}: its header ended the process that read it ({how})"
-        raise InputError(told, "The file is damaged or hostile") from None
-    raise (LimitExceeded if name == "LimitExceeded" else InputError)(f"{path.name}: {what}", remedy)
+        error = LimitExceeded("model.header_slow", seconds=seconds)
+    except children.Failed as failure:
+        error = InputError("model.header_crash", how=failure.how)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        error = InputError("model.header_crash", how=message("process.nonsense"))
+    raise error.within(path.name)
 
 
 def _header(values: dict[str, Any]) -> Header:
