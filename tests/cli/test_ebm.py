@@ -10,7 +10,7 @@ import pytest
 
 from localmed.domain import AnswerStatus
 from localmed.workflows.purposes import PURPOSES
-from tests.cli.conftest import Localmed
+from tests.cli.conftest import Localmed, notes_of
 from tests.cli.test_privacy import traces
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -88,7 +88,7 @@ def test_effects_of_the_tier_beyond_and_a_given_pico_question(starter: Localmed)
     ).json  # fmt: skip
     assert "two thirds" in json.dumps(answer)
     assert dict(part(answer, "pico")["facts"])["Comparison"] == "no treatment"
-    assert "No patient record was given" in " ".join(answer["notes"])
+    assert "No patient record was given" in " ".join(notes_of(answer))
 
 
 @pytest.mark.parametrize("question", ["How is gout treated?", "？？"])
