@@ -92,14 +92,14 @@ def create(
 ) -> None:
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
+        raise UsageError("collections.bad_name", name=name, most=LONGEST_NAME)
     with opened(ctx) as app:
         try:
             there = {each.name for each in app.library.catalogue.collections()}
         except NoLibrary:
             there = set()
         if name in there:
-            raise UsageError(f"there is a collection {name!r} already", "Change it with: localmed collections priority")
+            raise UsageError("collections.exists", name=name)
         if groups:
             app.set_readers(name, groups)  # before it is there: nobody else ever sees it
         app.put_collection(Collection(name, title or name, priority, language or "", "", licence, Kind(kind or "")))
@@ -119,7 +119,7 @@ def readers(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: b
     question on; a rollback does not lift it. Whoever may write to the data folder reads everything.
     """
     if groups and everybody:
-        raise UsageError("both groups and --everybody were given", "Give one of them")
+        raise UsageError("collections.both")
     with opened(ctx) as app:
         app.library.catalogue.collection(name)
         if groups or everybody:

@@ -94,14 +94,14 @@ def _order(data: bytes) -> str:
     from localmed.ingest.readers.encoding import decode
 
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
-        raise InputError("the order is no text", "Give it as a text file")
+        raise InputError("explain.no_text")
     text = decode(data) if data.strip() else ""
     if not any(each.isalpha() for each in text):
-        raise InputError("the order holds no words", "Give the text of a medical order")
+        raise InputError("explain.no_words")
     letters = [each for each in text if each.isalpha()]
     others = sum(not (each < "\u0250" or "\u2e80" <= each <= "\u9fff" or each in "μαβγδ") for each in letters)
     if others > OTHER_SCRIPTS * len(letters):
-        raise InputError("the order is in a language that is not read", "Give it in English or Chinese")
+        raise InputError("explain.language")
     return text
 
 
@@ -117,9 +117,9 @@ def _record(path: Path) -> PatientRecord:
 def _may_write(leaflet: Path, released_by: str) -> None:
     """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
     if not released_by:
-        raise UsageError("a leaflet for a patient needs the name of who releases it", "Give --released-by NAME")
+        raise UsageError("explain.released_by")
     if leaflet.exists():
-        raise UsageError(f"{leaflet} exists already", "Give --leaflet another name")
+        raise UsageError("file.exists", file=str(leaflet))
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:

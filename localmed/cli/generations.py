@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Status
+from localmed.cli.speaking import tell_problems, text
+from localmed.domain import Message, Status
 from localmed.errors import Damaged
 
 if TYPE_CHECKING:
@@ -59,19 +61,19 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     """Check every file of generation NUMBER (default: all) against its hash; exit code 5 if one is damaged."""
     from localmed.library import generations as store
 
-    results: dict[int, list[str]] = {}
+    results: dict[int, Sequence[Message]] = {}
     with opened(ctx) as app:
         store.current(app.data)  # says so if there is no library
         for each in store.numbers(app.data) if number is None else [number]:
             try:
                 results[each] = store.check(store.path_of(app.data, each), whole=True)
             except Damaged as error:
-                results[each] = [error.what]
+                results[each] = error.messages[:1]
     if as_json:
         print_json({str(each): problems for each, problems in results.items()})
     else:
         for each, problems in results.items():
-            click.echo(f"generation {each}: " + ("; ".join(problems) if problems else "ok"))
+            tell_problems(text("generation.name", number=each), problems)
     if any(results.values()):
         sys.exit(Damaged.exit_code)
 

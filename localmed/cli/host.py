@@ -37,7 +37,7 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
             elif found:
                 _show(found)
             if found is None:
-                raise ModelError(f"no model host runs for {app.data}", "Start one: localmed host")
+                raise ModelError("host.not_running", data=str(app.data))
             return
         with _until_told() as stop:
             app.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))

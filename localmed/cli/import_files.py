@@ -88,10 +88,7 @@ def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
     try:
         return app.manifest(collection, manifest)
     except NoLibrary:
-        raise UnknownName(
-            f"there is no collection {collection!r} yet",
-            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
-        ) from None
+        raise UnknownName("collections.unknown_yet", name=collection) from None
 
 
 def plain(report: Report) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from localmed.domain import Message
 from localmed.errors import Busy, Damaged
 from localmed.library import migrations
 from localmed.library.catalogue import Catalogue
@@ -203,7 +204,7 @@ def audit(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def after(data: Path, statement: str) -> list[str]:
+def after(data: Path, statement: str) -> list[Message]:
     database = sqlite3.connect(data / "audit.sqlite")
     database.execute(statement)
     database.commit()

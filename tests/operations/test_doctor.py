@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ChatSettings, Settings
-from localmed.domain import Document
+from localmed.domain import Document, message
 from localmed.environment import OFFLINE
 from localmed.errors import LibraryError
 from localmed.ingest.ocr import child as ocr
@@ -216,7 +216,7 @@ def test_clocks(full_site: Site) -> None:
 
 
 def test_little_memory_and_no_gpu(site: Site) -> None:
-    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), "there is no nvidia-smi"))
+    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), message("doctor.no_smi")))
     assert "2.0 GiB" in only(small, "memory", Level.WARNING)
     workstation = dataclasses.replace(small.settings, profile="workstation")
     assert levels(dataclasses.replace(small, settings=workstation))["gpu"] is Level.WARNING
