@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
-from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.errors import InputError, LimitExceeded, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.domain.patient import PatientRecord
@@ -59,7 +60,7 @@ def command(
     given = _given(order, patient, questions, released_by)
     if leaflet:
         _may_write(leaflet, given.released_by)
-    answer = run(ctx, lambda app, followed: app.consultation().explain(given, SearchFilter(), followed), options)
+    answer = run(ctx, lambda session, hooks: session.explain(given, SearchFilter(), hooks), options)
     if keep:
         _keep(ctx, answer)
     if leaflet:
@@ -71,11 +72,11 @@ def _given(order: Path, patient: Path | None, questions: tuple[str, ...], releas
     from localmed.workflows.explain import ExplainInput
 
     known = _record(patient) if patient else None
-    return ExplainInput(_order(_bytes(order, "order")), known, questions, " ".join(released_by.split()))
+    return ExplainInput(_order(_bytes(order, "explain")), known, questions, " ".join(released_by.split()))
 
 
-def _bytes(path: Path, what: str) -> bytes:
-    """What ``path`` (``-``: standard input) holds; never repeated in an error."""
+def _bytes(path: Path, section: str) -> bytes:
+    """What ``path`` (``-``: standard input) holds; never repeated in an error, which is of the ``section``."""
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(LARGEST + 1)
@@ -83,9 +84,9 @@ def _bytes(path: Path, what: str) -> bytes:
             with path.open("rb") as file:
                 data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"the {what} cannot be read ({error.strerror})", "Give a file of text") from None
+        raise UsageError(f"{section}.unreadable", reason=reason(error)) from None
     if len(data) > LARGEST:
-        raise LimitExceeded(f"the {what} has more than {LARGEST >> 20} MiB", "Give the part that matters")
+        raise LimitExceeded(f"{section}.bytes", most=LARGEST >> 20)
     return data
 
 
@@ -108,7 +109,7 @@ def _order(data: bytes) -> str:
 def _record(path: Path) -> PatientRecord:
     from localmed.ingest.records import read
 
-    return read(_bytes(path, "patient's record"))
+    return read(_bytes(path, "record"))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
@@ -134,11 +135,9 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
     import json
     from dataclasses import asdict
 
-    from localmed import config
-    from localmed.library.originals import KEPT
+    from localmed.operations.lookups import kept_folder
 
-    folder = config.load(ctx.obj["data"]).data / KEPT
-    folder.mkdir(exist_ok=True, mode=0o700)
+    folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
     write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
     click.echo(f"kept: {file}", err=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Collection
 from localmed.errors import UnknownName, UsageError
@@ -15,7 +14,8 @@ from localmed.ingest import updates
 from localmed.ingest.report import Report
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
-from tests.fakes import HashedWords, described, documents, import_into, jsonl, verify, write
+from localmed.operations import changes, importing
+from tests.fakes import HashedWords, described, documents, import_into, jsonl, opened, verify, write
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 FEVER = "Fever\n\nGive paracetamol when the child is distressed.\n"
@@ -23,8 +23,8 @@ STROKE = "Stroke\n\nThrombolysis is given within four hours.\n"
 
 
 def update(settings: Settings, name: str = "ward", retry: bool = False) -> Report:
-    with App(settings, HashedWords()) as app:
-        return app.update(name, retry)
+    with opened(settings, HashedWords()) as session:
+        return importing.update(session, name, retry)
 
 
 def test_added_edited_and_deleted_entries_in_one_command(settings: Settings, corpus: Path) -> None:
@@ -103,13 +103,13 @@ def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Setti
 
 
 def test_collections_that_cannot_be_updated(settings: Settings) -> None:
-    with App(settings, HashedWords()) as app:
-        app.put_collection(Collection("empty", "Empty"))
+    with opened(settings, HashedWords()) as session:
+        changes.put_collection(session, Collection("empty", "Empty"))
         with pytest.raises(UsageError, match="never imported"):
-            app.update("empty")
+            importing.update(session, "empty")
         with pytest.raises(UnknownName):
-            app.update("nowhere")
-        assert app.imported() == []
+            importing.update(session, "nowhere")
+        assert importing.imported(session) == []
 
 
 def test_what_cannot_be_looked_at_is_not_gone(corpus: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_record_removed_by_hand_comes_back_with_its_file(settings: Settings, c
     records = [{"id": str(number), "title": f"T{number}", "text": f"Text number {number}."} for number in range(3)]
     write(corpus, {"a.jsonl": jsonl(*records), "b.txt": SEPSIS})
     import_into(settings, corpus)
-    with App(settings, HashedWords()) as app:
-        app.remove([documents(settings)[name] for name in ("a.jsonl#1", "b.txt")])
+    with opened(settings, HashedWords()) as session:
+        changes.remove(session, [documents(settings)[name] for name in ("a.jsonl#1", "b.txt")])
     assert set(documents(settings)) == {"a.jsonl#0", "a.jsonl#2"}
     assert import_into(settings, corpus).counts["read"] == 2
     assert set(documents(settings)) == {"a.jsonl#0", "a.jsonl#1", "a.jsonl#2", "b.txt"}

@@ -28,7 +28,7 @@ NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
 
-class Readers:
+class Access:
     """The file, read again whenever it has changed."""
 
     def __init__(self, data: Path) -> None:
