@@ -72,11 +72,13 @@ def _given(order: Path, patient: Path | None, questions: tuple[str, ...], releas
     from localmed.workflows.explain import ExplainInput
 
     known = _record(patient) if patient else None
-    return ExplainInput(_order(_bytes(order, "explain")), known, questions, " ".join(released_by.split()))
+    return ExplainInput(
+        _order(_bytes(order, "explain.unreadable", "explain.bytes")), known, questions, " ".join(released_by.split())
+    )
 
 
-def _bytes(path: Path, section: str) -> bytes:
-    """What ``path`` (``-``: standard input) holds; never repeated in an error, which is of the ``section``."""
+def _bytes(path: Path, unreadable: str, large: str) -> bytes:
+    """What ``path`` (``-``: standard input) holds; the codes are of the errors where it cannot be read."""
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(LARGEST + 1)
@@ -84,9 +86,9 @@ def _bytes(path: Path, section: str) -> bytes:
             with path.open("rb") as file:
                 data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"{section}.unreadable", reason=reason(error)) from None
+        raise UsageError(unreadable, reason=reason(error)) from None
     if len(data) > LARGEST:
-        raise LimitExceeded(f"{section}.bytes", most=LARGEST >> 20)
+        raise LimitExceeded(large, most=LARGEST >> 20)
     return data
 
 
@@ -109,7 +111,7 @@ def _order(data: bytes) -> str:
 def _record(path: Path) -> PatientRecord:
     from localmed.ingest.records import read
 
-    return read(_bytes(path, "record"))
+    return read(_bytes(path, "record.unreadable", "record.bytes"))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
