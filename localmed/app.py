@@ -18,12 +18,12 @@ from localmed.agents.chat_entailment import ChatEntailment
 from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.consultation import UNFOLLOWED, Consultation, Followed
 from localmed.domain import Answer, Collection, Document, Evidence, Hit, Kind, SearchFilter, Status
-from localmed.errors import NoLibrary, UsageError
+from localmed.errors import LocalmedError, NoLibrary, UsageError
 from localmed.ingest import draw, summaries, updates
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.pipeline import Importer, Progress, Report
+from localmed.ingest.pipeline import Importer, Progress, Report, together
 from localmed.library import generations
 from localmed.library.library import Builder, Library, build, today
 from localmed.library.readers import Readers, groups_of
@@ -285,15 +285,17 @@ class App:
     ) -> Report:
         """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
         self.librarian()
-        importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
-        report = importer(self.settings, manifest, unhurried(self.encoder), progress).run(
-            paths, retry, started, removed
-        )
-        if file:
-            manifests.keep(self.data, manifest.collection.name, file)
-        counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
-        self.note("import", f"{manifest.collection.name}: {counts}", "finished", generation=report.generation)
+        report = self._importer(manifest, progress, file).run(paths, retry, started, removed)
+        self._imported(report)
         return report
+
+    def _importer(self, manifest: Manifest, progress: Progress | None, file: Path | None = None) -> Importer:
+        importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
+        return importer(self.settings, manifest, unhurried(self.encoder), progress, file)
+
+    def _imported(self, report: Report) -> None:
+        counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
+        self.note("import", f"{report.collection}: {counts}", "finished", generation=report.generation)
 
     def update(
         self,
@@ -309,6 +311,35 @@ class App:
         found = updates.origins_of(self.data, self.newest().catalogue, collection)
         manifest = self.manifest(collection, None)
         return self.import_paths(list(found.paths), manifest, None, retry, progress, started, found.gone)
+
+    def update_all(
+        self,
+        retry: bool = False,
+        progress: Progress | None = None,
+        started: Callable[[int], None] | None = None,
+    ) -> list[Report | tuple[str, LocalmedError]]:
+        """As ``update``, every collection that was imported from files, in one generation.
+
+        One that cannot be brought in step is left as it is, with the reason in the place of its report.
+        """
+        self.librarian()
+        outcomes: dict[str, Report | LocalmedError] = {}
+        importers = []
+        for name in self.imported():
+            try:
+                origins = updates.origins_of(self.data, self.newest().catalogue, name)
+                importer = self._importer(self.manifest(name, None), progress)
+                importer.find(origins.paths, origins.gone)
+            except LocalmedError as error:
+                outcomes[name] = error
+            else:
+                importers.append(importer)
+                outcomes[name] = importer.report
+        outcomes |= together(importers, self.settings, unhurried(self.encoder), retry, started, progress)
+        for outcome in outcomes.values():
+            if isinstance(outcome, Report):
+                self._imported(outcome)
+        return [outcome if isinstance(outcome, Report) else (name, outcome) for name, outcome in outcomes.items()]
 
     def imported(self) -> list[str]:
         """The collections that were imported from files, which ``update`` can bring in step, first priority first."""

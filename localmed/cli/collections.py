@@ -12,7 +12,7 @@ import click
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.domain import Collection, Kind
-from localmed.errors import InputError, LocalmedError, NoLibrary, UsageError
+from localmed.errors import InputError, NoLibrary, UsageError
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -174,21 +174,22 @@ def _updated(app: App, name: str, retry: bool, as_json: bool) -> Report:
 
 
 def _update_all(app: App, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files; one that fails is told and does not stop the others."""
+    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
     results: list[dict[str, Any]] = []
     code = 0
-    for name in app.imported():
-        try:
-            report = _updated(app, name, retry, as_json)
-        except LocalmedError as error:
+    with progress(not as_json) as (started, advance):
+        outcomes = app.update_all(retry, advance, started)
+    for outcome in outcomes:
+        if isinstance(outcome, tuple):
+            name, error = outcome
             click.echo(f"localmed: {name}: {error}", err=True)
             results.append({"collection": name, "error": str(error)})
             code = code or error.exit_code
             continue
-        results.append(plain(report))
+        results.append(plain(outcome))
         if not as_json:
-            tell(report)
-        code = code or (InputError.exit_code if all_refused(report) else 0)
+            tell(outcome)
+        code = code or (InputError.exit_code if all_refused(outcome) else 0)
     if as_json:
         print_json(results)
     elif not results:

@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from localmed import files
 from localmed.domain import digest
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 
@@ -241,14 +242,14 @@ def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, 
     """Make ``building`` the generation being served; return its number. See the module's docstring for the order."""
     number = max([parent, *numbers(data)]) + 1
     (building / LEASE).touch()
-    files = _hash_files(building, path_of(data, parent) if parent else None)
+    entries = _hash_files(building, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, files)
+    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, entries)
     (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(building)
     target = folder(data) / f"{number:04d}"
     building.rename(target)
-    _sync_path(target.parent)
+    files.sync(target.parent)
     switch(data, number)
     return number
 
@@ -260,7 +261,7 @@ def switch(data: Path, number: int) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(f"generations/{number:04d}")
     fresh.replace(link)
-    _sync_path(data)
+    files.sync(data)
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -343,12 +344,4 @@ def _sync_new(root: Path) -> None:
     """Sync every folder, and every file that no published generation shares."""
     for path in [root, *sorted(root.rglob("*"))]:
         if path.is_dir() or path.stat().st_nlink == 1:
-            _sync_path(path)
-
-
-def _sync_path(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            files.sync(path)

@@ -39,7 +39,7 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.readers import Readers
-from localmed.library.regular import Opener, open_regular
+from localmed.files import Opener, open_regular
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable

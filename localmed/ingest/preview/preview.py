@@ -34,7 +34,7 @@ from localmed.ingest.versions import Versions, in_order
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
-from localmed.library.regular import Opener, open_regular
+from localmed.files import Opener, open_regular
 from localmed.library.space import told_if_full
 
 PREFIX = "localmed-preview-"  # of the temporary folder's name
