@@ -24,7 +24,7 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report, together
-from localmed.library import generations
+from localmed.library import generations, served
 from localmed.library.library import Builder, Library, build, today
 from localmed.library.readers import Readers, groups_of
 from localmed.library.withdrawals import Withdrawals
@@ -400,6 +400,15 @@ class App:
         self._leave()
         self.note("rollback", f"generation {chosen}", "served", generation=chosen)
         return chosen
+
+    def confirm(self) -> int:
+        """The generation being served was found good: what was served before it need not be kept for long."""
+        self.librarian()
+        with generations.lock_writer(self.data):
+            number = int(generations.current(self.data).name)
+            served.confirm(generations.folder(self.data), number)
+        self.note("confirm", f"generation {number}", "confirmed", generation=number)
+        return number
 
     def upgrade(self) -> int:
         """Build a generation with today's schema from the current one."""

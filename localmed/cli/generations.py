@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Status
+from localmed.domain import Status, message
 from localmed.errors import Damaged
+from localmed.messages import render
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -112,7 +113,8 @@ def _waiting(app: App) -> set[str] | None:
 def prune(ctx: click.Context, yes: bool) -> None:
     """Remove old generations that are still there, and the copies of imported files that none of the kept ones needs.
 
-    The last ones are kept (library.keep_generations), with those that somebody is reading.
+    The last ones are kept (library.keep_generations), with those that somebody is reading and what was served before
+    the changes of the last day, unless these were confirmed.
     """
     from localmed.library import generations as store
     from localmed.library import originals
@@ -127,6 +129,14 @@ def prune(ctx: click.Context, yes: bool) -> None:
             files, size = originals.prune(app.data)
         app.note("prune", f"{files} originals", f"{size} bytes freed")
     click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+
+
+@command.command("confirm")
+@click.pass_context
+def confirm(ctx: click.Context) -> None:
+    """Say that the generation being served is good: what was served before its change need not be kept any longer."""
+    with opened(ctx) as app:
+        click.echo(render(message("generation.confirmed", number=app.confirm()), "en"))
 
 
 @command.command("upgrade")

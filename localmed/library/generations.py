@@ -29,6 +29,7 @@ from typing import IO
 from localmed import files
 from localmed.domain import digest
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
+from localmed.library import served
 
 FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
 MANIFEST = "manifest.json"
@@ -262,6 +263,7 @@ def switch(data: Path, number: int) -> None:
     fresh.symlink_to(f"generations/{number:04d}")
     fresh.replace(link)
     files.sync(data)
+    served.note(folder(data), number)
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -281,21 +283,25 @@ def _before(data: Path) -> int:
 
     After a rollback and an import the newest before it would be the one that was rolled back from.
     """
-    served = current(data)
+    path = current(data)
     with suppress(Damaged):
-        parent = read_manifest(served).parent
+        parent = read_manifest(path).parent
         if parent in numbers(data):
             return parent
-    earlier = [each for each in numbers(data) if each < int(served.name)]
+    earlier = [each for each in numbers(data) if each < int(path.name)]
     if not earlier:
-        raise UnknownName(f"there is no generation before {int(served.name)}", "Nothing to go back to")
+        raise UnknownName(f"there is no generation before {int(path.name)}", "Nothing to go back to")
     return earlier[-1]
 
 
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one."""
-    served = current(data)
-    kept = {int(served.name), read_manifest(served).parent if keep > 1 else 0, *numbers(data)[-keep:]}
+    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one.
+
+    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
+    """
+    path = current(data)
+    before = {read_manifest(path).parent, served.settled(folder(data))} if keep > 1 else set()
+    kept = {int(path.name), *before, *numbers(data)[-keep:]}
     return [number for number in numbers(data) if number not in kept and _remove(path_of(data, number))]
 
 

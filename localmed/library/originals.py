@@ -14,9 +14,9 @@ from typing import Protocol
 
 from localmed import files
 from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded
+from localmed.files import Opener, open_regular
 from localmed.library import generations
 from localmed.library.catalogue import FILE, originals_of
-from localmed.files import Opener, open_regular
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
