@@ -17,6 +17,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, cast
 
+from localmed.domain import Message, message
+
 GRACE = 5.0  # seconds for a child that closed its pipe to end
 
 
@@ -109,6 +111,16 @@ class Lines:
         if self._size > self._most:
             raise TooLong
         return lines
+
+
+def outcome(code: int | None) -> Message:
+    """How a child that failed has ended, by what ``Child.code`` says."""
+    if code is None:
+        return message("process.not_ended")
+    if code >= 0:
+        return message("process.exit", code=code)
+    known = {each.value: each.name for each in signal.Signals}
+    return message("process.signal", name=known.get(-code, str(-code)))
 
 
 def named(code: int | None) -> str:

@@ -166,8 +166,12 @@ def as_json(error: LocalmedError) -> dict[str, Any]:
     return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
 
 
-def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = LocalmedError) -> LocalmedError:
-    """The error that ``as_json`` wrote, of class ``fallback`` where its own is not known; ``ValueError`` if it is none.
+def from_json(
+    entry: Mapping[str, Any], fallback: type[LocalmedError], among: type[LocalmedError] | None = None
+) -> LocalmedError:
+    """The error that ``as_json`` wrote; ``ValueError`` if it is none.
+
+    Its class is ``fallback`` unless its own is known and one of ``among`` (default: of ``fallback``).
 
     What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
     """
@@ -175,7 +179,8 @@ def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = Localmed
 
     try:
         what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
-        return _classes().get(entry["class"], fallback)(what, *remedy)
+        kind = _classes().get(entry["class"], fallback)
+        return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
 

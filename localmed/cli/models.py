@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import speaking
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import say, tell_problems
 from localmed.config import built_in
 from localmed.errors import ModelError
 
@@ -61,8 +63,7 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _described(app: App, name: str) -> dict[str, Any]:
     """What is known of a model, from its manifest and from the registry."""
-    manifest, record = app.registry.manifests.get(name), app.registry.record
-    model = record.models.get(name)
+    manifest, model = app.registry.manifests.get(name), app.registry.registrations.models.get(name)
     files = _files(model, manifest)
     return {
         "name": name,
@@ -130,16 +131,16 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
 def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
     with opened(ctx) as app, progress(not as_json) as (started, advance):
-        names = [app.registry.model(name).name] if name else list(app.registry.record.models)
+        names = [app.registry.model(name).name] if name else list(app.registry.registrations.models)
         started(sum(app.registry.model(each).bytes for each in names))
         results = {each: app.registry.problems(each, True, advance) for each in names}
     if as_json:
-        print_json(results)
+        print_json({each: list(map(speaking.as_json, problems)) for each, problems in results.items()})
     else:
         for each, problems in results.items():
-            click.echo(f"{each}: " + ("; ".join(problems) if problems else "ok"))
+            tell_problems(each, problems)
         if not results:
-            click.echo("No model is registered")
+            say("models.none")
     if any(results.values()):
         sys.exit(ModelError.exit_code)
 
@@ -177,7 +178,7 @@ def use(ctx: click.Context, role: str, name: str) -> None:
     """
     with opened(ctx) as app:
         with progress(True) as (started, advance):
-            known = app.registry.record.models.get(name)
+            known = app.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
             app.use(role, name, advance)
         serving = app.serving

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from localmed import children
+from localmed import children, errors
 from localmed.config import ChatSettings
 from localmed.environment import OFFLINE, PATIENCE
-from localmed.errors import Cancelled, ModelError
+from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.ports import UNWATCHED, Watch
 
 COMMAND = children.command("localmed.models.llama.child")
@@ -126,7 +126,7 @@ class Owner:
 class _Told(Exception):
     """The child reported an error and goes on."""
 
-    def __init__(self, error: ModelError) -> None:
+    def __init__(self, error: LocalmedError) -> None:
         super().__init__()
         self.error = error
 
@@ -154,15 +154,12 @@ class _Child:
         deadline = time.monotonic() + bound
         while True:
             if watch.cancelled():
-                raise Cancelled("the request was cancelled while the model was loading")
+                raise Cancelled("chat.cancelled_loading")
             message = self._message(min(_LOOK, deadline - time.monotonic()))
             if message and message[0] == "ready":
                 return cast(dict[str, Any], message[1])
             if time.monotonic() > deadline:
-                raise ModelError(
-                    f"the model was not loaded within {bound:g} seconds (chat.load_seconds)",
-                    "Raise the bound, or put the model on a faster disk",
-                )
+                raise ModelError("chat.slow", bound=bound)
 
     def followed(self, watch: Watch, request: int, bound: float) -> dict[str, Any]:
         """The answer to ``request``, its tokens passed on as they come."""
@@ -181,7 +178,7 @@ class _Child:
                 watch.token(str(message[1]))
             elif message[0] == "done":
                 if cancelled:  # it had ended before the child read of it
-                    raise Cancelled("the request was cancelled")
+                    raise Cancelled("model.cancelled")
                 return cast(dict[str, Any], message[1])
 
     def _message(self, seconds: float) -> Message | None:
@@ -193,11 +190,11 @@ class _Child:
             message = json.loads(line)
             kind, values = message[0], message[1:]
             if kind == "error":
-                told = _error(*values)
+                told = errors.from_json(values[0], ModelError)
             elif (kind, [type(each) for each in values]) not in _KNOWN:
                 raise TypeError
         except (ValueError, TypeError, LookupError, RecursionError):
-            raise ModelError("the model's process sent what is no message", "Ask again") from None
+            raise ModelError("chat.no_message") from None
         if kind == "error":
             raise _Told(told)
         return cast(Message, message)
@@ -212,28 +209,19 @@ class _Child:
             try:
                 self._waiting.extend(self._lines.take(chunk))
             except children.TooLong:
-                limit = f"{self._most} bytes (chat.reply_bytes)"
-                raise ModelError(f"a message of the model's process has more than {limit}", "Ask again") from None
+                raise ModelError("chat.message_too_long", most=self._most) from None
         return self._waiting.popleft() if self._waiting else None
 
     def _ending(self) -> ModelError:
         """Why the child ended in the middle of a request."""
         code = self._process.code()
         if code is None:
-            return ModelError("the model's process stopped answering", "Ask again")
+            return ModelError("chat.stopped")
         if code == -signal.SIGKILL:
-            return ModelError(
-                "the model's process was killed, perhaps because memory ran out",
-                "Ask again; if it happens again, choose a smaller model or a smaller chat.context",
-            )
+            return ModelError("chat.killed")
         if code == OUT_OF_MEMORY:
-            return ModelError(
-                "the model's process ran out of memory", "Raise chat.child_memory_bytes or lower chat.context"
-            )
-        return ModelError(
-            f"the model's process crashed ({children.named(code)})",
-            "Ask again; if it happens again, raise chat.child_memory_bytes or run `localmed doctor`",
-        )
+            return ModelError("chat.out_of_memory")
+        return ModelError("chat.crashed", how=children.outcome(code))
 
 
 _KNOWN: tuple[tuple[str, list[type]], ...] = (
@@ -246,13 +234,4 @@ _KNOWN: tuple[tuple[str, list[type]], ...] = (
 
 
 def _silent(bound: float) -> ModelError:
-    return ModelError(
-        f"the model's process was silent for {bound:g} seconds (chat.hang_seconds) and was ended",
-        "Ask again; raise the bound if the model is very large",
-    )
-
-
-def _error(kind: Any, what: Any, remedy: Any) -> ModelError:
-    if not all(isinstance(each, str) for each in (kind, what, remedy)):
-        raise TypeError
-    return Cancelled(what, remedy) if kind == "Cancelled" else ModelError(what, remedy)
+    return ModelError("chat.silent", bound=bound)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed import children
+from localmed import children, errors
 from localmed.errors import InputError, LimitExceeded
 from localmed.models.registry.header import Header
 
@@ -30,18 +30,17 @@ def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECON
         answer = _line(child, seconds)
         code = child.code()
     except TimeoutError:
-        raise LimitExceeded(f"{path.name}: its header took longer than {seconds:g} seconds", "It is no model") from None
+        raise LimitExceeded("model.header_slow", seconds=seconds).within(path.name) from None
     finally:
         child.kill()
     try:
         kind, *values = json.loads(answer)
         if kind == "header":
             return _header(*values)
-        name, what, remedy = map(str, values)
+        error = errors.from_json(values[0], InputError)
     except (ValueError, TypeError, RecursionError):
-        told = f"{path.name}: its header ended the process that read it ({children.named(code)})"
-        raise InputError(told, "The file is damaged or hostile") from None
-    raise (LimitExceeded if name == "LimitExceeded" else InputError)(f"{path.name}: {what}", remedy)
+        error = InputError("model.header_crash", how=children.outcome(code))
+    raise error.within(path.name)
 
 
 def _line(child: children.Child, seconds: float) -> bytes:
