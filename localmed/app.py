@@ -23,8 +23,8 @@ from localmed.ingest import draw, summaries, updates
 from localmed.ingest import manifest as manifests
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.pipeline import Importer, Progress, Report, together
-from localmed.library import generations, served
+from localmed.ingest.pipeline import Importer, Progress, Report, Started
+from localmed.library import generations
 from localmed.library.library import Builder, Library, build, today
 from localmed.library.readers import Readers, groups_of
 from localmed.library.withdrawals import Withdrawals
@@ -280,66 +280,44 @@ class App:
         file: Path | None = None,
         retry: bool = False,
         progress: Progress | None = None,
-        started: Callable[[int], None] | None = None,
+        started: Started | None = None,
         removed: Sequence[str] = (),
     ) -> Report:
         """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
         self.librarian()
-        report = self._importer(manifest, progress, file).run(paths, retry, started, removed)
-        self._imported(report)
-        return report
+        return self._imported(self._importer(manifest, progress, file).run(paths, retry, started, removed))
 
     def _importer(self, manifest: Manifest, progress: Progress | None, file: Path | None = None) -> Importer:
         importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
         return importer(self.settings, manifest, unhurried(self.encoder), progress, file)
 
-    def _imported(self, report: Report) -> None:
+    def _imported(self, report: Report) -> Report:
         counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
         self.note("import", f"{report.collection}: {counts}", "finished", generation=report.generation)
+        return report
 
     def update(
-        self,
-        collection: str,
-        retry: bool = False,
-        progress: Progress | None = None,
-        started: Callable[[int], None] | None = None,
+        self, collection: str, retry: bool = False, progress: Progress | None = None, started: Started | None = None
     ) -> Report:
-        """Bring ``collection`` in step with the folders and files it was imported from.
-
-        Raise ``UsageError`` where it never was or where one of the folders is gone; nothing changes then.
-        """
+        """Bring ``collection`` in step with what it was imported from; raise ``UsageError``, with nothing changed."""
         found = updates.origins_of(self.data, self.newest().catalogue, collection)
-        manifest = self.manifest(collection, None)
-        return self.import_paths(list(found.paths), manifest, None, retry, progress, started, found.gone)
+        return self.import_paths(
+            list(found.paths), self.manifest(collection, None), None, retry, progress, started, found.gone
+        )
 
     def update_all(
-        self,
-        retry: bool = False,
-        progress: Progress | None = None,
-        started: Callable[[int], None] | None = None,
-    ) -> list[Report | tuple[str, LocalmedError]]:
-        """As ``update``, every collection that was imported from files, in one generation.
-
-        One that cannot be brought in step is left as it is, with the reason in the place of its report.
-        """
+        self, retry: bool = False, progress: Progress | None = None, started: Started | None = None
+    ) -> dict[str, Report | LocalmedError]:
+        """As ``update``, every collection that was imported from files, in one generation (``updates.all_of``)."""
         self.librarian()
-        outcomes: dict[str, Report | LocalmedError] = {}
-        importers = []
-        for name in self.imported():
-            try:
-                origins = updates.origins_of(self.data, self.newest().catalogue, name)
-                importer = self._importer(self.manifest(name, None), progress)
-                importer.find(origins.paths, origins.gone)
-            except LocalmedError as error:
-                outcomes[name] = error
-            else:
-                importers.append(importer)
-                outcomes[name] = importer.report
-        outcomes |= together(importers, self.settings, unhurried(self.encoder), retry, started, progress)
+        importers = {name: self._importer(self.manifest(name, None), progress) for name in self.imported()}
+        outcomes = updates.all_of(
+            importers, self.newest().catalogue, self.settings, unhurried(self.encoder), retry, started, progress
+        )
         for outcome in outcomes.values():
             if isinstance(outcome, Report):
                 self._imported(outcome)
-        return [outcome if isinstance(outcome, Report) else (name, outcome) for name, outcome in outcomes.items()]
+        return outcomes
 
     def imported(self) -> list[str]:
         """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
@@ -400,15 +378,6 @@ class App:
         self._leave()
         self.note("rollback", f"generation {chosen}", "served", generation=chosen)
         return chosen
-
-    def confirm(self) -> int:
-        """The generation being served was found good: what was served before it need not be kept for long."""
-        self.librarian()
-        with generations.lock_writer(self.data):
-            number = int(generations.current(self.data).name)
-            served.confirm(generations.folder(self.data), number)
-        self.note("confirm", f"generation {number}", "confirmed", generation=number)
-        return number
 
     def upgrade(self) -> int:
         """Build a generation with today's schema from the current one."""

@@ -12,7 +12,7 @@ import click
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.domain import Collection, Kind
-from localmed.errors import InputError, NoLibrary, UsageError
+from localmed.errors import InputError, LocalmedError, NoLibrary, UsageError
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -179,12 +179,11 @@ def _update_all(app: App, retry: bool, as_json: bool) -> int:
     code = 0
     with progress(not as_json) as (started, advance):
         outcomes = app.update_all(retry, advance, started)
-    for outcome in outcomes:
-        if isinstance(outcome, tuple):
-            name, error = outcome
-            click.echo(f"localmed: {name}: {error}", err=True)
-            results.append({"collection": name, "error": str(error)})
-            code = code or error.exit_code
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, LocalmedError):
+            click.echo(f"localmed: {name}: {outcome}", err=True)
+            results.append({"collection": name, "error": str(outcome)})
+            code = code or outcome.exit_code
             continue
         results.append(plain(outcome))
         if not as_json:

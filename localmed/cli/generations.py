@@ -135,8 +135,16 @@ def prune(ctx: click.Context, yes: bool) -> None:
 @click.pass_context
 def confirm(ctx: click.Context) -> None:
     """Say that the generation being served is good: what was served before its change need not be kept any longer."""
+    from localmed.library import generations as store
+    from localmed.library import served
+
     with opened(ctx) as app:
-        click.echo(render(message("generation.confirmed", number=app.confirm()), "en"))
+        app.librarian()
+        with store.lock_writer(app.data):
+            number = int(store.current(app.data).name)
+            served.confirm(store.folder(app.data), number)
+        app.note("confirm", f"generation {number}", "confirmed", generation=number)
+    click.echo(render(message("generation.confirmed", number=number), "en"))
 
 
 @command.command("upgrade")

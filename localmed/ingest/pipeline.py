@@ -40,9 +40,10 @@ from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
 from localmed.ports import Embedder
 
-__all__ = ["Importer", "Line", "Progress", "Report"]
+__all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
 
 Progress = Callable[[float, str], None]  # (bytes done more, what is being done)
+Started = Callable[[int], None]  # bytes to be read
 
 
 class Importer:
@@ -73,7 +74,7 @@ class Importer:
         self,
         paths: Sequence[Path],
         retry: bool = False,
-        started: Callable[[int], None] | None = None,
+        started: Started | None = None,
         removed: Sequence[str] = (),
     ) -> Report:
         """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read.
@@ -96,7 +97,7 @@ class Importer:
         files = builder.catalogue.files(self._name).values()
         self._gone = [*self._removed, *missing(files, self._sources, self._roots)]
 
-    def apply(self, builder: Builder, state: State, retry: bool, started: Callable[[int], None] | None) -> None:
+    def apply(self, builder: Builder, state: State, retry: bool, started: Started | None) -> None:
         """Bring the collection in step in the generation being built, after ``find`` and ``compare``."""
         if self._manifest.collection not in builder.catalogue.collections():
             builder.put_collection(self._manifest.collection)
@@ -324,7 +325,7 @@ def together(
     settings: Settings,
     encoder: Embedder,
     retry: bool = False,
-    started: Callable[[int], None] | None = None,
+    started: Started | None = None,
     progress: Progress | None = None,
 ) -> dict[str, UsageError]:
     """Run ``importers``, each after its ``find``, in one generation; return why collections were left as they are.

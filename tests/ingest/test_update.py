@@ -168,8 +168,8 @@ def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
     (folders["wards-empty"] / "wards-empty.txt").unlink()
     with App(settings, HashedWords()) as app:
         outcomes = app.update_all()
-        reports = {each.collection: each for each in outcomes if isinstance(each, Report)}
-        failed = {each[0]: str(each[1]) for each in outcomes if isinstance(each, tuple)}
+        reports = {name: each for name, each in outcomes.items() if isinstance(each, Report)}
+        failed = {name: str(each) for name, each in outcomes.items() if name not in reports}
         assert {report.generation for report in reports.values()} == {int(before) + 1}
         assert set(reports) == {"cardiology", "surgery", "ward"}
         assert "is gone" in failed["wards-gone"]
@@ -177,7 +177,7 @@ def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
         texts = {app.library.lexical.of_document(each.id)[0].text for each in app.documents()}
         assert sum("Another" in text for text in texts) == 3
         assert len(texts) == 5
-        assert app.update_all() != []
+        assert len(app.update_all()) == 5
         assert generations.current(settings.data).name == f"{int(before) + 1:04d}", "nothing changed"
     assert int(before) in generations.numbers(settings.data)
     verify(settings.data)

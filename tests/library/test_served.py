@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
+from localmed.cli.main import run
 from localmed.config import LibrarySettings, Settings
 from localmed.errors import Damaged
 from localmed.library import generations, served
-from tests.fakes import HashedWords, import_into, write
+from tests.fakes import import_into, write
 
 
 def change(settings: Settings, corpus: Path, number: int) -> int:
@@ -50,8 +50,9 @@ def test_it_outlives_a_series_until_a_change_is_confirmed(few: Settings, corpus:
     age(few, 30)
     for number in range(2, 5):
         change(few, corpus, number)
-    with App(few, HashedWords()) as app:
-        assert app.confirm() == 4
+    with pytest.raises(SystemExit) as done:
+        run(["--data", str(few.data), "generations", "confirm"])
+    assert done.value.code == 0
     generations.prune(few.data, 2)
     assert generations.numbers(few.data) == [3, 4]
 
