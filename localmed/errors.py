@@ -13,9 +13,9 @@
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
-    `-- ModelError                    6   a model could not be loaded or did not answer
-        |-- Rejected                      what a model replied cannot be used
-        `-- Cancelled                     whoever asked has given up
+    |-- ModelError                    6   a model could not be loaded or did not answer
+    |   `-- Rejected                      what a model replied cannot be used
+    `-- Cancelled                     130 whoever asked has given up
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -145,8 +145,10 @@ class Rejected(ModelError):
     """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 
 
-class Cancelled(ModelError):
-    """A model was still at work when whoever asked gave up."""
+class Cancelled(LocalmedError):
+    """The work was still going on when whoever asked gave up."""
+
+    exit_code = 130  # as of a command that Ctrl-C ended
 
 
 def reason(error: OSError) -> Parameter:

@@ -1,4 +1,4 @@
-"""What the commands share: the app, filters, JSON, tables and progress."""
+"""What the commands share: the session, filters, JSON, tables and progress."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from localmed.errors import UsageError
 from localmed.presentation.neutral import escaped, neutral
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.config import Settings
+    from localmed.session import Session
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -59,13 +59,18 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 @contextmanager
-def opened(ctx: click.Context, profile: str | None = None) -> Iterator[App]:
-    """The app on the data folder given to ``localmed``, with ``profile`` in place of the settings' if it is given."""
-    from localmed.app import App
+def opened(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
+    """A session of whoever runs the command, at the data folder given to ``localmed``.
+
+    ``profile`` and ``reranker`` take the place of those of the settings.
+    """
+    from localmed.session import Session, local_caller
+    from localmed.site import Site
 
     settings = settings_of(ctx)
-    with App(replace(settings, profile=profile) if profile else settings) as app:
-        yield app
+    uses = {"reranker": reranker} if reranker else {}
+    with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
+        yield Session(site, local_caller(settings))
 
 
 def filter_options(command: Decorated) -> Decorated:

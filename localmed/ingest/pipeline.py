@@ -333,6 +333,14 @@ def together(
     One whose folder is empty now does not stop the others; any other error leaves everything as it was.
     """
     failed: dict[str, UsageError] = {}
+    total = 0
+
+    def begin(amount: int) -> None:
+        nonlocal total
+        total += amount
+        if started:
+            started(total)
+
     with build(settings.data, encoder.identity, settings.library) as builder, State(settings.data) as state:
         runs = []
         for importer in importers:
@@ -343,7 +351,7 @@ def together(
                 failed[name] = error
                 continue
             number = state.begin_import(name)
-            importer.apply(builder, state, retry, started)
+            importer.apply(builder, state, retry, begin)
             runs.append((number, importer, builder.changed))
         builder.changed = any(changed for _, _, changed in runs)
         summaries.complete(builder, encoder, settings, progress)

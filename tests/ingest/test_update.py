@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Collection
 from localmed.errors import ModelError, UnknownName, UsageError
@@ -20,7 +19,8 @@ from localmed.ingest.report import Report
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
-from tests.fakes import HashedWords, described, documents, import_into, jsonl, verify, write
+from localmed.operations import changes, importing
+from tests.fakes import HashedWords, described, documents, import_into, jsonl, opened, verify, write
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 FEVER = "Fever\n\nGive paracetamol when the child is distressed.\n"
@@ -28,8 +28,8 @@ STROKE = "Stroke\n\nThrombolysis is given within four hours.\n"
 
 
 def update(settings: Settings, name: str = "ward", retry: bool = False) -> Report:
-    with App(settings, HashedWords()) as app:
-        return app.update(name, retry)
+    with opened(settings, HashedWords()) as session:
+        return importing.update(session, name, retry)
 
 
 def test_added_edited_and_deleted_entries_in_one_command(settings: Settings, corpus: Path) -> None:
@@ -108,13 +108,13 @@ def test_a_file_in_quarantine_is_tried_again_only_when_corrected(settings: Setti
 
 
 def test_collections_that_cannot_be_updated(settings: Settings) -> None:
-    with App(settings, HashedWords()) as app:
-        app.put_collection(Collection("empty", "Empty"))
+    with opened(settings, HashedWords()) as session:
+        changes.put_collection(session, Collection("empty", "Empty"))
         with pytest.raises(UsageError, match="never imported"):
-            app.update("empty")
+            importing.update(session, "empty")
         with pytest.raises(UnknownName):
-            app.update("nowhere")
-        assert app.imported() == []
+            importing.update(session, "nowhere")
+        assert importing.imported(session) == []
 
 
 def test_what_cannot_be_looked_at_is_not_gone(corpus: Path) -> None:
@@ -144,8 +144,8 @@ def test_a_record_removed_by_hand_comes_back_with_its_file(settings: Settings, c
     records = [{"id": str(number), "title": f"T{number}", "text": f"Text number {number}."} for number in range(3)]
     write(corpus, {"a.jsonl": jsonl(*records), "b.txt": SEPSIS})
     import_into(settings, corpus)
-    with App(settings, HashedWords()) as app:
-        app.remove([documents(settings)[name] for name in ("a.jsonl#1", "b.txt")])
+    with opened(settings, HashedWords()) as session:
+        changes.remove(session, [documents(settings)[name] for name in ("a.jsonl#1", "b.txt")])
     assert set(documents(settings)) == {"a.jsonl#0", "a.jsonl#2"}
     assert import_into(settings, corpus).counts["read"] == 2
     assert set(documents(settings)) == {"a.jsonl#0", "a.jsonl#1", "a.jsonl#2", "b.txt"}
@@ -166,18 +166,20 @@ def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
         write(folder, {f"{name}.txt": f"{name}\n\nAnother text of {name}.\n"})
     shutil.rmtree(folders["wards-gone"])
     (folders["wards-empty"] / "wards-empty.txt").unlink()
-    with App(settings, HashedWords()) as app:
-        outcomes = app.update_all()
+    with opened(settings, HashedWords()) as session:
+        outcomes = importing.update_all(session)
         reports = {name: each for name, each in outcomes.items() if isinstance(each, Report)}
         failed = {name: str(each) for name, each in outcomes.items() if name not in reports}
         assert {report.generation for report in reports.values()} == {int(before) + 1}
         assert set(reports) == {"cardiology", "surgery", "ward"}
         assert "is gone" in failed["wards-gone"]
         assert "holds nothing" in failed["wards-empty"]
-        texts = {app.library.lexical.of_document(each.id)[0].text for each in app.documents()}
+        with session.workspace() as workspace:
+            library = workspace.library
+            texts = {library.lexical.of_document(it.id)[0].text for it in library.catalogue.documents()}
         assert sum("Another" in text for text in texts) == 3
         assert len(texts) == 5
-        assert len(app.update_all()) == 5
+        assert len(importing.update_all(session)) == 5
         assert generations.current(settings.data).name == f"{int(before) + 1:04d}", "nothing changed"
     assert int(before) in generations.numbers(settings.data)
     verify(settings.data)
@@ -194,8 +196,8 @@ def test_an_error_in_one_collection_leaves_all_as_they_were(settings: Settings, 
                 raise ModelError("the encoder has died")
             return super().encode(texts, kind)
 
-    with App(settings, Failing()) as app, pytest.raises(ModelError):
-        app.update_all()
+    with opened(settings, Failing()) as session, pytest.raises(ModelError):
+        importing.update_all(session)
     assert generations.numbers(settings.data) == [1, 2]
     assert {each.title for each in documents(settings).values()} == {"Sepsis"}
 
@@ -212,12 +214,12 @@ def test_a_manifest_is_kept_before_what_it_made_is_served(
         assert kept.read_bytes() == file.read_bytes()
         raise KeyboardInterrupt
 
-    with App(settings, HashedWords()) as app:
+    with opened(settings, HashedWords()) as session:
         monkeypatch.setattr(generations, "switch", crash)
         with pytest.raises(KeyboardInterrupt):
-            app.import_paths([corpus], manifest.load(file), file)
+            importing.import_paths(session, [corpus], manifest.load(file), file)
         monkeypatch.undo()
-        app.import_paths([corpus], manifest.load(file), file)
+        importing.import_paths(session, [corpus], manifest.load(file), file)
     assert {each.title for each in documents(settings).values()} == {"Sepsis, first"}
 
 

@@ -188,7 +188,7 @@ def _fits(prompt: int, reply: int, context: int) -> None:
 
 def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
-    if isinstance(error, ModelError):
+    if isinstance(error, ModelError | Cancelled):
         told = error
     elif isinstance(error, ImportError):
         told = ModelError("chat.not_installed")

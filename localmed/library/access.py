@@ -25,12 +25,12 @@ from localmed.library.space import told_if_full
 FILE = "readers.json"
 LOCK = "readers.lock"
 BESIDE = 2  # format of the generations that are built beside the file; before, there was none unless one was restricted
-NOT_ANSWERED = "Restore it from a backup, or write {} into it and set the readers of every collection again"
+NOT_ANSWERED = "Restore it from a backup, or write {} into it and set the access of every collection again"
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
 
-class Readers:
+class Access:
     """The file, read again whenever it has changed."""
 
     def __init__(self, data: Path) -> None:
