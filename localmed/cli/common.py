@@ -1,4 +1,4 @@
-"""What the commands share: the app, filters, JSON, tables and progress."""
+"""What the commands share: the session, filters, JSON, tables and progress."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from localmed import language
+from localmed.cli import speaking
 from localmed.domain import SearchFilter, Status, is_date
 from localmed.errors import UsageError
+from localmed.presentation.neutral import escaped, neutral
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.config import Settings
+    from localmed.session import Session
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -51,20 +53,24 @@ def settings_of(ctx: click.Context) -> Settings:
 
     settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
     if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
-        raise UsageError(
-            "--as-group names a group that the setting reader.groups does not", "Give one of the setting's"
-        )
-    return replace(settings, reader=config.ReaderSettings(groups)) if groups else settings
+        raise UsageError("cli.other_group")
+    speaking.choose(settings.reader.language)
+    return replace(settings, reader=replace(settings.reader, groups=groups)) if groups else settings
 
 
 @contextmanager
-def opened(ctx: click.Context, profile: str | None = None) -> Iterator[App]:
-    """The app on the data folder given to ``localmed``, with ``profile`` in place of the settings' if it is given."""
-    from localmed.app import App
+def opened(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
+    """A session of whoever runs the command, at the data folder given to ``localmed``.
+
+    ``profile`` and ``reranker`` take the place of those of the settings.
+    """
+    from localmed.session import Session, local_caller
+    from localmed.site import Site
 
     settings = settings_of(ctx)
-    with App(replace(settings, profile=profile) if profile else settings) as app:
-        yield app
+    uses = {"reranker": reranker} if reranker else {}
+    with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
+        yield Session(site, local_caller(settings))
 
 
 def filter_options(command: Decorated) -> Decorated:
@@ -96,25 +102,30 @@ def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
     del ctx, parameter
     if value and not is_date(value):
-        raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
+        raise click.BadParameter(speaking.text("cli.date"))
     return value
 
 
 def print_json(value: Any) -> None:
-    """Print a value (dataclasses and lists of them included) as JSON."""
+    """Print a value (dataclasses and lists of them included) as JSON; what a terminal would obey is escaped."""
     plain = [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
-    click.echo(json.dumps(plain, ensure_ascii=False, indent=2))
+    click.echo(escaped(json.dumps(plain, ensure_ascii=False, indent=2)))
 
 
 def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
+def echo(text: object = "", *, err: bool = False, bold: bool = False, colour: str | None = None) -> None:
+    """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
+    click.secho(neutral(str(text)), err=err, bold=bold, fg=colour)
+
+
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
     """Print ``text`` broken to the terminal's width, ``hanging`` before every line but the first."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
     for number, line in enumerate(_lines(text, width - max(width_of(indent), width_of(hanging)))):
-        click.secho(f"{hanging if number else indent}{line}", bold=bold)
+        echo(f"{hanging if number else indent}{line}", bold=bold)
 
 
 def width_of(text: str) -> int:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
-from localmed.cli.texts import texts
-from localmed.domain import Evidence, Status
-from localmed.errors import NoLibrary
-
-if TYPE_CHECKING:
-    from localmed.app import App
+from localmed.cli.common import echo, json_option, opened, print_json
+from localmed.domain import Status, message
+from localmed.presentation.words import words
 
 WORDS = {Status.SUPERSEDED: "superseded", Status.WITHDRAWN: "withdrawn", Status.PENDING: "not yet effective"}
 
@@ -44,40 +38,34 @@ def command(
     With --answer it is shown as the answer cited it, also after the document or its generation is gone, and with what
     has become of its document since.
     """
-    with opened(ctx) as app:
-        evidence, gone = _kept(app, answer, passage) if answer else (app.evidence_of(passage), False)
+    from localmed.operations import lookups
+
+    with opened(ctx) as session:
+        if answer:
+            evidence, gone = session.kept_evidence(answer, passage)
+        else:
+            evidence, gone = lookups.evidence_of(session, passage), False
         if image:
-            app.draw(evidence, image, page, _span(span))
+            lookups.draw_page(session, evidence, image, page, _span(span))
     if as_json:
         print_json(evidence)
         return
     found = evidence.passage
-    click.secho(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
+    echo(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
     if evidence.status is not Status.CURRENT:
-        click.secho(f"This document is {WORDS[evidence.status]}.", fg="red")
+        echo(f"This document is {WORDS[evidence.status]}.", colour="red")
     if evidence.overdue:
-        click.secho(f"It was to be reviewed by {evidence.overdue}.", fg="red")
+        echo(f"It was to be reviewed by {evidence.overdue}.", colour="red")
     if gone:
-        click.secho("This text is no longer in the library.", fg="red")
-    click.echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
+        echo("This text is no longer in the library.", colour="red")
+    echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
     if found.ocr is not None:
-        click.echo(texts(found.language)["ocr"].format(sure=found.ocr))
+        echo(words(message("answer.ocr", confidence=found.ocr), found.language))
     if found.headings:
-        click.echo(" > ".join(found.headings))
-    click.echo(f"\n{found.text}")
+        echo(" > ".join(found.headings))
+    echo(f"\n{found.text}")
     if image:
-        click.echo(f"\nWritten: {image}")
-
-
-def _kept(app: App, answer: Path, marker: str) -> tuple[Evidence, bool]:
-    """The source as the answer cited it, with its status now, and whether its text is no longer in the library."""
-    from localmed.workflows.kept import source, standing
-
-    evidence = source(answer, marker, app.hidden())
-    with suppress(NoLibrary):
-        library = app.newest()
-        return standing(evidence, library), not library.passages([evidence.passage.id])
-    return evidence, True
+        echo(f"\nWritten: {image}")
 
 
 def _span(given: str | None) -> tuple[int, int] | None:

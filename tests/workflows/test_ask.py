@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
-from localmed.agents.cast import Rules, cast
-from localmed.cli.texts import translated
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Rules
 from localmed.domain import (
     Answer,
     AnswerStatus,
     Evidence,
     Hit,
-    Kind,
     SearchFilter,
     Status,
     Support,
     TraceStep,
 )
+from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
+from localmed.hooks import SILENT, Hooks
+from localmed.presentation.older import translated
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -31,6 +33,7 @@ from localmed.workflows import ask as flow_module
 from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Driver, Perform, Search
+from tests.fakes import services
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "What dose for Patientname Zyxwvut?"
@@ -192,15 +195,14 @@ class Finder:
 ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
 
 
-def scripted(rules: Rules, mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]] = lambda _, __: ()) -> Driver:
+def scripted(
+    rules: Rules,
+    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]] = lambda *_: (),
+    hooks: Hooks = SILENT,
+) -> Driver:
     """A driver whose roles are ``rules``."""
-    return Driver(
-        Finder(),
-        cast({name: ROLES[name] for name in rules}, "rules", {}, rules, None),
-        mint,
-        lambda *_: None,
-        lambda _: (),
-    )
+    roles = role_table({name: ROLES[name] for name in rules}, "rules", {}, rules, None)
+    return Driver(services(roles, search=Finder().search, mint=mint), hooks)
 
 
 def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
@@ -210,7 +212,7 @@ def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
         CITED_ANSWER.name: lambda _: Draft((quotation(SOURCE, 0, 19),)),
         KEYWORDS.name: lambda _: Keywords(("dose", "Zyxwvut"), ("for",)),
     }
-    driver = replace(scripted(rules, lambda _, __: (SOURCE,)), watch=steps.append)
+    driver = scripted(rules, lambda *_: (SOURCE,), Hooks(finished=steps.append))
     return driver.run(ask(QUESTION, EVERYTHING, replace(PLAN, keywords=6), PROVENANCE)), steps
 
 
@@ -245,30 +247,11 @@ def test_an_error_passes_through_the_driver() -> None:
 
 def test_an_answer_survives_json() -> None:
     answer, _ = drive()
-    values = json.loads(json.dumps(asdict(answer), ensure_ascii=False))
-    assert json.loads(json.dumps(values, ensure_ascii=False)) == values
+    values = json.loads(json.dumps(answer_json(answer), ensure_ascii=False))
     assert values["status"] == "answered"
     assert values["statements"][0]["citations"][0]["quote"] == "Give 5 mg by mouth."
     assert values["evidence"][0]["passage"]["spans"][0]["box"]["page"] == 1
-    assert rebuilt(Answer, values) == answer
-
-
-def rebuilt(kind: Any, value: Any) -> Any:
-    """A value of ``kind`` from its JSON, by the field types of the dataclasses."""
-    import types
-    import typing
-    from dataclasses import fields, is_dataclass
-
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{each.name: rebuilt(hints[each.name], value[each.name]) for each in fields(kind)})  # type: ignore[operator]
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is tuple:
-        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        return tuple(rebuilt(each, item) for each, item in zip(kinds, value, strict=True))
-    if origin in (typing.Union, types.UnionType):
-        return None if value is None else rebuilt(arguments[0], value)
-    return kind(value)
+    assert answer_of(values) == answer
 
 
 def test_words_that_the_sources_lack_are_told() -> None:
@@ -276,13 +259,3 @@ def test_words_that_the_sources_lack_are_told() -> None:
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
     answer, _ = replay([found(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert "Not named in the sources: glucometer, share" in answer.notes
-
-
-def test_kinds_are_called_by_their_labels_and_collections_as_they_are() -> None:
-    note = SKIPPED.format(names=", ".join([*(each.value for each in Kind if each), "nice"]))
-    english, chinese = translated(note, "en"), translated(note, "zh")
-    assert english.endswith(
-        "of it: guidelines, literature, books, encyclopaedias, patient leaflets, the hospital's own pages, "
-        "terms and relations, nice"
-    )
-    assert chinese.endswith("：指南, 文献, 教科书, 百科, 患者手册, 本院资料, 术语与关系, nice")

@@ -59,7 +59,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         chat_choice.chat(settings.chat, chosen, registry),
         nearest,
     )
-    selected = choices(chosen, registry.record, settings.chat)
+    selected = choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, settings.chat.waiting, settings.chat.waiting_each)
 
 
@@ -72,12 +72,12 @@ def claimed(data: Path) -> Iterator[Path]:
     try:
         folder.chmod(0o700)
     except PermissionError:
-        raise UsageError(f"{folder} belongs to another user", "Run the host as the user that imports") from None
+        raise UsageError("host.folder", folder=str(folder)) from None
     with (folder / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Busy(f"a model host serves {data} already", "See: localmed host --status") from None
+            raise Busy("host.running", data=str(data)) from None
         yield folder
 
 

@@ -32,26 +32,24 @@ from functools import cached_property
 from pathlib import Path
 
 from localmed.config import DEFAULT, NONE
-from localmed.domain import digest
+from localmed.domain import Message, digest, message
 from localmed.errors import Busy, ModelError, UnknownName, UsageError
-from localmed.models.registry import offered
-from localmed.models.registry import registration as record
+from localmed.models.registry import offered, registration
 from localmed.models.registry.copying import Progress, copied, hashed, silent
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
-from localmed.models.registry.registration import Model, Record, Stamp, StoredFile
+from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
 SERVED_BY = {"reranker": ("reranker", "encoder")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
-AGAIN = "Put the original files back, or: localmed models remove NAME, then add it again"
 
 Started = Callable[[int], None]  # told how many bytes there are to read
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model that may be loaded: its record and the absolute paths of its files."""
+    """A model that may be loaded: its entry and the absolute paths of its files."""
 
     model: Model
     folder: Path
@@ -66,7 +64,7 @@ class Opened:
         """The GGUF file (the first of several); raise ``ModelError`` if there is none."""
         found = sorted(path for path in self.paths if path.suffix.lower() == ".gguf")
         if not found:
-            raise ModelError(f"the model {self.model.name} has no .gguf file", "Choose another: localmed models list")
+            raise ModelError("model.without_gguf", name=self.model.name)
         return found[0]
 
 
@@ -93,36 +91,35 @@ class Registry:
         return load_all(self._manifests, self.folder)
 
     @property
-    def record(self) -> Record:
-        """What is registered now; raise ``ModelError`` if the record is damaged."""
-        return record.read(self.folder)
+    def registrations(self) -> Registrations:
+        """What is registered now; raise ``ModelError`` if ``registry.json`` is damaged."""
+        return registration.read(self.folder)
 
     def model(self, name: str) -> Model:
         """The registered model ``name``; raise ``UnknownName`` if there is none."""
-        known = self.record.models
+        known = self.registrations.models
         if name not in known:
-            names = ", ".join(known) or "none"
-            raise UnknownName(f"no model of that name is registered (registered: {names})", "See: localmed models list")
+            raise UnknownName("model.not_registered", names=tuple(known))
         return known[name]
 
     def candidates(self) -> list[Candidate]:
         """Every model that is listed or registered, with what it takes; by role, then by size."""
-        known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.record.models}
+        known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.registrations.models}
         found = [Candidate(name, each.role, isinstance(each, Model), each.footprint) for name, each in known.items()]
         return sorted(found, key=lambda each: (ROLES.index(each.role), each.footprint.weights))
 
     def strangers(self) -> list[str]:
         """Folders beside the registered models that are not registered; nothing in them is loaded."""
         folders = sorted(path.name for path in self.folder.iterdir() if path.is_dir()) if self.folder.is_dir() else []
-        return [name for name in folders if not name.startswith(".") and name not in self.record.models]
+        return [name for name in folders if not name.startswith(".") and name not in self.registrations.models]
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
     def serving(self, role: str, progress: Progress = silent) -> Opened:
         """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
-        name = self.record.roles.get(role, NONE)
+        name = self.registrations.roles.get(role, NONE)
         if name == NONE:
-            raise ModelError(f"no model was chosen for {role}", f"Choose one: localmed models use {role} NAME")
+            raise ModelError("model.none_chosen", role=role)
         return self.opened(name, progress)
 
     def opened(self, name: str, progress: Progress = silent) -> Opened:
@@ -132,7 +129,7 @@ class Registry:
         """
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
-            raise ModelError(f"the model {name} is not loaded: {stranger} was not there when it was added", AGAIN)
+            raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
         files = tuple(self._looked_at(model, each, progress) for each in model.files)
         if files != model.files:
             self._restamp(replace(model, files=files))
@@ -143,12 +140,12 @@ class Registry:
         path = self.folder / model.name / file.name
         problem = self._changed_size(path, file)
         if problem:
-            raise ModelError(f"the model {model.name} is not loaded: {problem}", AGAIN)
+            raise ModelError("model.not_loaded", name=model.name, problem=problem)
         if Stamp.of(path) == file.stamp:
             return file
         found = hashed(path, file.name, progress)
         if found.sha256 != file.sha256:
-            raise ModelError(f"the model {model.name} is not loaded: {file.name} has changed (sha256 differs)", AGAIN)
+            raise ModelError("model.not_loaded", name=model.name, problem=message("model.file_hash", file=file.name))
         return found
 
     def _restamp(self, model: Model) -> None:
@@ -156,18 +153,18 @@ class Registry:
         try:
             with self._changing() as before:
                 if model.name in before.models:
-                    record.write(self.folder, before.having(model))
+                    registration.write(self.folder, before.having(model))
         except (Busy, OSError):  # the next load hashes again
             return
 
-    def problems(self, name: str, full: bool, progress: Progress = silent) -> list[str]:
+    def problems(self, name: str, full: bool, progress: Progress = silent) -> list[Message]:
         """What is wrong with the files of model ``name``: missing, of another size or hash.
 
         Hashes all of them if ``full``, else those whose dates differ, as a load would.
         """
         model = self.model(name)
         stranger = self._stranger(model)
-        found = [f"{stranger} was not there when it was added"] if stranger else []
+        found = [message("model.file_stranger", file=stranger)] if stranger else []
         for file in model.files:
             path = self.folder / name / file.name
             problem = self._changed_size(path, file)
@@ -175,7 +172,7 @@ class Registry:
                 found.append(problem)
             elif full or Stamp.of(path) != file.stamp:
                 changed = hashed(path, file.name, progress).sha256 != file.sha256
-                found += [f"{file.name} has changed (sha256 differs)"] if changed else []
+                found += [message("model.file_hash", file=file.name)] if changed else []
         return found
 
     def _stranger(self, model: Model) -> str:
@@ -184,11 +181,13 @@ class Registry:
         there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
         return next((name for name in there if name not in known), "")
 
-    def _changed_size(self, path: Path, file: StoredFile) -> str:
+    def _changed_size(self, path: Path, file: StoredFile) -> Message | None:
         if not path.is_file():
-            return f"{file.name} is missing"
+            return message("model.file_missing", file=file.name)
         size = path.stat().st_size
-        return f"{file.name} has {size} bytes, not {file.stamp.bytes}" if size != file.stamp.bytes else ""
+        if size == file.stamp.bytes:
+            return None
+        return message("model.file_size", file=file.name, size=size, listed=file.stamp.bytes)
 
     # --- changing ----------------------------------------------------------------------------------------------------
 
@@ -217,16 +216,15 @@ class Registry:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = self._hashed(choice, progress) if inside else self._copied(choice, progress)
             model = replace(_described(choice, files, by, template), header=header)
-            record.write(self.folder, before.having(model))
+            registration.write(self.folder, before.having(model))
         return model
 
-    def _free(self, name: str, before: Record, inside: bool) -> None:
+    def _free(self, name: str, before: Registrations, inside: bool) -> None:
         """Raise ``UsageError`` if there is something of this name already."""
         if name in before.models:
-            raise UsageError(f"{name} is registered already", f"Remove it first: localmed models remove {name}")
+            raise UsageError("model.registered", name=name)
         if not inside and (self.folder / name).exists():
-            told = f"{self.folder / name} is there but not registered"
-            raise UsageError(told, "Add it where it lies: localmed models add FOLDER, or delete it")
+            raise UsageError("model.folder_there", folder=str(self.folder / name))
 
     def _hashed(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
         files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
@@ -246,19 +244,19 @@ class Registry:
                 files.append(copied(path, adding / name, name, progress))
                 offered.check_hash(files[-1], choice.manifest)
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
-                record.sync(folder)
+                registration.sync(folder)
             adding.rename(self.folder / choice.name)
         except BaseException:  # Ctrl-C too
             shutil.rmtree(adding, ignore_errors=True)
             raise
-        record.sync(self.folder)
+        registration.sync(self.folder)
         return tuple(files)
 
     def remove(self, name: str) -> Model:
         """Forget the model ``name`` and delete its files; for the roles that it served nothing is chosen then."""
         with self._changing() as before:
             model = self.model(name)
-            record.write(self.folder, before.without(name))
+            registration.write(self.folder, before.without(name))
             leaving = self.folder / f".removing-{name}"
             if (self.folder / name).exists():
                 (self.folder / name).rename(leaving)
@@ -268,7 +266,7 @@ class Registry:
     def use(self, role: str, name: str, progress: Progress = silent) -> Model:
         """Let the model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it changed."""
         if role not in ROLES:
-            raise UsageError("there is no such role", f"Roles: {', '.join(ROLES)}")
+            raise UsageError("model.no_role", roles=tuple(ROLES))
         self.fitting(role, name)
         model = self.opened(name, progress).model
         self.assign(role, name)
@@ -278,29 +276,29 @@ class Registry:
         """The registered model ``name``, if ``role`` can be served by it; raise ``UsageError`` if not."""
         model = self.model(name)
         if model.role not in SERVED_BY.get(role, (role,)):
-            remedy = "localmed models use entailment chat" if role == "entailment" else "See: localmed models list"
-            raise UsageError(f"{name} is for {model.role}, not for {role}", remedy)
+            code = "model.for_entailment" if role == "entailment" else "model.for_other_role"
+            raise UsageError(code, name=name, role=model.role, other=role)
         return model
 
     def assign(self, role: str, name: str) -> None:
         """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
         with self._changing() as before:
             roles = {each: served for each, served in before.roles.items() if each != role}
-            record.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
+            registration.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
 
     @contextmanager
-    def _changing(self) -> Iterator[Record]:
-        """The record, while nobody else changes it; what an interruption left behind is removed first."""
+    def _changing(self) -> Iterator[Registrations]:
+        """What is registered, while nobody else changes it; what an interruption left behind is removed first."""
         for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "registry.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Busy("another localmed process is changing the models", "Wait until it has finished") from None
+                raise Busy("model.busy") from None
             for left in (*self.folder.glob(".adding-*"), *self.folder.glob(".removing-*")):
                 shutil.rmtree(left, ignore_errors=True)
-            yield self.record
+            yield self.registrations
 
 
 def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
