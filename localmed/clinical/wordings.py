@@ -1,9 +1,9 @@
 """Wordings as tables hold them, matched against a clause: words near one another, without regular expressions.
 
 ``a|b`` either, ``word*`` any ending, ``two_words`` a phrase, ``a b`` one after the other, ``a .. b`` a few words
-between, ``a & b`` near each other in either order, ``{name}`` any of the words of that name, ``<2-5>`` a number from 2 to 5.
-English is compared word by word, Chinese character by character (``[上过]`` either, ``来?`` or not). Every clause is read
-once, whatever the number of wordings: time is linear in the text.
+between, ``a & b`` near each other in either order, ``{name}`` any of the words of that name, ``<2-5>`` a number from 2
+to 5. English is compared word by word, Chinese character by character (``[上过]`` either, ``来?`` or not). Every clause
+is read once, whatever the number of wordings: time is linear in the text.
 """
 
 from __future__ import annotations
