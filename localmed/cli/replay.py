@@ -27,11 +27,11 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     from localmed.workflows.recording import LARGEST, replay
 
     if file.stat().st_size > LARGEST:
-        raise InputError("recording.too_large", name=str(file), most=LARGEST)
+        raise InputError("replay.bytes", file=str(file), most=LARGEST)
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError("recording.no_text", name=str(file)) from None
+        raise InputError("replay.no_text", file=str(file)) from None
     answer, same = replay(text)
     if as_json:
         print_json(answer_json(answer, answer.language))
@@ -40,5 +40,5 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     if trace:
         show_trace(answer)
     if not same:
-        raise InputError("recording.differs")
+        raise InputError("replay.differs")
     echo(words(message("recording.same"), answer.language), err=True)
