@@ -23,9 +23,10 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.domain import Document, Status
 from localmed.errors import InputError
-from localmed.ingest import ocr, summaries
+from localmed.ingest import summaries
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
+from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report

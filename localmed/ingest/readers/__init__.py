@@ -31,6 +31,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_lines",
     "csv": f"{__name__}.csv_rows",
+    "pdf": f"{__name__}.pdf.reader",
     "xml": f"{__name__}.xml_fields",
 }
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.
