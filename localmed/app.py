@@ -28,7 +28,7 @@ from localmed.library import generations
 from localmed.library.library import Builder, Library, build, today
 from localmed.library.readers import Readers, groups_of
 from localmed.library.withdrawals import Withdrawals
-from localmed.models import chat_choice, choice, shipped_weights
+from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
@@ -39,7 +39,7 @@ from localmed.operations.reindex import reindex
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Card, Expand
 from localmed.retrieval.search import Found
-from localmed.verification.stance import starter
+from localmed.verification.likeness import LikenessOnly
 
 if TYPE_CHECKING:
     from localmed.models.host.server import Host
@@ -108,11 +108,11 @@ class App:
 
     @cached_property
     def entailment(self) -> Entailment:
-        """The judge of entailment that was chosen: a cross-encoder, the chat model, else the starter's."""
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
         found = self._hosted.entailment or choice.entailment(self.serving, self.registry)
         if found is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
-        return found or starter(shipped_weights.arrays("starter-entailment"), self.encoder, MiniLM)
+        return found or LikenessOnly(self.encoder, MiniLM)
 
     @cached_property
     def _hosted(self) -> Hosted:

@@ -255,6 +255,8 @@ class Consultation:
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
         judge = self._site.entailment
+        if not judge.languages:  # it judges nothing, and compares
+            return judge.judge(pairs)
         known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
         asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
         stances = iter(judge.judge(asked) if asked else ())

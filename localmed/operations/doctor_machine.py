@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
-from localmed.config import PROFILES, built_in, chosen_models
+from localmed.config import NONE, PROFILES, built_in, chosen_models
 from localmed.environment import OFFLINE
 from localmed.ingest.ocr import child as ocr
 from localmed.operations.check import Check, Site, ok, problem, size, warning
@@ -134,9 +134,9 @@ def models_chosen(site: Site) -> Iterator[Check]:
     if not wanted and not server:
         yield ok("models", "the starter's own encoder; answers are quoted, not written")
         return
-    judge = PROFILES[site.settings.profile]["entailment"]
+    judge = PROFILES[site.settings.profile].get("entailment", NONE)
     if not built_in("entailment", judge) and judge not in known and "entailment" not in site.registry.record.roles:
-        says = f"the starter judges entailment: {judge} is not registered"
+        says = f"nothing judges entailment: {judge} is not registered"
         yield warning("models", says, f"localmed models add FOLDER --as {judge}")
     if "chat" not in wanted and not server:
         yield warning("models", "none serves chat: answers are quoted, not written", "localmed models use chat NAME")

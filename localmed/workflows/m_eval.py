@@ -14,7 +14,7 @@ from typing import Any
 
 from localmed.agents.appraisal import APPRAISAL, AppraisalInput
 from localmed.errors import Rejected
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.ports import Stance
 from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
 from localmed.verification.reliability import Reliability, base, bonuses
@@ -153,8 +153,9 @@ def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], sta
     taken: list[Stance | None] = [next(stances) if each.text else None for each in row]
     votes = [vote(each) if each else 0 for each in taken]
     scores = [each.reliability.score for each in weighed]
-    unjudged = sum(each == NOT_JUDGED for each in taken)
-    return Held(claim, tuple(row), outcome(votes, scores), unjudged)
+    unjudged = sum(stance is not None and not stance.judged for stance in taken)
+    bearing = sum(stance is not None for stance in taken)
+    return Held(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
 
 
 def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:

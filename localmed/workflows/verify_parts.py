@@ -10,6 +10,7 @@ from localmed.retrieval.studies import Study
 from localmed.verification.m_eval_texts import TEXTS
 from localmed.verification.standing import doubted
 from localmed.verification.vote import Quality
+from localmed.verification.wording import said
 from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
@@ -133,11 +134,11 @@ def _row(each: Weighed, place: int, assessment: Assessment, texts: Mapping[str, 
 
 
 def statement(text: str, evidence: Sequence[Evidence]) -> Statement:
-    """A sentence of the answer as a statement: quoted where a source holds it word for word, else somebody's words."""
-    for each in evidence:
-        if (start := each.passage.text.find(text)) >= 0:
-            return Statement(text, (_cited(each, start, start + len(text)),), Origin.EXTRACTIVE)
-    return Statement(text, tuple(citation(each, text) for each in evidence), Origin.GENERATED)
+    """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
+    for source in evidence:
+        if place := said(source.passage.text, text, source.passage.table):
+            return Statement(text, (_cited(source, *place),), Origin.SUBMITTED)
+    return Statement(text, tuple(citation(source, text) for source in evidence), Origin.SUBMITTED)
 
 
 def supported(statements: Sequence[Statement]) -> int:
