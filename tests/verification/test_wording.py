@@ -16,7 +16,8 @@ Do not:
 - give aspirin to children.
 - use codeine in children.
 
-Is aspirin safe for children? Take 5-10 mg for ≥ 3 days. Treat for five days if stable. 不推荐酒精擦浴。18岁以下不要使用阿司匹林退热。"""
+Is aspirin safe for children? Take 5-10 mg for ≥ 3 days. Treat for five days if stable.
+不推荐酒精擦浴。18岁以下不要使用阿司匹林退热。"""
 
 
 @pytest.mark.parametrize(
