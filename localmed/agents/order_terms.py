@@ -19,9 +19,9 @@ from localmed.agents import order_vocabulary as words
 from localmed.agents.order_abbreviations import ENGLISH, EVERY, bare, is_written_so
 from localmed.agents.order_terms_zh import chinese
 from localmed.agents.orders import OrderTerm
+from localmed.clinical.medicines import names as medicines
 from localmed.language import detect, fold
 from localmed.library.terms import singular
-from localmed.verification.subjects import medicines
 
 LONGEST = 6  # words of a term's name
 NAMED = 400  # names asked of graph and library for one order: each costs up to a millisecond

@@ -7,7 +7,7 @@ change meanwhile; a member of an archive is taken whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -20,12 +20,13 @@ from localmed.ingest import readers
 from localmed.ingest.ahead import Items, Parsers, Task
 from localmed.ingest.archives import Part, Parts, named
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, Record
+from localmed.ingest.parsed import Fault, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.ingest.sources import Source
+from localmed.library.originals import Keep
 
 Note = str
-Content = Iterator[tuple[Part, Record | Fault | Note]]
+Content = Iterator[tuple[Part, SourceRecord | Fault | Note]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class _Step:
 class Opening:
     """Opens the files of one import; a context manager that leaves no child behind."""
 
-    def __init__(self, settings: Settings, manifest: Manifest, keep: Callable[[Path, int], str]) -> None:
+    def __init__(self, settings: Settings, manifest: Manifest, keep: Keep) -> None:
         """``keep`` copies a file to ``<data>/files/<sha256>``."""
         self._settings, self._manifest, self._keep = settings, manifest, keep
         self._unpacker = Parser()
@@ -76,7 +77,7 @@ class Opening:
             part = Part("", "", source.path.name)
             try:
                 reader = readers.name_of(source.path, self._manifest.reader)
-                sha256 = self._keep(source.path, self._settings.read.file_bytes)
+                sha256 = self._keep(source.path, self._settings.read.file_bytes, source.opened)
                 part = Part(sha256, reader, source.path.name)
                 if reader == "archive":
                     yield from self._members(source, part)
@@ -111,7 +112,7 @@ class Opening:
             else:
                 yield from ((step.part, item) for item in self._member(step.part, items))
 
-    def _member(self, part: Part, items: Items) -> Sequence[Record | Fault]:
+    def _member(self, part: Part, items: Items) -> Sequence[SourceRecord | Fault]:
         """What a member of an archive holds, or why it is refused."""
         try:
             whole = list(items)
@@ -120,8 +121,8 @@ class Opening:
         return [named(_untitled(item, part), part.member, self._manifest.latest) for item in whole]
 
 
-def _untitled(item: Record | Fault, part: Part) -> Record | Fault:
+def _untitled(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:
     """``item`` without the title that its reader took from the name of the copy."""
-    if isinstance(item, Record) and item.title == Path(part.sha256).stem:
+    if isinstance(item, SourceRecord) and item.title == Path(part.sha256).stem:
         return replace(item, title="")
     return item

@@ -155,7 +155,11 @@ class Importer:
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
-            now = (source.sha256(), self._recipe(source)) if before or rejected else ("", "")
+            now = (
+                (source.sha256(self._settings.read.file_bytes), self._recipe(source))
+                if before or rejected
+                else ("", "")
+            )
             if rejected and not retry and (rejected.sha256, rejected.recipe) == now:
                 again = f"{rejected.reason} (as before; --retry reads it again)"
                 self._report.lines.append(Line(path, "quarantined", again))

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localmed import language
+from localmed.clinical.medicines import names
 from localmed.domain import Passage
-from localmed.verification.medicine_names import names
 from localmed.verification.subjects import salient
 
 _ENDING = re.compile(r"(?:ations?|ities|ity|ments?|ness|ings?|ives?|ions?|ies|ied|ed|es|s|ly|al|y|e)$")

@@ -34,7 +34,7 @@ from localmed.agents.orders import (
 )
 from localmed.agents.orders_rules import names_for
 from localmed.agents.restating import lines, plain_line, quoted, survives
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Part, Provenance, SearchFilter, Statement
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Part, Provenance, SearchFilter, Statement, TextPart
 from localmed.domain.patient import PatientRecord
 from localmed.language import detect
 from localmed.library.terms import folded
@@ -174,7 +174,7 @@ def _line(line: str, told: str, language: str, start: int, end: int) -> Part:
     by_rule = plain_line(line, language)
     told = told if survives(line, told) else ""  # whoever said it
     how = "quoted" if not (told or by_rule) else "by rule" if told in ("", by_rule) else "by a language model"
-    return Part("line", line, (), (("plain", told or by_rule or quoted(line, language)), ("how", how)), start, end)
+    return TextPart("line", line, (), (("plain", told or by_rule or quoted(line, language)), ("how", how)), start, end)
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _explained(
         statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
     if not statements and not meaning and not _definition(card, language):
         facts.append(("not explained", "the library holds no explanation"))
-    return Part("term", term.text, statements, tuple(facts), term.start, term.end)
+    return TextPart("term", term.text, statements, tuple(facts), term.start, term.end)
 
 
 def _definition(card: Card | None, language: str) -> list[tuple[str, str]]:
@@ -274,8 +274,10 @@ def _answer(question: str, alone: str, wanted: SearchFilter, plan: Plan, cited: 
         written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
         if written.stands:
             cited.keep(evidence, written.statements)
-            return Part("question", question, written.statements, facts)
-    return Part("question", question, (), (*facts, ("no answer", "the library does not hold enough to answer this")))
+            return TextPart("question", question, written.statements, facts)
+    return TextPart(
+        "question", question, (), (*facts, ("no answer", "the library does not hold enough to answer this"))
+    )
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------
@@ -290,5 +292,7 @@ def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return ()
     unit = "characters a sentence" if level.language == "zh" else "grade"
     return (
-        Part("reading level", "reading level", (), ((unit, f"{level.value:g}"), ("sentences", str(level.sentences)))),
+        TextPart(
+            "reading level", "reading level", (), ((unit, f"{level.value:g}"), ("sentences", str(level.sentences)))
+        ),
     )

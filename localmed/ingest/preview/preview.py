@@ -34,6 +34,7 @@ from localmed.ingest.versions import Versions, in_order
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
+from localmed.library.regular import Opener, open_regular
 from localmed.library.space import told_if_full
 
 PREFIX = "localmed-preview-"  # of the temporary folder's name
@@ -134,9 +135,9 @@ class Preview:
 
     # --- copies ------------------------------------------------------------------------------------------------------
 
-    def _keeper(self, folder: Path) -> Callable[[Path, int], str]:
-        def keep(source: Path, most: int) -> str:
-            sha256 = originals.keep(folder, source, most)
+    def _keeper(self, folder: Path) -> originals.Keep:
+        def keep(source: Path, most: int, opened: Opener = open_regular) -> str:
+            sha256 = originals.keep(folder, source, most, opened)
             self._kept[sha256] += 1
             return sha256
 
