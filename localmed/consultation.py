@@ -340,7 +340,8 @@ class Consultation:
 
         site = self.settings.workflows
         on = APPRAISAL.name in self.cast.on
-        return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on, self._jury())
+        judged = bool(self._site.entailment.languages)
+        return Bounds(site.m_eval_found, site.m_eval_kept, self._of_kinds(site.m_eval_kinds), on, self._jury(), judged)
 
     def _of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""

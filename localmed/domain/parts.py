@@ -196,6 +196,7 @@ class Label(StrEnum):
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
     NOT_ENOUGH = "not enough evidence"
+    NOT_JUDGED = "not judged"
     CORRECT = "correct"
     MISTAKEN = "mistaken"
 
@@ -221,10 +222,14 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class CitedReference:
-    """A marker of the verified answer and the study that it names; None where the library does not hold it."""
+    """A marker of the verified answer and the study that it names; None where no single document goes by that name.
+
+    ``years`` are those that the answer names, where they are others than the edition's.
+    """
 
     marker: str
     study: Titled | None = None
+    years: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +248,14 @@ class SupportPart:
 
 @dataclass(frozen=True, slots=True)
 class ResponsePart(_NoStatements):
-    """The label of the verified answer, and how many claims have which."""
+    """The label of the verified answer, and how many claims have which.
+
+    Without ``carried`` its own sources do not carry it, so that it is not correct although its claims are supported.
+    """
 
     label: Label
     claims: tuple[tuple[Label, int], ...]
+    carried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +270,7 @@ class ClaimPart:
     """A claim and how the studies voted on it; ``whole`` if question and answer together are the claim.
 
     ``votes`` are those for, against and neither; ``q`` and ``tau2`` tell how far the ``voters`` disagree. The
-    statements quote the main evidence.
+    statements quote the main evidence; of a claim that is not judged, what the studies say that is nearest to it.
     """
 
     claim: str
@@ -310,6 +319,82 @@ class StudiesPart(_NoStatements):
 
 
 # --- links: Link-Eval of an answer ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """The counts of one answer, and its metrics. Counts of sets, pairs and references are of those that were judged.
+
+    ``gold`` is 1 where the statements hold the gold answer, 0 where not, None where there is none or nobody judged.
+    """
+
+    statements: int = 0
+    uncited: int = 0
+    sets: int = 0
+    correct_sets: int = 0
+    verbatim_sets: int = 0
+    citations: int = 0
+    correct_citations: int = 0
+    unresolved: int = 0
+    malformed: int = 0
+    unjudged_sets: int = 0
+    references: int = 0
+    valid: int = 0
+    valid_cited: int = 0
+    unjudged_references: int = 0
+    pairs: int = 0
+    conflicts: int = 0
+    unjudged_pairs: int = 0
+    gold: int | None = None
+    fluency: float | None = None
+
+    @property
+    def citation_set_precision(self) -> float | None:
+        """LINS, equation 1."""
+        return _share(self.correct_sets, self.sets)
+
+    @property
+    def citation_precision(self) -> float | None:
+        """LINS, equation 2."""
+        return _share(self.correct_citations, self.citations)
+
+    @property
+    def citation_recall(self) -> float | None:
+        """LINS, equation 3."""
+        return _share(self.valid_cited, self.valid)
+
+    @property
+    def consistency(self) -> float | None:
+        """1 if no two statements contradict each other, 0 if some do; None where fewer than two were compared."""
+        return float(not self.conflicts) if self.pairs else None
+
+    @property
+    def statement_correctness(self) -> float | None:
+        """A contradiction is wrong whatever the gold answer; without one it is the gold answer that decides."""
+        if self.conflicts and self.gold is not None:
+            return 0.0
+        return None if self.gold is None or self.unjudged_pairs else float(self.gold)
+
+    def metrics(self) -> dict[str, float | None]:
+        """All of them by name, in the order in which they are shown."""
+        return {name: getattr(self, name) for name in METRICS}
+
+
+METRICS = (
+    "citation_set_precision", "citation_precision", "citation_recall", "consistency", "statement_correctness",
+    "fluency",
+)  # fmt: skip
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCountsPart(_NoStatements):
+    """What Link-Eval counted."""
+
+    counts: LinkCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +452,7 @@ AnyPart: TypeAlias = (
     | ClaimPart
     | EvidenceQualityPart
     | StudiesPart
+    | LinkCountsPart
     | LinkSetPart
     | SourcePlanPart
     | ConceptPart

@@ -1,9 +1,10 @@
-"""Whether a sentence that a model wrote is carried by what it cites: by rule first, then by a judge.
+"""Whether a sentence that a model wrote, or a person submitted, is carried by what it cites: by rule, then by a judge.
 
-What a rule finds (``comparison``: a number, unit, medicine, negation, too few shared words), a contradiction, or an
-exception of the source that is left out (``exceptions``): the sentence is withheld or marked, as the site says. What is
-neither shown to be supported nor to be wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence
-passed is no proof that it is right. Measured in tests/benchmarks/planted_faults.py.
+What the source says word for word is carried (``wording``). What a rule finds (``comparison``: a number, unit,
+medicine, negation, too few shared words), a contradiction, or an exception of the source that is left out
+(``exceptions``): the sentence is withheld or marked, as the site says. What is neither shown to be supported nor to be
+wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence passed is no proof that it is right.
+Measured in tests/benchmarks/planted_faults.py and tests/verification/altered.py.
 
 A quotation needs no judging; beside it ``with_exceptions`` puts the sentence of its source that limits it.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
 from localmed.verification import wording
 from localmed.verification.comparison import MORE, fault
@@ -24,9 +25,10 @@ from localmed.verification.matching import Sentence, window
 JUDGE = "rule: numbers, medicines, negations and words; entailment"
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
 OMITTED = "it omits an exception of what it cites"
-QUOTED = "what it cites says it word for word"
+QUOTED = message("support.said")
 UNSHOWN = "written by a model; its support was not shown"
-NOT_SHOWN = "its support was not shown"
+NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
+NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
 
 Policy = Literal["withhold", "mark"]  # what is done with a sentence that is not supported
@@ -101,7 +103,9 @@ def _verdict(
         return Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)
     if verbatim or any(stance.label == "entailment" for stance in stances):
         return Verdict(Support.SUPPORTED, JUDGE, "what it cites supports it")
-    return Verdict(Support.UNCHECKED, JUDGE, NOT_SHOWN if submitted else UNSHOWN)
+    if submitted:
+        return Verdict(Support.UNCHECKED, JUDGE, NOT_SHOWN if any(one.judged for one in stances) else NOT_JUDGED)
+    return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)
 
 
 # --- quotations -------------------------------------------------------------------------------------------------------

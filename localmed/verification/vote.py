@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import fsum
 
+from localmed.domain.parts import Label, Quality
 from localmed.ports import Stance
 from localmed.verification.heterogeneity import Heterogeneity, heterogeneity
 
@@ -25,27 +25,6 @@ FOR = 0.5
 AGAINST = 0.5
 TIE = 1e-9  # sums nearer to zero than this are ties: scores have one decimal
 OUTDATED_YEARS = 10  # older than the newest study found by that: practice has mostly changed since
-
-
-class Label(StrEnum):
-    """What the studies say of a claim, and what follows for the response."""
-
-    SUPPORTED = "supported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH = "not enough evidence"
-    NOT_JUDGED = "not judged"
-    CORRECT = "correct"
-    MISTAKEN = "mistaken"
-
-
-class Quality(StrEnum):
-    """What the evidence given with a response is worth to it; all but ``SOUND`` and ``UNKNOWN`` are poor."""
-
-    SOUND = "sound"
-    MISLEADING = "misleading"
-    IRRELEVANT = "irrelevant"
-    OUTDATED = "outdated"
-    UNKNOWN = "not judged"
 
 
 @dataclass(frozen=True, slots=True)

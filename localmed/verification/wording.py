@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from localmed.language import HAN, content_words, fold
 
-LEAST_WORDS = 3  # content words of a statement; "Pregnancy." as a sentence of its own states nothing
+LEAST_WORDS = 2  # content words of a statement; "Pregnancy." as a sentence of its own states nothing
 _SIGNLESS = re.escape(r""".,;:!?'"()[]{}*#_|•·…。，、；：！？“”‘’（）［］【】《》〈〉「」—–―""")
 _TOKEN = re.compile(
     rf"[{HAN}]|(?P<grouped>\d{{1,3}}(?:,\d{{3}})+(?![\d,]))|\d+(?:[.,·]\d+)*|[^\W\d_{HAN}]+|(?P<minus>[-–−](?=\d))"

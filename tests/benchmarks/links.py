@@ -29,7 +29,8 @@ from localmed.evaluation.link_files import LinkRow
 from localmed.ingest import manifest
 from localmed.language import detect
 from localmed.verification import link_eval
-from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer, says
+from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer
+from localmed.verification.wording import holds
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA
@@ -150,7 +151,7 @@ def starter(app: App) -> Scored:
         each
         for question in asked
         if question.gold
-        for each in scores(app, question.text, SHALLOW, lambda hit, gold=question.gold: says(hit.passage.text, gold))  # type: ignore[misc]
+        for each in scores(app, question.text, SHALLOW, lambda hit, gold=question.gold: holds(hit.passage.text, gold))  # type: ignore[misc]
     ]
 
 

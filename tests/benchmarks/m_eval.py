@@ -18,12 +18,12 @@ from typing import Any
 from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Kind, SearchFilter
+from localmed.domain.parts import Label, StudiesPart
 from localmed.evaluation import claims, stance
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
 from localmed.evaluation.stance import StanceReport
 from localmed.retrieval import studies
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.vote import Label
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import PUBMEDQA
 
@@ -75,7 +75,7 @@ def _time(app: App, records: Sequence[dict[str, Any]]) -> Row:
     for record in records[: TIMED + 1]:
         answer = app.consultation().verify(VerifyInput(record["QUESTION"], record["LONG_ANSWER"]))
         seconds.append(sum(step.seconds for step in answer.trace))
-        judged.append(len(next((part.facts for part in answer.parts if part.kind == "studies"), ())))
+        judged.append(len(next((part.studies for part in answer.parts if isinstance(part, StudiesPart)), ())))
     p50, p95 = percentile(seconds[1:], 0.5), percentile(seconds[1:], 0.95)
     how = f"{TIMED} conclusions of PubMedQA, median of {percentile(judged, 0.5):.0f} studies judged; warm"
     return Row(
