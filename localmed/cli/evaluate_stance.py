@@ -63,12 +63,13 @@ def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, sho
     judges: list[Entailment] = [stance.Majority(asked.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
     judges.append(stance.Verbatim())
-    with opened(ctx) as app:
-        judges += [app.entailment] if app.entailment.languages else []
+    with opened(ctx) as session:
+        judge = session.site.entailment
+        judges += [judge] if judge.languages else []
         with progress(show) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
-        app.note("evaluate", f"stance, {found.pairs} pairs", "finished")
+        session.note("evaluate", f"stance, {found.pairs} pairs", "finished")
     return found
 
 

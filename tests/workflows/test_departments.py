@@ -22,15 +22,16 @@ from localmed.agents.guidance import (
     check_by_rule,
 )
 from localmed.agents.guidance_rules import quoted
-from localmed.app import App
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
 from localmed.ingest import manifest
 from localmed.models.scripted import ScriptedChat
+from localmed.operations import importing
 from localmed.ports import EncoderIdentity, Stance
 from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
+from localmed.session import Session
 from localmed.workflows import departments as flow_module
 from localmed.workflows.departments import (
     ALWAYS,
@@ -45,7 +46,7 @@ from localmed.workflows.departments import (
 )
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search
-from tests.fakes import HashedWords, described, import_into, write
+from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.values import PROVENANCE, evidence
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -256,11 +257,11 @@ class WordsOnly(HashedWords):
 
 
 @pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     settings = Settings(tmp_path_factory.mktemp("starter"), library=LibrarySettings(writer_memory_bytes=15_000_000))
-    with App(settings, WordsOnly()) as app:
-        app.import_paths([CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
-        yield app
+    with opened(settings, WordsOnly()) as session:
+        importing.import_paths(session, [CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
+        yield session
 
 
 def cases(name: str, language: str) -> list[dict[str, Any]]:
@@ -276,32 +277,34 @@ def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: st
 
 
 @pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.92)])
-def test_held_back_complaints_find_their_department(starter: App, language: str, first: float, three: float) -> None:
+def test_held_back_complaints_find_their_department(
+    starter: Session, language: str, first: float, three: float
+) -> None:
     """By words alone; figures with the encoder are the benchmark's."""
     asked = cases("held_back", language)
-    given = [[part.title for part in starter.consultation().departments(each["complaint"]).parts] for each in asked]
+    given = [[part.title for part in starter.departments(each["complaint"]).parts] for each in asked]
     pairs = list(zip(asked, given, strict=True))
     assert sum(names[:1] != [] and names[0] in each["departments"] for each, names in pairs) / len(pairs) >= first
     assert sum(bool(set(names) & set(each["departments"])) for each, names in pairs) / len(pairs) >= three
 
 
 @pytest.mark.parametrize("complaint", ["What is the capital of France?", "法国的首都是哪里？", "asdf qwer"])
-def test_what_is_no_complaint_gets_no_department(starter: App, complaint: str) -> None:
-    answer = starter.consultation().departments(complaint)
+def test_what_is_no_complaint_gets_no_department(starter: Session, complaint: str) -> None:
+    answer = starter.departments(complaint)
     assert answer.status is AnswerStatus.ABSTAINED
     assert NO_DEPARTMENT in answer.notes
 
 
-def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: App) -> None:
+def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: Session) -> None:
     text = "My knee hurts when I climb the stairs. " * 2_500 + "Now my chest hurts, a crushing pain, I can't breathe."
-    answer = starter.consultation().departments(text)
+    answer = starter.departments(text)
     assert answer.parts[0].title == "Emergency Department"
     assert any(note.startswith("The text has") for note in answer.notes)
 
 
-def test_an_english_complaint_is_answered_in_english_and_a_chinese_one_in_chinese(starter: App) -> None:
+def test_an_english_complaint_is_answered_in_english_and_a_chinese_one_in_chinese(starter: Session) -> None:
     for complaint, name in (("My tooth hurts", "Dentistry"), ("牙疼", "口腔科")):
-        answer = starter.consultation().departments(complaint)
+        answer = starter.departments(complaint)
         assert answer.parts[0].title == name
         assert {statement.origin for part in answer.parts for statement in part.statements} == {Origin.EXTRACTIVE}
 
@@ -314,20 +317,20 @@ def test_a_hospitals_own_guide_of_another_shape(settings: Settings, tmp_path: Pa
     pages = described("pages")
     import_into(settings, folder, manifest=replace(pages, collection=replace(pages.collection, kind=Kind.LOCAL)),
                 encoder=WordsOnly())  # fmt: skip
-    with App(settings, WordsOnly()) as app:
-        answer = app.consultation().departments("I hurt my hand and one finger does not move")
+    with opened(settings, WordsOnly()) as session:
+        answer = session.departments("I hurt my hand and one finger does not move")
         assert (answer.parts[0].title, answer.parts[0].facts) == ("Orthopedics", (("Floor", "2nd floor"),))
 
 
 def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:
     import_into(settings, write(tmp_path / "own", {"a.md": "# Surgery\n\nSecond floor.\n"}))
     off = replace(settings, workflows=replace(settings.workflows, off=("departments",)))
-    with App(off, HashedWords()) as app, pytest.raises(UsageError, match="switched off"):
-        app.consultation().departments("My hand hurts")
+    with opened(off, HashedWords()) as session, pytest.raises(UsageError, match="switched off"):
+        session.departments("My hand hurts")
 
 
-def test_statements_are_never_without_a_citation(starter: App) -> None:
-    answer = starter.consultation().departments("My heart skips beats")
+def test_statements_are_never_without_a_citation(starter: Session) -> None:
+    answer = starter.departments("My heart skips beats")
     statements: list[Statement] = [each for part in answer.parts for each in part.statements]
     assert statements
     assert all(each.citations for each in statements)
