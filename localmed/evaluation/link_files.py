@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Passage, digest
-from localmed.domain.parts import LinkCounts
+from localmed.domain.link_counts import LinkCounts
 from localmed.errors import InputError
 from localmed.evaluation import rows
 from localmed.evaluation.sets import blankless, read_bytes

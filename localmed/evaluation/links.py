@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from localmed.domain.parts import METRICS, LinkCounts
+from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.evaluation import statistics
 from localmed.evaluation.link_files import LinkRow
 from localmed.verification.link_eval import MOST_COMPARED

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localmed.domain import Message, message
-from localmed.domain.parts import METRICS, LinkCounts, LinkCountsPart, LinkSetPart
+from localmed.domain.link_counts import METRICS, LinkCounts
+from localmed.domain.parts import LinkCountsPart, LinkSetPart
 from localmed.presentation.neutral import one_line
 from localmed.presentation.views import PartView, Row
 from localmed.presentation.words import words

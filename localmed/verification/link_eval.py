@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from localmed.domain import Answer, Passage
-from localmed.domain.parts import LinkCounts
+from localmed.domain.link_counts import LinkCounts
 from localmed.language import detect, words
 from localmed.ports import Stance
 from localmed.verification.support import CONTRADICTED

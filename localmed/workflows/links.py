@@ -14,7 +14,8 @@ from typing import Any
 
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
-from localmed.domain.parts import LinkCounts, LinkCountsPart, LinkSetPart
+from localmed.domain.link_counts import LinkCounts
+from localmed.domain.parts import LinkCountsPart, LinkSetPart
 from localmed.language import detect
 from localmed.ports import Stance
 from localmed.verification import link_eval

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain.parts import METRICS, LinkCounts
+from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import link_files, links, plot
 from localmed.evaluation.link_files import LinkQuestion, LinkRow

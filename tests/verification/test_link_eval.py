@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from localmed.domain import Answer, AnswerStatus
-from localmed.domain.parts import METRICS, LinkCounts
+from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.language import words
 from localmed.ports import Stance
 from localmed.verification import link_eval

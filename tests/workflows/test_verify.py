@@ -1,27 +1,16 @@
-"""Verify: the flow on scripted studies and a judge of our own; every run is replayed from its recording."""
+"""Verify: claims, votes, what may not count, citations, quality, notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from localmed.agents import appraisal, asking, judging
-from localmed.agents.asking import Draft, Relevance
 from localmed.agents.chat import ChatRoles
-from localmed.agents.judging_rules import carried
-from localmed.agents.role_table import role_table
 from localmed.domain import (
-    Answer,
     AnswerStatus,
     Badge,
     BadgeJudge,
-    Document,
-    Evidence,
-    Hit,
-    Kind,
     Message,
     Origin,
     SearchFilter,
@@ -41,132 +30,32 @@ from localmed.domain.parts import (
     StudiesPart,
     SupportPart,
 )
-from localmed.hooks import Hooks
 from localmed.messages import render
 from localmed.models.scripted import ScriptedChat
-from localmed.ports import NOT_JUDGED, Stance
-from localmed.presentation import AnswerView, view
-from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.badge import Criteria, Vote
 from localmed.workflows import verify as flow_module
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request
-from localmed.workflows.flows import flow
 from localmed.workflows.m_eval import Bounds
-from localmed.workflows.recording import Recording, replay
-from tests.fakes import Steps, services
-from tests.values import PROVENANCE, passage, quotation
-
-QUESTION = "Does aspirin prevent stroke?"
-ANSWER = "Aspirin prevents stroke in adults."
-BOUNDS = Bounds(15, 9, ("pubmed",))
-RULES = {
-    **appraisal.RULES,
-    "relevance": lambda given: Relevance((0.9,) * len(given.hits), 0.5),
-    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), BadgeJudge("rules")),
-    "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
-}
-ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
-
-
-def study(title: str, text: str, types: tuple[str, ...] = (), date: str = "2024", **facts: Any) -> Study:
-    held = passage(text, title, edition=date)
-    document = Document(
-        held.document_id, "pubmed", title, title, "en", "f", "0" * 64, "0" * 64, "application/xml", edition=date,
-        publication_types=types, **facts,
-    )  # fmt: skip
-    return Study(document, (held,), Kind.LITERATURE)
-
-
-FOR = study("A review of aspirin", "Aspirin prevents stroke.", ("Systematic Review",), "2023")
-AGAINST = study("A letter on aspirin", "Aspirin causes stroke.", ("Letter",), "2024")
-BESIDE = study("Aspirin in dogs", "Aspirin is given to dogs, with stroke of luck.", ("Review",))
-
-
-def judge(pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-    """By one word of the premise."""
-    stances = {"prevents": Stance(0.8, 0.1, 0.1), "causes": Stance(0.1, 0.1, 0.8), "预防": NOT_JUDGED}
-    return [next((each for word, each in stances.items() if word in text), Stance(0.1, 0.8, 0.1)) for text, _ in pairs]
-
-
-class Finder:
-    """Finds one passage."""
-
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        return Found((Hit(FOR.passages[0], 1.0, 0.9),), True, "en")
-
-
-def minted(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(str(number), each.passage, each.passage.title, "2024", Status.CURRENT, "f", "", "0" * 64, "text/plain")
-        for number, each in enumerate(hits, first)
-    )
-
-
-def drive(
-    workflow: str,
-    given: tuple[Any, ...],
-    found: Sequence[Study],
-    known: dict[str, Study],
-    chat: Any = None,
-    nobody: bool = False,
-) -> tuple[Answer, list[Request]]:
-    """The answer and what was asked for; ``nobody`` judges entailment, or ``judge`` does."""
-    stances = (lambda pairs: [NOT_JUDGED] * len(pairs)) if nobody else judge
-    recording, requests = Recording(), list[Request]()
-    recording.begin(workflow, given)
-
-    def step(request: Request, result: Any) -> None:
-        requests.append(request)
-        recording.step(request, result)
-
-    served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
-    answering = services(
-        served, search=Finder().search, mint=minted, judge=stances, studies=lambda *_: tuple(found),
-        resolve=lambda asked: tuple(known.get(each.text or each.id or each.marker) for each in asked),
-    )  # fmt: skip
-    driver = Driver(answering, Hooks(recorder=Steps(step)))
-    answer = driver.run(flow(workflow)(*given))
-    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
-    return answer, requests
-
-
-def verify(
-    text: str = ANSWER,
-    found: Sequence[Study] = (),
-    known: dict[str, Study] | None = None,
-    question: str = QUESTION,
-    bounds: Bounds = BOUNDS,
-    references: tuple[Reference, ...] = (),
-) -> Answer:
-    given = (VerifyInput(question, text, references), bounds, PROVENANCE)
-    return drive("verify", given, found, known or {})[0]
-
-
-def part(answer: Answer, kind: type) -> Any:
-    return next(one for one in answer.parts if isinstance(one, kind))
-
-
-def claims(answer: Answer) -> list[Label]:
-    return [one.label for one in answer.parts if isinstance(one, ClaimPart)]
-
-
-def response(answer: Answer) -> Label:
-    return Label(part(answer, ResponsePart).label)
-
-
-def codes(answer: Answer) -> set[str]:
-    return {note.code for note in answer.notes if isinstance(note, Message)}
-
-
-def shown(answer: Answer, title: str, language: str = "en") -> str:
-    """The rows of the part whose title begins so, a line each."""
-    seen: AnswerView = view(answer, language)
-    rows = next(one.rows for one in seen.parts if one.title.startswith(title))
-    return "\n".join(f"{row.label}: {row.text} {row.detail}" for row in rows)
+from tests.values import PROVENANCE
+from tests.workflows.verifying import (
+    AGAINST,
+    ANSWER,
+    BESIDE,
+    BOUNDS,
+    FOR,
+    QUESTION,
+    ROLES,
+    claims,
+    codes,
+    drive,
+    part,
+    response,
+    shown,
+    study,
+    verify,
+)
 
 
 def test_the_heavier_group_wins_and_is_the_main_evidence() -> None:
@@ -374,53 +263,6 @@ def test_chinese() -> None:
     assert response(answer) == Label.NOT_JUDGED
     assert shown(answer, "回答：未判断", "zh").startswith("论断数: 未判断 2")
     assert all(isinstance(note, Message) for note in answer.notes)
-
-
-def unjudged(text: str = ANSWER, **arguments: Any) -> Answer:
-    """Verified where no model judges entailment."""
-    given = (VerifyInput(QUESTION, text), replace(BOUNDS, judged=False), PROVENANCE)
-    return drive("verify", given, (FOR, AGAINST), arguments.get("known", {}), nobody=True)[0]
-
-
-def test_without_a_judge_studies_are_shown_and_nothing_is_voted() -> None:
-    answer = unjudged()
-    assert response(answer) == Label.NOT_JUDGED
-    assert set(claims(answer)) == {Label.NOT_JUDGED}
-    assert answer.status is AnswerStatus.ABSTAINED
-    claim = part(answer, ClaimPart)
-    assert [each.text for each in claim.statements] == ["Aspirin prevents stroke.", "Aspirin causes stroke."]
-    assert (claim.votes[:2], claim.main, claim.dropped) == ((0, 0), (), ())
-    assert all(row.votes == () for row in part(answer, StudiesPart).studies)
-    assert "verify.no_judge" in codes(answer)
-    assert "verify.judged_by" not in codes(answer)
-    rows = shown(answer, "Claim")
-    assert "label: not judged" in rows
-    assert "votes" not in rows + shown(answer, "Studies")
-    assert "Cochran" not in rows
-
-
-def test_without_a_judge_only_word_for_word_is_support() -> None:
-    text = "Aspirin prevents stroke [1]. Aspirin prevents most strokes [1]."
-    answer = unjudged(text, known={"1": FOR})
-    verdicts = [each.verdict for each in part(answer, SupportPart).statements]
-    assert [each.support for each in verdicts] == [Support.VERBATIM, Support.UNCHECKED]
-    assert verdicts[1].reason.code == "support.not_judged"
-    assert response(answer) == Label.NOT_JUDGED
-
-
-def test_one_study_disagrees_with_nobody() -> None:
-    assert "Cochran" not in shown(verify(found=(FOR,)), "Claim")
-    assert "异质性" not in shown(verify(found=(FOR,)), "论断", "zh")
-
-
-def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
-    """Studies support every claim, but a sentence has another number than its source."""
-    bounds = replace(BOUNDS, jury=("badge",))
-    answer = verify("Aspirin prevents stroke. Aspirin prevents 9 strokes [1].", (FOR,), {"1": FOR}, bounds=bounds)
-    assert set(claims(answer)) == {Label.SUPPORTED}
-    assert answer.verification.badge is Badge.RED
-    assert response(answer) == Label.NOT_ENOUGH
-    assert "not carried by what it cites" in shown(answer, "Response")
 
 
 def test_a_chat_model_appraises_every_study() -> None:
