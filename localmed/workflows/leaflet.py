@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from localmed.domain import Answer, Evidence, Part, Statement
+from localmed.domain import Answer, Evidence, Message, Part, Statement
 from localmed.errors import UsageError
-from localmed.workflows.purposes import purpose
+from localmed.messages import render
 
 LABELS: Mapping[str, Mapping[str, str]] = {
     "en": {
@@ -111,7 +111,7 @@ def leaflet(answer: Answer, date: str) -> str:
     body = [
         f"<h1>{_text(labels['title'])}</h1>",
         f'<p class="small">{_text(released)}</p>',
-        f'<p class="box">{_text(purpose(answer.workflow, answer.language))} {_text(labels["check"])}</p>',
+        f'<p class="box">{_text(render(Message("answer.purpose.explain"), answer.language))} {_text(labels["check"])}</p>',
         _section(answer, "line", labels),
         _section(answer, "term", labels),
         _short(answer, labels),

@@ -28,7 +28,7 @@ __all__ = ["LARGEST", "Recording", "replay"]
 FORMAT = "localmed recording 2"
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain.sources", "domain.patient", "ports",
+    "domain.sources", "domain.link_counts", "domain.patient", "ports",
     "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
     "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",
     "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localmed.domain import AnswerStatus
-from localmed.workflows.purposes import PURPOSES
+from localmed.messages import catalogue
 from tests.cli.conftest import Localmed, notes_of
 from tests.cli.test_privacy import traces
 
@@ -70,7 +70,7 @@ def test_allergy_and_standard_input(starter: Localmed) -> None:
                      stdin=RECORD)  # fmt: skip
     assert "CHECK FIRST" in ran.out
     assert "penicillin (rash)" in ran.out
-    assert PURPOSES["ebm"]["en"][:40] in ran.out
+    assert str(catalogue("en")["answer.purpose.ebm"])[:40] in ran.out
 
 
 def test_chinese(starter: Localmed) -> None:

@@ -73,7 +73,7 @@ def test_a_translation_is_not_measured_by_its_words() -> None:
     assert not judged(text).withheld
 
 
-UNSHOWN = message("support.not_shown")
+UNSHOWN = message("support.unshown")
 RULES = evidence(
     "1",
     "Start ramipril 2.5 mg by mouth once a day. Do not give ramipril in pregnancy. Check potassium after two weeks.",

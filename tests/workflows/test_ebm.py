@@ -31,7 +31,6 @@ from localmed.workflows.ask import NO_TIER, NOT_ENOUGH
 from localmed.workflows.ebm import AS_ASKED, NO_RECORD, ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, rejected, summary
-from localmed.workflows.purposes import PURPOSES
 from tests.values import PROVENANCE, evidence, in_words, passage, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -270,4 +269,3 @@ def test_somebody_in_danger_gets_the_sites_message_and_staff_their_evidence(ques
 def test_notes_have_a_translation() -> None:
     for name in ("NO_RECORD", "AS_ASKED"):
         assert translated(getattr(flow_module, name), "zh") != getattr(flow_module, name)
-    assert set(PURPOSES["ebm"]) == {"en", "zh"}
