@@ -51,7 +51,7 @@ def import_paths(
 ) -> Report:
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
     name = manifest.collection.name
-    with session.change("import", name) as change, following(hooks):
+    with session.change("import", name) as change, following(hooks.cancel_only()):
         importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
         started, advance = hooks.counter()
         report = importer(session.settings, manifest, session.encoder, advance).run(paths, retry, started, removed)
@@ -104,7 +104,10 @@ def preview(
     manifest = _previewed(session, collection, file)
     started, advance = hooks.counter()
     looked = Preview(session.settings, manifest, advance).files(paths, started)
-    with following(hooks), Page(report, manifest.collection, language) if report else nullcontext() as page:
+    with (
+        following(hooks.cancel_only()),
+        Page(report, manifest.collection, language) if report else nullcontext() as page,
+    ):
         for each in looked:
             if page:
                 page.add(each)
