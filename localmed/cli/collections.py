@@ -92,7 +92,7 @@ def create(
 ) -> None:
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
+        raise UsageError("collections.bad_name", name=name, most=LONGEST_NAME)
     from localmed.operations import changes
 
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
@@ -114,7 +114,7 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
     question on; a rollback does not lift it. Whoever may write to the data folder reads everything.
     """
     if groups and everybody:
-        raise UsageError("both groups and --everybody were given", "Give one of them")
+        raise UsageError("collections.both")
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
@@ -159,8 +159,7 @@ def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, 
     removed too. If a folder is gone, which is more often a missing mount than a wish, nothing changes.
     """
     if bool(name) == everything:
-        raise UsageError("no collection was named" if not name else "both a collection and --all were given",
-                         "Give NAME, or --all for every collection")  # fmt: skip
+        raise UsageError("collections.name_and_all" if name else "collections.none_named")
     with opened(ctx) as session:
         if name:
             report = _updated(session, name, retry, as_json)
@@ -180,23 +179,23 @@ def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
 
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files; one that fails is told and does not stop the others."""
+    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
     from localmed.operations import importing
 
     results: list[dict[str, Any]] = []
     code = 0
-    for name in importing.imported(session):
-        try:
-            report = _updated(session, name, retry, as_json)
-        except LocalmedError as error:
-            click.echo(f"localmed: {name}: {error}", err=True)
-            results.append({"collection": name, "error": str(error)})
-            code = code or error.exit_code
+    with work_shown(not as_json) as hooks:
+        outcomes = importing.update_all(session, retry, hooks)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, LocalmedError):
+            click.echo(f"localmed: {name}: {outcome}", err=True)
+            results.append({"collection": name, "error": str(outcome)})
+            code = code or outcome.exit_code
             continue
-        results.append(plain(report))
+        results.append(plain(outcome))
         if not as_json:
-            tell(report)
-        code = code or (InputError.exit_code if all_refused(report) else 0)
+            tell(outcome)
+        code = code or (InputError.exit_code if all_refused(outcome) else 0)
     if as_json:
         print_json(results)
     elif not results:
