@@ -94,9 +94,8 @@ def test_verify_names_the_file_that_changed(empty: Localmed, qwen: Path) -> None
     path.write_bytes(files.gguf()[:-1] + b"x")
     ran = empty("models", "verify")
     assert (ran.code, ran.out) == (6, f"qwen3-8b: {qwen.name} has changed (sha256 differs)\n")
-    assert empty("models", "verify", "qwen3-8b", "--json").json == {
-        "qwen3-8b": [f"{qwen.name} has changed (sha256 differs)"]
-    }
+    (problem,) = empty("models", "verify", "qwen3-8b", "--json").json["qwen3-8b"]
+    assert (problem["code"], problem["parameters"]) == ("model.file_hash", {"file": qwen.name})
     assert "sha256 differs" in empty("models", "use", "chat", "qwen3-8b").failed(6)
 
 
