@@ -108,10 +108,11 @@ def leaflet(answer: Answer, date: str) -> str:
         raise UsageError("a leaflet for a patient needs the name of who releases it", "Give --released-by NAME")
     labels = LABELS[answer.language]
     released = labels["released"].format(name=answer.released_by, date=date)
+    purpose = render(Message("answer.purpose.explain"), answer.language)
     body = [
         f"<h1>{_text(labels['title'])}</h1>",
         f'<p class="small">{_text(released)}</p>',
-        f'<p class="box">{_text(render(Message("answer.purpose.explain"), answer.language))} {_text(labels["check"])}</p>',
+        f'<p class="box">{_text(purpose)} {_text(labels["check"])}</p>',
         _section(answer, "line", labels),
         _section(answer, "term", labels),
         _short(answer, labels),

@@ -130,7 +130,7 @@ def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localm
     assert "holds nothing of it: leaflets, nowhere" in " ".join(ran.out.split())
     chinese = own.ok("ask", CHINESE, "--preset", "mine").out
     assert "已检索：无" in chinese
-    assert "未检索（资料库中没有相应内容）：leaflets, nowhere" in chinese
+    assert "未检索（资料库中没有相应内容）：leaflets、nowhere" in chinese
     assert "指定检索的资料集均无内容" in chinese
 
 
