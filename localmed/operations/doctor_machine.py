@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
+from localmed import children
 from localmed.config import PROFILES, built_in, chosen_models
+from localmed.domain import message
 from localmed.environment import OFFLINE
 from localmed.ingest.ocr import child as ocr
+from localmed.messages import render
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 
@@ -53,6 +56,19 @@ def scans(site: Site) -> Iterator[Check]:
         yield ok("scans", f"read by {engine}")
     else:
         yield ok("scans", 'not read, no OCR engine is installed (pip install "localmed[ocr]"): such pages are named')
+
+
+def isolation(site: Site) -> Iterator[Check]:
+    """Whether the processes that read files are kept from the network and from other files."""
+    found = children.isolation()
+    code = "whole" if found.network and found.files else "partly" if found.network else "none"
+    says = render(message(f"doctor.isolation_{code}.what"), "en")
+    remedy = "" if code == "whole" else render(message(f"doctor.isolation_{code}.remedy"), "en")
+    if code == "whole":
+        yield ok("isolation", says)
+    else:
+        make = problem if site.settings.read.isolation else warning
+        yield make("isolation", says, remedy)
 
 
 def clock(site: Site) -> Iterator[Check]:
