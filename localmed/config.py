@@ -146,7 +146,7 @@ class WorkflowSettings:
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
     patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
-    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (agents/safety.py)
+    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (messages/)
     safety_zh: str = ""
     crisis_line: str = ""  # its number, for the safety message; "": none is named
 

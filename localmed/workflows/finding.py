@@ -11,7 +11,7 @@ from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
-from localmed.domain import Hit, Said, SearchFilter
+from localmed.domain import Hit, Message, Said, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.flow import Asked, Search, attempt
@@ -37,7 +37,7 @@ class Plan:
     roles: frozenset[str] = frozenset({"keywords", "relevance", "cited_answer"})
     own_knowledge: bool = False
     audience: Audience = "staff"
-    safety: tuple[tuple[str, str], ...] = ()
+    safety: tuple[tuple[str, Message], ...] = ()
     unsupported: str = "withhold"
     jury: tuple[str, ...] = ()
 
