@@ -13,11 +13,12 @@ from itertools import chain
 from typing import Any
 
 from localmed.agents.appraisal import APPRAISAL, AppraisalInput
+from localmed.clinical.publications import base
 from localmed.errors import Rejected
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
-from localmed.verification.reliability import Reliability, base, bonuses
+from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
 from localmed.verification.vote import Label, Outcome, Quality, judged, old, outcome, quality, response, vote
 from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
