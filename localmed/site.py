@@ -208,7 +208,7 @@ class Site:
             del roles[role]
         choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
         if (role, name) == ("entailment", CHAT) and self.chat is None:
-            raise UsageError("no chat model serves", "First: localmed models use chat NAME")
+            raise UsageError("site.no_chat")
         if built_in(role, name):
             self.registry.assign(role, name)
         else:

@@ -105,8 +105,7 @@ class Workspace:
         """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
         known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
         if unknown := set(named) - known:
-            raise BadSettings(f"there is no judge {sorted(unknown)[0]!r} (setting verification.jury)",
-                              f"Judges: {', '.join(sorted(known))}")  # fmt: skip
+            raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
         return tuple(each for each in named if self.roles.by(ROLES[each]) != "off")
 
     def _safety(self) -> tuple[tuple[str, str], ...]:
@@ -120,7 +119,7 @@ class Workspace:
         presets = self.settings.tiers.presets
         if preset and preset not in presets:
             known = ", ".join(presets)
-            raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
+            raise UnknownName("settings.preset_unknown", known=known, name=preset)
         catalogue, hidden = self.library.catalogue, self.library.hidden
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
         named = [[each for each in tier if each not in hidden] for tier in presets[preset]] if preset else ()

@@ -9,7 +9,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -79,7 +79,7 @@ def _writable(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.json").touch()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _write(found: StanceReport, out: Path) -> None:
@@ -91,7 +91,7 @@ def _write(found: StanceReport, out: Path) -> None:
         (out / "report.json").write_text(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), "utf-8")
         plot.draw_confusion(found, out)
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _tell(found: StanceReport, out: Path | None) -> None:

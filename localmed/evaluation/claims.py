@@ -92,13 +92,13 @@ def load(file: Path) -> tuple[Item, ...]:
         text = read_bytes(file).decode("utf-8-sig")
         rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, _lines(text)))
     except (ValueError, RecursionError):
-        raise InputError(f"{file.name} is neither a JSON list nor JSON lines", "One object an answer") from None
+        raise InputError("evaluation.no_json", file=file.name) from None
     if not rows:
-        raise InputError(f"{file.name} holds no answers", "One JSON object an answer")
+        raise InputError("evaluation.no_answers", file=file.name)
     items = tuple(_item(row, place, file.name) for place, row in enumerate(rows, 1))
     twice = [name for name, count in Counter(each.id for each in items).items() if count > 1]
     if twice:
-        raise InputError(f"{file.name} has {len(twice)} ids twice", "Give each answer an id of its own")
+        raise InputError("evaluation.ids_twice", count=len(twice), file=file.name)
     return items
 
 
@@ -110,10 +110,10 @@ def _item(row: Any, place: int, name: str) -> Item:
     try:
         given = of_object(row)
     except InputError as error:
-        raise InputError(f"{name}, answer {place}: {error.what}", error.remedy) from None
+        raise error.within(f"{name}:{place}") from None
     gold = str(row.get("label") or "").lower()
     if gold not in ("", Label.CORRECT, Label.MISTAKEN):
-        raise InputError(f"{name}, answer {place}: the label is neither correct nor mistaken", "Or leave it out")
+        raise InputError("evaluation.label", place=f"{name}:{place}")
     return Item(str(row.get("id") or place), given, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True)))
 
 

@@ -14,7 +14,7 @@ from localmed.evaluation import badges, claims, links
 from localmed.evaluation.badges import BadgeReport
 from localmed.evaluation.claims import ClaimsReport
 from localmed.evaluation.links import LinkReport
-from localmed.evaluation.measures import INSTALL, MEASURES
+from localmed.evaluation.measures import MEASURES
 from localmed.evaluation.report import Report, alternative
 from localmed.evaluation.stance import JudgeScores, StanceReport
 
@@ -31,7 +31,7 @@ def require() -> Any:
         import matplotlib.backends.backend_svg
         import matplotlib.figure
     except ImportError:
-        raise ModelError("the plot needs the package matplotlib, which is not installed", INSTALL) from None
+        raise ModelError("evaluation.no_plot", package="matplotlib") from None
     return mpl
 
 

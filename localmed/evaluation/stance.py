@@ -116,18 +116,15 @@ def load(file: Path) -> PairSet:
     try:
         text = read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8 text", "Convert it to UTF-8") from None
+        raise InputError("file.no_utf8", name=file.name) from None
     found: list[Labelled] = []
     for number, (premise, hypothesis, label) in enumerate(_read(file, text), 1):
         name = _NAMES.get(label.strip().lower().replace("-", "_"))
         if not (premise.strip() and hypothesis.strip() and name):
-            raise InputError(
-                f"{file.name}, pair {number}: no premise, hypothesis or known label",
-                "Give premise<TAB>hypothesis<TAB>label lines, HealthVer's CSV, or COVID-Fact's labelled files",
-            )
+            raise InputError("evaluation.pair", number=number, file=file.name)
         found.append(Labelled(premise.strip(), hypothesis.strip(), name))
     if not found:
-        raise InputError(f"{file.name} holds no pairs", "Give premise<TAB>hypothesis<TAB>label lines")
+        raise InputError("evaluation.pairs_none", file=file.name)
     two = any(each.label == "not entailment" for each in found)
     return PairSet(file.name, tuple(_two_way(each) if two else each for each in found), TWO if two else THREE)
 
@@ -136,9 +133,7 @@ def _read(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
     try:
         yield from _rows(text)
     except csv.Error:
-        raise InputError(
-            f"{file.name} is not a table that can be read", "Look for a quotation mark left open"
-        ) from None
+        raise InputError("evaluation.csv", file=file.name) from None
 
 
 def _rows(text: str) -> Iterator[tuple[str, str, str]]:
