@@ -15,7 +15,7 @@
     |   `-- WrongEncoder                  the generation was built with another encoder
     `-- ModelError                    6   a model could not be loaded or did not answer
         |-- Rejected                      what a model replied cannot be used
-        `-- Cancelled                     whoever asked has given up
+        `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -51,17 +51,14 @@ class LocalmedError(Exception):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What happened, and what to do next where that can be said."""
-        from localmed.messages import known
+        from localmed.messages import known, parts
 
-        code, parameters = self.message.code, self.message.parameters
-        if not known(f"{code}.what"):  # words of somebody else, or of a caller that has none in the catalogue yet
-            what = self.message if parameters or known(code) else message("literal", text=code)
-        else:
-            what = Message(f"{code}.what", parameters)
+        what, *remedy = parts(self.message)
+        if not what.parameters and not known(what.code):  # of a caller that has no words in the catalogue yet
+            what = message("literal", text=what.code)
         if self._remedy:
-            remedy = self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)
-            return what, remedy
-        return (what, Message(f"{code}.remedy", parameters)) if known(f"{code}.remedy") else (what,)
+            remedy = [self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)]
+        return what, *remedy
 
     @property
     def what(self) -> str:
@@ -146,7 +143,9 @@ class Rejected(ModelError):
 
 
 class Cancelled(ModelError):
-    """A model was still at work when whoever asked gave up."""
+    """The work was still going on when whoever asked gave up."""
+
+    exit_code = 130  # as of a command that Ctrl-C ended
 
 
 def reason(error: OSError) -> Parameter:

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from localmed import language
 from localmed.agents.asking import Draft
-from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, quotation
 from localmed.agents.order_abbreviations import usual_meaning
 from localmed.agents.order_terms import terms
@@ -32,6 +31,7 @@ from localmed.agents.orders import (
     without_identity,
 )
 from localmed.agents.restating import plain_line
+from localmed.agents.roles import Rules
 from localmed.domain import Evidence, Passage, SearchFilter, Statement
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.agents.asking import Draft
-from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import (
@@ -23,6 +22,7 @@ from localmed.agents.practice import (
     GuidelinesInput,
     RecommendationInput,
 )
+from localmed.agents.roles import Rules
 from localmed.clinical import measures, medicines
 from localmed.domain import Evidence, Statement
 from localmed.domain.patient import PatientRecord

@@ -11,7 +11,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.claims import ClaimsReport
@@ -58,9 +58,9 @@ def command(
     from localmed.evaluation import plot
 
     if (questions is None) == (pairs is None):
-        raise UsageError("either --questions or --pairs is needed", "See: localmed eval claims --help")
+        raise UsageError("evaluation.questions_or_pairs")
     if resume and not (out and questions):
-        raise UsageError("--resume needs --questions and the folder of the earlier call", "Give --out FOLDER")
+        raise UsageError("evaluation.resume_questions")
     if out:
         plot.require()  # before minutes of judging, not after
         _writable(out)
@@ -75,10 +75,10 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
 
     items = claims.load(file)
     try:
-        with opened(ctx) as app, progress(not as_json) as (started, advance):
+        with opened(ctx) as session, progress(not as_json) as (started, advance):
             started(len(items))
-            results = claims.run(items, app.consultation().verify, advance, out, resume)
-            found = claims.report(file.name, app.entailment.name, results)
+            results = claims.run(items, session.verify, advance, out, resume)
+            found = claims.report(file.name, session.site.entailment.name, results)
     except KeyboardInterrupt:
         if out:
             click.echo(KEPT, err=True)
@@ -106,13 +106,13 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
     from localmed.evaluation import claims, plot, stance
 
     asked = stance.load(file)
-    with opened(ctx) as app:
-        judges = [claims.Inside(app.entailment), app.entailment]
+    with opened(ctx) as session:
+        judges = [claims.Inside(session.site.entailment), session.site.entailment]
         with progress(not as_json) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
         counts = claims.by_claim(asked, judges[0].judge([(each.premise, each.hypothesis) for each in asked.pairs]))
-        app.note("evaluate", f"claims, {found.pairs} pairs", "finished")
+        session.note("evaluate", f"claims, {found.pairs} pairs", "finished")
     values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:
@@ -141,7 +141,7 @@ def _writable(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.json").touch()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table: str = "") -> None:
@@ -151,4 +151,4 @@ def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table:
             (out / "table.csv").write_text(table, "utf-8")
         draw()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None

@@ -9,7 +9,7 @@ import click
 
 from localmed import language
 from localmed.cli.running import Options, give, run, workflow_options
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 
 @click.command("verify")
@@ -32,7 +32,7 @@ def command(
     from localmed.verification import answer_file
 
     given = answer_file.read(_data(file, answer_file.TEXT_BYTES), language.clean(question))
-    answer = run(ctx, lambda app, followed: app.consultation().verify(given, followed), options)
+    answer = run(ctx, lambda session, hooks: session.verify(given, hooks), options)
     give(answer, options)
 
 
@@ -44,4 +44,4 @@ def _data(file: str, most: int) -> bytes:
         with Path(file).open("rb") as opened:
             return opened.read(most + 1)
     except OSError as error:
-        raise InputError(f"the answer cannot be read ({error.strerror})", "Check its path") from None
+        raise InputError("verify.unreadable", reason=reason(error)) from None

@@ -19,8 +19,10 @@ from typing import Any
 
 from localmed import children
 from localmed.domain import Box, Evidence, Passage
+from localmed.environment import scrubbed
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
+from localmed.messages import render
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
 AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
@@ -85,7 +87,9 @@ def _run(request: dict[str, Any]) -> None:
     command = [*children.command("localmed.ingest.render"), str(os.getpid())]
     text = json.dumps(request)
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, env=scrubbed(), input=text, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise LimitExceeded(
             f"drawing the page took longer than {SECONDS:g} seconds", "Open the original instead"
@@ -97,7 +101,7 @@ def _run(request: dict[str, Any]) -> None:
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """What the child said of its failure; of one that crashed only how: its libraries may print what they read."""
     if done.returncode != InputError.exit_code:
-        return children.named(done.returncode)
+        return render(children.outcome(done.returncode), "en")
     return (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
 
 

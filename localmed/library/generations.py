@@ -20,20 +20,24 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from localmed.domain import digest
+from localmed import files
+from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
+from localmed.library import served
 
 FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
+LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE)
 
 
@@ -93,7 +97,7 @@ def path_of(data: Path, number: int) -> Path:
     """The folder of generation ``number``; raise ``UnknownName`` if there is none."""
     path = folder(data) / f"{number:04d}"
     if not path.is_dir():
-        raise UnknownName(f"there is no generation {number}", "List them with: localmed generations")
+        raise UnknownName("generation.unknown", number=number)
     return path
 
 
@@ -102,7 +106,7 @@ def current(data: Path) -> Path:
     try:
         target = data / (data / "current").readlink()
     except OSError:
-        raise NoLibrary(f"there is no library in {data}", "Import documents first: localmed import FOLDER") from None
+        raise NoLibrary("library.none", data=str(data)) from None
     return target
 
 
@@ -111,26 +115,23 @@ def read_manifest(generation: Path) -> Manifest:
     try:
         manifest = Manifest.from_json((generation / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Damaged(f"the manifest of generation {generation.name} cannot be read ({error})", REPAIR) from None
+        raise Damaged("generation.manifest", name=generation.name, error=str(error)) from None
     if manifest.format > FORMAT:
-        raise Damaged(f"generation {generation.name} was written by a newer localmed", "Update localmed")
+        raise Damaged("generation.newer", name=generation.name)
     return manifest
 
 
-REPAIR = "Go back with: localmed generations rollback, or import the documents again"
-
-
-def check(generation: Path, whole: bool) -> list[str]:
+def check(generation: Path, whole: bool) -> list[Message]:
     """What is wrong with the files of ``generation``: missing or of another size, and (``whole``) of another hash."""
     problems = []
     for name, entry in read_manifest(generation).files.items():
         path = generation / name
         if not path.is_file():
-            problems.append(f"{name} is missing")
+            problems.append(message("generation.file_missing", file=name))
         elif path.stat().st_size != entry.bytes:
-            problems.append(f"{name} has {path.stat().st_size} bytes, not {entry.bytes}")
+            problems.append(message("generation.file_size", file=name, size=path.stat().st_size, listed=entry.bytes))
         elif whole and sha256_of(path) != entry.sha256:
-            problems.append(f"{name} has changed (sha256 differs)")
+            problems.append(message("generation.file_hash", file=name))
     return problems
 
 
@@ -147,16 +148,14 @@ def lock_writer(data: Path) -> IO[str]:
     """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / "writer.lock").open("a+")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    deadline = time.monotonic() + LOOKED_AT
+    while not files.locked(stream) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not files.locked(stream):
         stream.seek(0)
         holder = stream.read().strip() or "unknown"
         stream.close()
-        raise Busy(
-            f"another localmed process ({holder}) is changing the library in {data}",
-            "Wait until it has finished and try again; questions can be asked meanwhile",
-        ) from None
+        raise Busy("library.busy", holder=holder, data=str(data)) from None
     stream.seek(0)
     stream.truncate()
     stream.write(f"process {os.getpid()}")
@@ -173,12 +172,12 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
         except OSError:
             if current(data) != generation:
                 continue
-            raise Damaged(f"generation {generation.name} is incomplete", REPAIR) from None
+            raise Damaged("generation.incomplete", name=generation.name) from None
         fcntl.flock(stream, fcntl.LOCK_SH)
         if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
             return generation, stream
         stream.close()
-    raise Busy("the library is being replaced again and again", "Try again")
+    raise Busy("generation.replaced")
 
 
 # --- building ------------------------------------------------------------------------------------------------------
@@ -197,7 +196,7 @@ def start_build(data: Path) -> tuple[Path, int]:
         return building, 0
     problems = check(parent, whole=False)
     if problems:
-        raise Damaged(f"generation {parent.name} cannot be built upon: {problems[0]}", REPAIR)
+        raise Damaged("generation.no_base", name=parent.name, problem=problems[0])
     clone(parent, building)
     return building, int(parent.name)
 
@@ -234,21 +233,21 @@ def unshare(source: Path, building: Path, name: str) -> None:
 def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
     shutil.copyfile(source / name, destination)
     if sha256_of(destination) != entry.sha256:
-        raise Damaged(f"generation {source.name} cannot be built upon: {name} has changed", REPAIR)
+        raise Damaged("generation.no_base", name=source.name, problem=message("generation.file_hash", file=name))
 
 
 def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:
     """Make ``building`` the generation being served; return its number. See the module's docstring for the order."""
     number = max([parent, *numbers(data)]) + 1
     (building / LEASE).touch()
-    files = _hash_files(building, path_of(data, parent) if parent else None)
+    entries = _hash_files(building, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, files)
+    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, entries)
     (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(building)
     target = folder(data) / f"{number:04d}"
     building.rename(target)
-    _sync_path(target.parent)
+    files.sync(target.parent)
     switch(data, number)
     return number
 
@@ -260,7 +259,8 @@ def switch(data: Path, number: int) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(f"generations/{number:04d}")
     fresh.replace(link)
-    _sync_path(data)
+    files.sync(data)
+    served.note(folder(data), number)
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -269,7 +269,7 @@ def rollback(data: Path, number: int | None) -> int:
     path = path_of(data, chosen)
     problems = check(path, whole=True)
     if problems:
-        raise Damaged(f"generation {chosen} is damaged: {problems[0]}", "Choose another: localmed generations list")
+        raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
     (path / LEASE).touch()  # a prune that was killed may have begun with it
     switch(data, chosen)
     return chosen
@@ -280,21 +280,25 @@ def _before(data: Path) -> int:
 
     After a rollback and an import the newest before it would be the one that was rolled back from.
     """
-    served = current(data)
+    path = current(data)
     with suppress(Damaged):
-        parent = read_manifest(served).parent
+        parent = read_manifest(path).parent
         if parent in numbers(data):
             return parent
-    earlier = [each for each in numbers(data) if each < int(served.name)]
+    earlier = [each for each in numbers(data) if each < int(path.name)]
     if not earlier:
-        raise UnknownName(f"there is no generation before {int(served.name)}", "Nothing to go back to")
+        raise UnknownName("generation.first", number=int(path.name))
     return earlier[-1]
 
 
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one."""
-    served = current(data)
-    kept = {int(served.name), read_manifest(served).parent if keep > 1 else 0, *numbers(data)[-keep:]}
+    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one.
+
+    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
+    """
+    path = current(data)
+    before = {read_manifest(path).parent, served.settled(folder(data))} if keep > 1 else set()
+    kept = {int(path.name), *before, *numbers(data)[-keep:]}
     return [number for number in numbers(data) if number not in kept and _remove(path_of(data, number))]
 
 
@@ -335,7 +339,7 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
         entries[name] = entry
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
-            raise Damaged(f"generation {parent.name} cannot be built upon: {name} has changed", REPAIR)
+            raise Damaged("generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name))
     return entries
 
 
@@ -343,12 +347,4 @@ def _sync_new(root: Path) -> None:
     """Sync every folder, and every file that no published generation shares."""
     for path in [root, *sorted(root.rglob("*"))]:
         if path.is_dir() or path.stat().st_nlink == 1:
-            _sync_path(path)
-
-
-def _sync_path(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            files.sync(path)

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from localmed import files
 from localmed.domain import Document, digest
 from localmed.errors import Damaged
 from localmed.library.space import told_if_full
@@ -33,9 +34,6 @@ class Entry:
     withdrawn: bool
     reason: str
     actor: str
-
-
-NOT_ANSWERED = "Nothing is answered until it is repaired: restore the file from a backup"
 
 
 class Withdrawals:
@@ -60,7 +58,7 @@ class Withdrawals:
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
             if (self._path.parent / "current").is_symlink():
-                raise Damaged(f"{self._path} is missing", NOT_ANSWERED) from None
+                raise Damaged("withdrawal.missing", path=str(self._path)) from None
             seen = (0, 0, 0)  # nothing has been imported yet
         if seen == self._seen:
             return False
@@ -93,15 +91,13 @@ class Withdrawals:
                 _write(handle, line.encode())
             finally:
                 os.close(handle)
-        directory = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        files.sync(self._path.parent)
         return entry
 
     def _read(self) -> Iterable[Entry]:
-        lines = self._path.read_bytes().split(b"\n")  # not splitlines: a title may hold U+2028
+        with self._path.open("rb") as ledger:
+            fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
+            lines = ledger.read().split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
         for number, line in enumerate(lines, 1):
@@ -111,7 +107,7 @@ class Withdrawals:
                 raise self._damaged(number) from None
 
     def _damaged(self, line: int) -> Damaged:
-        return Damaged(f"line {line} of {self._path} cannot be read", NOT_ANSWERED)
+        return Damaged("withdrawal.line", line=line, path=str(self._path))
 
 
 def _entry(line: bytes) -> Entry:

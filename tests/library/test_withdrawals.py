@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status
 from localmed.errors import Damaged, LibraryError
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords, answers, documents, import_into, titles, write
+from localmed.operations import changes
+from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, write
 
 SEPSIS = "Give antibiotics within one hour of recognition. Measure lactate and repeat it if it is high.\n"
 FEVER = "Fever\n\nGive antibiotics only when there is a bacterial cause.\n"
@@ -174,6 +177,24 @@ def test_a_flipped_bit_in_an_id_cancels_no_withdrawal(filled: Settings) -> None:
         answers(filled, "antibiotics")
 
 
+def test_a_line_that_is_being_written_is_waited_for(filled: Settings) -> None:
+    """Whoever appends holds the lock until the line is whole: half a line must not stop an answer."""
+    withdraw(filled)
+    ledger = filled.data / "withdrawals"
+    whole = ledger.read_bytes()
+    with ledger.open("r+b") as writing, Library.open(filled.data) as library, ThreadPoolExecutor(1) as asking:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        writing.truncate(len(whole) // 2)
+        asked = asking.submit(titles, library, "antibiotics")
+        time.sleep(0.2)
+        assert not asked.done()
+        writing.seek(0)
+        writing.write(whole)
+        writing.flush()
+        fcntl.flock(writing, fcntl.LOCK_UN)
+        assert asked.result(20) == {"Fever"}
+
+
 def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:
     withdraw(filled)
     (filled.data / "withdrawals").unlink()
@@ -182,8 +203,8 @@ def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:
 
 
 def test_a_superseded_document_stays_so_when_its_file_is_renamed(filled: Settings, corpus: Path) -> None:
-    with App(filled, HashedWords()) as app:
-        app.mark(documents(filled)["sepsis.txt"], Status.SUPERSEDED)
+    with opened(filled, HashedWords()) as session:
+        changes.mark(session, documents(filled)["sepsis.txt"], Status.SUPERSEDED)
     (corpus / "sepsis.txt").rename(corpus / "sepsis-old.txt")
     import_into(filled, corpus)
     assert documents(filled)["sepsis-old.txt"].status is Status.SUPERSEDED

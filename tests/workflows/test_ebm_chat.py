@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, COHERENCE, RELEVANCE, Draft, Relevance
-from localmed.agents.cast import Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import APPLICABILITY, GUIDELINE_RELEVANCE, PICO, RECOMMENDATION
 from localmed.agents.practice_rules import applying, bearing
-from localmed.agents.roles import Role
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Role, Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.models.scripted import ScriptedChat
@@ -24,7 +24,8 @@ from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import REJECTED, Driver
+from localmed.workflows.flow import Driver, rejected
+from tests.fakes import services
 from tests.values import PROVENANCE, evidence, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -79,8 +80,8 @@ def run(replies: dict[str, Any], stances: Any = entailed) -> tuple[Answer, Finds
         raise AssertionError("no role was asked so")
 
     finds = Finds()
-    players = cast(ROLES, "chat", {}, RULES, ChatRoles(ScriptedChat(reply)))
-    driver = Driver(finds, players, minted, lambda *_: None, stances)
+    players = role_table(ROLES, "chat", {}, RULES, ChatRoles(ScriptedChat(reply)))
+    driver = Driver(services(players, search=finds.search, mint=minted, judge=stances))
     plan = Plan((Tier(("guidelines",)),), 8, roles=players.on)
     return driver.run(ebm(QUESTION, SearchFilter(), plan, PROVENANCE, RECORD)), finds
 
@@ -111,7 +112,7 @@ def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
     assert [each.text for each in answer.statements] == ["Metformin is the usual first medicine."]
     assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
     for role in (PICO, RECOMMENDATION, APPLICABILITY):
-        assert REJECTED.format(role=role.name) in answer.notes
+        assert rejected(role.name) in answer.notes
 
 
 def test_a_model_that_obeys_the_record_is_withheld() -> None:

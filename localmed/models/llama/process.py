@@ -8,17 +8,14 @@ child. What the child sends is checked before it is believed, and nothing that i
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from localmed import children, errors
 from localmed.config import ChatSettings
-from localmed.environment import OFFLINE, PATIENCE
 from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.ports import UNWATCHED, Watch
 
@@ -26,7 +23,6 @@ COMMAND = children.command("localmed.models.llama.child")
 
 OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
 
-_READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
 
 Message = list[Any]
@@ -135,9 +131,7 @@ class _Child:
     """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process = children.Child(command, {**PATIENCE, **os.environ, **OFFLINE})
-        self._lines, self._most = children.Lines(most), most
-        self._waiting: deque[bytes] = deque()
+        self._process, self._most = children.Child(command, most), most
         self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
 
     def send(self, message: object, bound: float) -> None:
@@ -176,6 +170,8 @@ class _Child:
             silent_since = time.monotonic()
             if message[0] == "token" and not cancelled:
                 watch.token(str(message[1]))
+            elif message[0] == "chosen":
+                watch.progress(int(message[1]), int(message[2]))
             elif message[0] == "done":
                 if cancelled:  # it had ended before the child read of it
                     raise Cancelled("model.cancelled")
@@ -200,17 +196,12 @@ class _Child:
         return cast(Message, message)
 
     def _line(self, seconds: float) -> bytes | None:
-        if not self._waiting:
-            chunk = self._process.chunk(seconds, _READ)
-            if chunk is None:
-                return None
-            if not chunk:
-                raise self._ending()
-            try:
-                self._waiting.extend(self._lines.take(chunk))
-            except children.TooLong:
-                raise ModelError("chat.message_too_long", most=self._most) from None
-        return self._waiting.popleft() if self._waiting else None
+        try:
+            return self._process.line(seconds)
+        except BrokenPipeError:
+            raise self._ending() from None
+        except children.TooLong:
+            raise ModelError("chat.message_too_long", most=self._most) from None
 
     def _ending(self) -> ModelError:
         """Why the child ended in the middle of a request."""
@@ -228,6 +219,7 @@ _KNOWN: tuple[tuple[str, list[type]], ...] = (
     ("loading", []),
     ("beat", []),
     ("token", [str]),
+    ("chosen", [int, int]),
     ("ready", [dict]),
     ("done", [dict]),
 )

@@ -1,0 +1,129 @@
+"""What a site does for each role without a language model, imported when a role that it serves is performed.
+
+A question is asked with a fifth of the rules there are; to import them all costs a command more than its search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from localmed.agents import (
+    appraisal,
+    asking,
+    decomposing,
+    guidance,
+    judging,
+    linking,
+    orders,
+    planning,
+    practice,
+    safety,
+)
+from localmed.agents.remembering import Remembering
+from localmed.agents.roles import Role, Rules
+from localmed.config import Settings
+from localmed.library.library import Library
+from localmed.ports import Embedder, Reranker
+from localmed.retrieval.concepts import Expand
+
+if TYPE_CHECKING:
+    from localmed.agents.extractive import Extractive
+
+
+class Models(Protocol):
+    """What the rules need of a site."""
+
+    @property
+    def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def encoder(self) -> Embedder: ...  # noqa: D102
+    @property
+    def reranker(self) -> Reranker | None: ...  # noqa: D102
+    @property
+    def expand(self) -> Expand: ...  # noqa: D102
+
+
+class RoleRules(Mapping[str, Callable[[Any], Any]]):
+    """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow."""
+
+    def __init__(self, library: Library, site: Models) -> None:
+        self._library, self._site = library, site
+        self._encoder = Remembering(site.encoder)
+        self._made: dict[str, Callable[[Any], Any]] = {}
+        served: tuple[tuple[Callable[[], Rules], tuple[Role, ...]], ...] = (
+            (self._of_asking, asking.ROLES),
+            (self._of_asking, (decomposing.DECOMPOSITION, decomposing.SYNTHESIS)),
+            (self._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
+            (self._of_orders, orders.ROLES),
+            (self._of_practice, (practice.PICO, practice.GUIDELINE_RELEVANCE)),
+            (self._of_practice, (practice.RECOMMENDATION, practice.APPLICABILITY)),
+            (self._of_guidance, guidance.ROLES),
+            (self._of_safety, safety.ROLES),
+            (self._of_linking, linking.ROLES),
+            (lambda: appraisal.RULES, appraisal.ROLES),
+            (self._of_judging, (judging.BADGE,)),
+        )
+        self._makers = {role.name: maker for maker, roles in served for role in roles}
+
+    def __getitem__(self, name: str) -> Callable[[Any], Any]:
+        """The rules of the role called ``name``."""
+        if name not in self._made:
+            self._made |= self._makers[name]()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers  # a Mapping's own would make them
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @cached_property
+    def _extractive(self) -> Extractive:
+        from localmed.agents.extractive import Extractive
+
+        settings = self._site.settings
+        return Extractive(self._library.lexical, self._encoder, settings.ask, settings.keywords)
+
+    def _of_asking(self) -> Rules:
+        return self._extractive.rules()
+
+    def _of_planning(self) -> Rules:
+        from localmed.agents import planning_rules
+
+        return planning_rules.rules(self._extractive.extract_keywords)
+
+    def _of_orders(self) -> Rules:
+        from localmed.agents.orders_rules import OrderRules
+
+        return OrderRules(self._library.graph, self._library.lexical, self._site.expand).rules()
+
+    def _of_practice(self) -> Rules:
+        from localmed.agents.practice_rules import Practice
+
+        return Practice(self._extractive).rules()
+
+    def _of_guidance(self) -> Rules:
+        from localmed.agents.guidance_rules import GuidanceRules
+
+        return GuidanceRules(self._library.lexical).rules()
+
+    def _of_safety(self) -> Rules:
+        from localmed.agents import safety_rules
+        from localmed.agents.safety_likeness import SafetyLikeness
+
+        return {**safety_rules.RULES, **SafetyLikeness(self._encoder).rules()}
+
+    def _of_linking(self) -> Rules:
+        from localmed.agents.linking_rules import LinkRules
+
+        return LinkRules(self._library.lexical, self._encoder, self._site.reranker).rules()
+
+    def _of_judging(self) -> Rules:
+        from localmed.agents.judging_rules import JudgingRules
+
+        return JudgingRules(self._library.lexical, self._encoder).rules()

@@ -1,0 +1,92 @@
+"""All roles, and who serves each: a chat model, rules, or nobody. The settings say; without a chat model it is rules.
+
+A role that is off is not asked for: flows look at ``RoleTable.on`` first. With every role off but the answer itself,
+asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switched on one by one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from localmed.agents import (
+    appraisal,
+    asking,
+    decomposing,
+    guidance,
+    judging,
+    linking,
+    orders,
+    planning,
+    practice,
+    safety,
+)
+from localmed.agents.roles import Performer, Role, Rules
+from localmed.errors import BadSettings, UsageError
+
+By = Literal["chat", "rules", "off"]
+CHOICES = ("chat", "rules", "off")
+ROLES: Mapping[str, Role] = {
+    role.name: role
+    for module in (
+        asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
+    )
+    for role in module.ROLES
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RoleTable:
+    """``Performer`` of all roles: each by the chat model or by its rules, as ``serves`` says."""
+
+    roles: Mapping[str, Role]
+    serves: Mapping[str, By]
+    rules: Rules
+    chat: Performer | None = None
+
+    @property
+    def on(self) -> frozenset[str]:
+        """The names of the roles that are served in fact."""
+        return frozenset(name for name, role in self.roles.items() if self.by(role) != "off")
+
+    def by(self, role: Role) -> By:
+        """Who serves ``role`` in fact: a chat model that is not there serves nothing."""
+        by = self.serves.get(role.name, "off")
+        if by == "chat" and self.chat is None:
+            return "rules" if role.name in self.rules else "off"
+        return by
+
+    def perform(self, role: Role, given: Any) -> Any:
+        """See ``Performer.perform``; raise ``UsageError`` for a role that is off."""
+        by = self.by(role)
+        if by == "chat" and self.chat is not None:
+            return self.chat.perform(role, given)
+        if by == "rules":
+            return self.rules[role.name](given)
+        raise UsageError("agents.role_off", role=role.name)
+
+    def without_chat(self) -> RoleTable:
+        """The same roles by their rules alone."""
+        return replace(self, chat=None)
+
+
+def role_table(
+    roles: Mapping[str, Role], usual: By, chosen: Mapping[str, str], rules: Rules, chat: Performer | None
+) -> RoleTable:
+    """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
+
+    A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
+    raise ``BadSettings`` where the settings ask for what there is not.
+    """
+    serves: dict[str, By] = {}
+    for name, role in roles.items():
+        there = {"chat": role.form is not None, "rules": name in rules, "off": True}
+        possible = [by for by in CHOICES if there[by]]
+        by = chosen.get(name, usual if usual in possible else possible[0])
+        if by not in possible:
+            raise BadSettings(f"roles.{name} cannot be {by!r}", f"Set one of: {', '.join(possible)}")
+        serves[name] = by  # type: ignore[assignment]
+    if unknown := set(chosen) - set(roles):
+        raise BadSettings("agents.no_role", role=sorted(unknown)[0], roles=tuple(roles))
+    return RoleTable(roles, serves, rules, chat)

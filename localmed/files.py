@@ -1,0 +1,69 @@
+"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from localmed.errors import InputError
+
+Opener = Callable[[Path], BinaryIO]
+
+
+def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
+    fresh = path.with_name(f"{path.name}.new")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(handle)
+    fresh.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Force a file's content, or a folder's entries, to disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def locked(stream: IO[str] | IO[bytes]) -> bool:
+    """Lock the open file for this process alone; False, at once, where another holds it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
+    """``path`` opened for reading, if it is a regular file; nothing that it was swapped for is waited for or followed.
+
+    Whoever may write into a watched folder may swap a file after it was listed. ``follow`` says that it was a link
+    then; whatever was opened must lie within ``root`` ("" for a file that was named itself). Raise ``InputError``.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow:
+            raise InputError("source.became_link", name=path.name) from None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise InputError("source.not_regular", name=path.name)
+        if root and not Path(f"/proc/self/fd/{handle}").readlink().is_relative_to(Path(root).resolve()):
+            raise InputError("source.outside", name=path.name)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise

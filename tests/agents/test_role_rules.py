@@ -1,0 +1,45 @@
+"""The rules of a site: named before they are made, and made when a role is performed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from localmed.agents.role_rules import RoleRules
+from localmed.agents.role_table import ROLES
+from localmed.config import Settings
+from tests.fakes import HashedWords, import_into, opened, write
+
+
+def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
+    with opened(settings, HashedWords()) as session, session.workspace() as workspace:
+        rules = RoleRules(workspace.library, session.site)
+        assert all(callable(rules[name]) for name in rules)
+        assert set(rules) == set(rules._made), "what makes a role's rules makes no role that is not named"
+        assert set(rules) <= set(ROLES)
+        assert len(rules) == len(set(rules))
+
+
+def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from localmed.config import Settings\n"
+        "from localmed.domain import SearchFilter; from tests.fakes import HashedWords\n"
+        "from localmed.session import Session, local_caller; from localmed.site import Site\n"
+        "settings = Settings(Path(sys.argv[1]))\n"
+        "with Site(settings, HashedWords()) as site:\n"
+        "    Session(site, local_caller(settings)).ask('What thins blood?', SearchFilter())\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('localmed.')))"
+    )
+    settings = Settings(tmp_path / "data")
+    import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
+    told = subprocess.run(
+        [sys.executable, "-c", script, str(settings.data)], capture_output=True, text=True, check=True, timeout=120
+    )
+    known = set(told.stdout.split())
+    assert "localmed.agents.extractive" in known
+    for name in ("orders_rules", "practice_rules", "guidance_rules", "linking_rules", "planning_rules"):
+        assert f"localmed.agents.{name}" not in known
+    assert not {"localmed.workflows.explain", "localmed.workflows.ebm", "localmed.workflows.verify"} & known

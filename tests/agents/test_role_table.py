@@ -1,0 +1,59 @@
+"""Who serves which role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from localmed.agents.asking import KEYWORDS, RELEVANCE, ROLES
+from localmed.agents.decomposing import SELF_KNOWLEDGE
+from localmed.agents.role_table import By, RoleTable, role_table
+from localmed.agents.roles import Role
+from localmed.errors import BadSettings, UsageError
+
+KNOWN = {role.name: role for role in (*ROLES, SELF_KNOWLEDGE)}
+RULES = {role.name: (lambda given: ("rules", given)) for role in ROLES}
+
+
+class Model:
+    def perform(self, role: Role, given: Any) -> Any:
+        return ("chat", given)
+
+
+def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | None = None) -> RoleTable:
+    return role_table(KNOWN, usual, settings or {}, RULES, model)
+
+
+def test_without_a_model_everything_is_rules() -> None:
+    for usual in ("chat", "rules"):
+        served = chosen(usual)
+        assert served.perform(RELEVANCE, 1) == ("rules", 1)
+        assert served.by(SELF_KNOWLEDGE) == "off", "no rule knows anything by itself"
+        assert SELF_KNOWLEDGE.name not in served.on
+
+
+def test_a_model_serves_what_it_is_set_to() -> None:
+    served = chosen("chat", {"keywords": "rules"}, Model())
+    assert served.perform(RELEVANCE, 1) == ("chat", 1)
+    assert served.perform(KEYWORDS, 1) == ("rules", 1)
+    assert served.without_chat().perform(RELEVANCE, 1) == ("rules", 1)
+    assert chosen("rules", {"relevance": "chat"}, Model()).by(RELEVANCE) == "chat"
+    assert chosen("rules", {}, Model()).by(KEYWORDS) == "rules"
+
+
+def test_a_role_that_is_off_is_not_performed() -> None:
+    served = chosen("rules", {"relevance": "off"})
+    assert "relevance" not in served.on
+    assert "keywords" in served.on
+    with pytest.raises(UsageError, match="relevance"):
+        served.perform(RELEVANCE, 1)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"poetry": "rules"}, {"relevance": "magic"}, {"self_knowledge": "rules"}], ids=str
+)
+def test_settings_that_ask_for_what_there_is_not(settings: dict[str, str]) -> None:
+    with pytest.raises(BadSettings):
+        chosen("rules", settings)
