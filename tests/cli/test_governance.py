@@ -57,7 +57,7 @@ def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
     assert copied.ok("search", "paracetamol dose", "--json").json["overdue"][english] == EARLIER
     assert {each["id"] for each in copied.ok("documents", "due", "--json").json} == {english, chinese}
     lines = copied.ok("doctor").out
-    assert "2 documents overdue for review, 0 not yet effective" in lines
+    assert "overdue for review: 2; not yet effective: 0" in lines
 
 
 def test_a_replay_comes_to_the_same_answer_whatever_the_day(copied: Localmed, tmp_path: Path) -> None:
