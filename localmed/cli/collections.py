@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.domain import Collection, Kind
@@ -98,7 +98,7 @@ def create(
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
     with opened(ctx) as session:
         changes.create_collection(session, described, groups)
-    click.echo(f"Created {name}")
+    echo(f"Created {name}")
 
 
 @command.command("access")
@@ -125,7 +125,7 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
     if as_json:
         print_json({"collection": name, "access": allowed})
     else:
-        click.echo(f"{name} is open to {', '.join(allowed) or 'everybody'}")
+        echo(f"{name} is open to {', '.join(allowed) or 'everybody'}")
 
 
 command.add_command(
@@ -143,7 +143,7 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 
     with opened(ctx) as session:
         changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
-    click.echo(f"{name} has priority {priority}")
+    echo(f"{name} has priority {priority}")
 
 
 @command.command("update")
@@ -188,7 +188,7 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
         outcomes = importing.update_all(session, retry, hooks)
     for name, outcome in outcomes.items():
         if isinstance(outcome, LocalmedError):
-            click.echo(f"localmed: {name}: {outcome}", err=True)
+            echo(f"localmed: {name}: {outcome}", err=True)
             results.append({"collection": name, "error": str(outcome)})
             code = code or outcome.exit_code
             continue
@@ -199,5 +199,5 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
     if as_json:
         print_json(results)
     elif not results:
-        click.echo("No collection was imported from files")
+        echo("No collection was imported from files")
     return code

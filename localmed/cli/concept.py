@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table
 from localmed.language import clean
 from localmed.presentation.words import words
 
@@ -45,7 +45,7 @@ def _show(card: Card, language: str) -> None:
         if concept.defined_in:
             echo_wrapped(f"({_dated(concept.defined_in.title, concept.defined_in.edition)})", "  ", "  ")
     else:
-        click.echo("  no definition in the graph")
+        echo("  no definition in the graph")
     for label, values in (("synonyms", card.synonyms), ("codes", (*card.same, *card.codes))):
         if values:
             echo_wrapped(f"{label}: {'; '.join(values)}", "  ", "    ")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import documents_governance
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
 from localmed.domain import Document, Passage, Status
 from localmed.errors import UsageError
 
@@ -51,7 +51,7 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
     ]
     print_table("Documents", ("id", "collection", "title", "edition", "language", "status", "passages"), rows[:SHOWN])
     if len(rows) > SHOWN:
-        click.echo(f"... and {len(rows) - SHOWN} more; --json lists all")
+        echo(f"... and {len(rows) - SHOWN} more; --json lists all")
 
 
 def _standing(document: Document, overdue: str) -> str:
@@ -80,10 +80,10 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     values = asdict(found)
     for name, value in (values | values.pop("governance") | {"review_overdue": late and "yes"}).items():
         if value:
-            click.echo(f"{name:>18}  {value}")
+            echo(f"{name:>18}  {value}")
     for word, linked in (("supersedes", links.older), ("superseded by", links.newer)):
         for link in linked:
-            click.echo(f"{word:>18}  {_told(link)}")
+            echo(f"{word:>18}  {_told(link)}")
     rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
     print_table("Passages", ("id", "page", "heading", "characters"), rows)
     if summary:
@@ -140,9 +140,9 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         if not yes:
             click.confirm(f"Remove {len(chosen)} documents?", abort=True)
         number = changes.remove(session, chosen)
-    click.echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
+    echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
     if any(Path(each.source).exists() for each in chosen):
-        click.echo("Their files are still there: importing them again brings them back. To keep one out, withdraw it")
+        echo("Their files are still there: importing them again brings them back. To keep one out, withdraw it")
 
 
 @command.command("supersede")
@@ -163,7 +163,7 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
     until = "what supersedes it is effective" if holds is Status.CURRENT else "it is reinstated"
     until = until if holds is not Status.PENDING else "it is effective"
     still = "" if holds is status else f", but {holds.value} until {until}"
-    click.echo(f"{found.title}: {status.value}{still}")
+    echo(f"{found.title}: {status.value}{still}")
 
 
 @command.command("withdraw")
@@ -177,7 +177,7 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
     with opened(ctx) as session:
         found = lookups.document(session, document)
         changes.withdraw(session, found, True, reason)
-    click.echo(f"Withdrawn: {found.title}")
+    echo(f"Withdrawn: {found.title}")
 
 
 @command.command("reinstate")
@@ -191,7 +191,7 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
     with opened(ctx) as session:
         found = lookups.document(session, document)
         changes.withdraw(session, found, False, reason)
-    click.echo(f"Reinstated: {found.title}")
+    echo(f"Reinstated: {found.title}")
 
 
 @command.command("quarantine")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
 from localmed.errors import InputError, UsageError, reason
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
@@ -37,7 +37,7 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
         found = lookups.document(session, document)
         changes.govern(session, [Change((found,), values)])
         after = lookups.document(session, found.id)
-    click.echo(f"{after.title}: {', '.join(values).replace('_', ' ')} set; it is {after.status.value}")
+    echo(f"{after.title}: {', '.join(values).replace('_', ' ')} set; it is {after.status.value}")
 
 
 @click.command("govern")
@@ -58,16 +58,16 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
         planned = lookups.planned_sheet(session, sheet, collection)
         if planned.faults:
             for fault in planned.faults[:FAULTS_SHOWN]:
-                click.echo(f"row {fault.row}: {fault.reason}", err=True)
+                echo(f"row {fault.row}: {fault.reason}", err=True)
             raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
         number = changes.govern(session, planned.changes) if planned.changes else 0
     if planned.unused:
-        click.echo(f"Columns not used: {', '.join(planned.unused)}", err=True)
+        echo(f"Columns not used: {', '.join(planned.unused)}", err=True)
     if as_json:
         print_json({"rows": planned.rows, "changed": len(planned.changes), "generation": number})
         return
-    click.echo(f"{len(planned.changes)} of {planned.rows} rows changed something")
-    click.echo(f"Generation {number:04d} is served" if number else "Nothing changed")
+    echo(f"{len(planned.changes)} of {planned.rows} rows changed something")
+    echo(f"Generation {number:04d} is served" if number else "Nothing changed")
 
 
 @click.command("sheet")
@@ -87,7 +87,7 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
         raise UsageError("file.exists", file=str(sheet)) from None
     except OSError as error:
         raise UsageError("file.unwritable", reason=reason(error), file=str(sheet)) from None
-    click.echo(f"{len(rows) - 1} files: {sheet}")
+    echo(f"{len(rows) - 1} files: {sheet}")
 
 
 @click.command("due")

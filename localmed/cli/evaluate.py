@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError, reason
 
@@ -142,7 +142,7 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
         found = _measured(ctx, out, resume, not as_json, **given)
     except KeyboardInterrupt:
         if out:
-            click.echo(KEPT, err=True)
+            echo(KEPT, err=True)
         raise
     if out:
         _write(found, out)
@@ -268,4 +268,4 @@ def _tell(found: Report, out: Path | None) -> None:
     for fact in report.facts(found):
         echo_wrapped(fact, "- ", "  ")
     if out:
-        click.echo(f"Written to {out}: table.md, table.csv, report.json, plot.png, plot.svg, runs/")
+        echo(f"Written to {out}: table.md, table.csv, report.json, plot.png, plot.svg, runs/")

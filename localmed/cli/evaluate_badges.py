@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_table, progress
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -59,17 +59,17 @@ def command(
     try:
         found = _measured(ctx, questions, named, out, resume, show=not as_json)
     except KeyboardInterrupt:
-        click.echo(KEPT, err=True)
+        echo(KEPT, err=True)
         raise
     _write(found, out)
     if as_json:
-        click.echo(badges.as_json(found), nl=False)
+        echo(badges.as_json(found), nl=False)
         return
     for title, columns, rows in badges.tables(found):
         print_table(title, columns, rows)
     for fact in badges.facts(found):
         echo_wrapped(fact, "- ", "  ")
-    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
+    echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
 
 
 def _measured(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
             found = claims.report(file.name, session.site.entailment.name, results)
     except KeyboardInterrupt:
         if out:
-            click.echo(KEPT, err=True)
+            echo(KEPT, err=True)
         raise
     if out:
         _write(out, found.as_dict(), lambda: plot.draw_claims(found, out), table=claims.as_csv(found))
@@ -90,7 +90,7 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
         return
     _tell_answers(found)
     if out:
-        click.echo(f"Written to {out}: report.json, table.csv, results.jsonl, plot.png, plot.svg")
+        echo(f"Written to {out}: report.json, table.csv, results.jsonl, plot.png, plot.svg")
 
 
 def _tell_answers(found: ClaimsReport) -> None:
@@ -122,7 +122,7 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
         return
     _tell_pairs(found, counts)
     if out:
-        click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
+        echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
 
 
 def _tell_pairs(found: StanceReport, counts: Counts) -> None:

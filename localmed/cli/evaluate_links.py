@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
+from localmed.cli.common import echo, echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -57,11 +57,11 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
     try:
         found = _measured(ctx, out, seed, not as_json, **given)
     except KeyboardInterrupt:
-        click.echo(KEPT, err=True)
+        echo(KEPT, err=True)
         raise
     _write(found, out)
     if as_json:
-        click.echo(links.as_json(found), nl=False)
+        echo(links.as_json(found), nl=False)
     else:
         _tell(found, out)
 
@@ -177,4 +177,4 @@ def _tell(found: LinkReport, out: Path) -> None:
     print_table("Link-Eval", *links.table(found))
     for fact in links.facts(found):
         echo_wrapped(fact, "- ", "  ")
-    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
+    echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")

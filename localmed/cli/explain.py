@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import settings_of
+from localmed.cli.common import echo, settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
@@ -130,7 +130,7 @@ def _write_leaflet(file: Path, answer: Answer) -> None:
     from localmed.workflows.leaflet import leaflet
 
     write_private(file, leaflet(answer, date.today().isoformat()))
-    click.echo(f"leaflet: {file}", err=True)
+    echo(f"leaflet: {file}", err=True)
 
 
 def _keep(ctx: click.Context, answer: Answer) -> None:
@@ -142,4 +142,4 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
     write_private(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
-    click.echo(f"kept: {file}", err=True)
+    echo(f"kept: {file}", err=True)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
 from localmed.cli.speaking import tell_problems, text
 from localmed.domain import message
 from localmed.errors import Damaged
@@ -83,14 +83,14 @@ def rollback(ctx: click.Context, number: int | None) -> None:
     with opened(ctx) as session:
         session.may_change()
         waiting = lookups.waiting(session)
-        click.echo(f"Generation {changes.rollback(session, number):04d} is served")
+        echo(f"Generation {changes.rollback(session, number):04d} is served")
         early = lookups.effective_among(session, waiting or frozenset())
     if waiting is None:
-        click.echo("Look at the dates: what was set of documents since has gone back, and could not be compared")
+        echo("Look at the dates: what was set of documents since has gone back, and could not be compared")
     if early:
         shown = " ".join(each[:12] for each in early[:EARLY_SHOWN]) + (" ..." if len(early) > EARLY_SHOWN else "")
-        click.secho(f"{len(early)} documents that were not yet effective answer now: {shown}", fg="red")
-        click.echo("To hold one back: localmed documents set ID --effective-from DATE")
+        echo(f"{len(early)} documents that were not yet effective answer now: {shown}", colour="red")
+        echo("To hold one back: localmed documents set ID --effective-from DATE")
 
 
 @command.command("prune")
@@ -110,7 +110,7 @@ def prune(ctx: click.Context, yes: bool) -> None:
         if not yes:
             click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)
         files, size = changes.prune(session)
-    click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+    echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
 
 
 @command.command("confirm")
@@ -121,7 +121,7 @@ def confirm(ctx: click.Context) -> None:
 
     with opened(ctx) as session:
         number = changes.confirm(session)
-    click.echo(render(message("generation.confirmed", number=number), "en"))
+    echo(render(message("generation.confirmed", number=number), "en"))
 
 
 @command.command("upgrade")
@@ -131,4 +131,4 @@ def upgrade(ctx: click.Context) -> None:
     from localmed.operations import changes
 
     with opened(ctx) as session:
-        click.echo(f"Generation {changes.upgrade(session):04d} is served")
+        echo(f"Generation {changes.upgrade(session):04d} is served")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
@@ -65,19 +65,19 @@ def _ready(status: Status, path: Path, as_json: bool) -> None:
     if as_json:
         return print_json({"ready": True, "socket": str(path)} | asdict(status))
     models = ", ".join(status.models.values())
-    return click.echo(f"Ready at {path}: {models} (Ctrl-C ends it)")
+    return echo(f"Ready at {path}: {models} (Ctrl-C ends it)")
 
 
 def _show(status: Status) -> None:
     from localmed.operations.check import size
 
     up = timedelta(seconds=round(status.seconds))
-    click.echo(f"Process {status.process}, version {status.version}, up {up}, {size(status.memory)} in memory")
+    echo(f"Process {status.process}, version {status.version}, up {up}, {size(status.memory)} in memory")
     for role, name in status.models.items():
         note = "  (this command's settings choose another)" if role in status.others else ""
-        click.echo(f"  {role:10}  {name}{note}")
-    click.echo(f"Connections {status.connections}; waiting: {_counts(status.waiting)}")
-    click.echo(f"Answered: {_counts(status.served)}; failed: {_counts(status.failed)}")
+        echo(f"  {role:10}  {name}{note}")
+    echo(f"Connections {status.connections}; waiting: {_counts(status.waiting)}")
+    echo(f"Answered: {_counts(status.served)}; failed: {_counts(status.failed)}")
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.errors import InputError
 
@@ -103,11 +103,11 @@ def tell(report: Report) -> None:
     if rows:
         print_table(f"Import into {report.collection}", ("file", "outcome", "passages", "why"), rows)
     if len(told) > SHOWN:
-        click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
+        echo(f"... and {len(told) - SHOWN} more; --json lists all")
     counts = report.counts
-    click.echo(
+    echo(
         f"{counts['documents']} documents ({counts['passages']} passages) read from {counts['read']} files, "
         f"{counts['unchanged']} unchanged, {counts['quarantined']} quarantined, {counts['skipped']} skipped, "
         f"{counts['removed']} removed"
     )
-    click.echo(f"Generation {report.generation:04d} is served" if report.generation else "Nothing changed")
+    echo(f"Generation {report.generation:04d} is served" if report.generation else "Nothing changed")

@@ -22,6 +22,7 @@ import click
 from localmed import __version__
 from localmed.cli.speaking import error_line, text
 from localmed.errors import LocalmedError
+from localmed.presentation.neutral import one_line
 
 COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
 _PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
@@ -155,5 +156,5 @@ def _described(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"localmed: {' '.join(message.split())}", err=True)
+    click.echo(f"localmed: {one_line(message)}", err=True)
     sys.exit(code)

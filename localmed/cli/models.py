@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import say, tell_problems
 from localmed.config import built_in
 from localmed.errors import ModelError
@@ -51,7 +51,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         return
     table = [_row(each) for each in rows]
     print_table("Models", ("name", "for", "size", "licence", "sha256"), table)
-    click.echo(f"sha256: how it begins; -: {UNKNOWN_HASH}")
+    echo(f"sha256: how it begins; -: {UNKNOWN_HASH}")
     echo_wrapped("Serving: " + ", ".join(f"{role}: {name}" for role, name in serving.items()))
 
 
@@ -115,13 +115,13 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
     if as_json:
         print_json(row)
         return
-    click.echo(f"Added {model.name} for {model.role}: {len(model.files)} files, {_size(model.bytes)}")
+    echo(f"Added {model.name} for {model.role}: {len(model.files)} files, {_size(model.bytes)}")
     if not model.listed:
-        click.echo("It is unlisted: no manifest says what licence it has and where it comes from")
+        echo("It is unlisted: no manifest says what licence it has and where it comes from")
     if row["terms"]:
-        click.echo(f"Terms: {row['terms']}")
+        echo(f"Terms: {row['terms']}")
     if not row["serves"]:
-        click.echo(f"To use it: localmed models use {model.role} {model.name}")
+        echo(f"To use it: localmed models use {model.role} {model.name}")
 
 
 @command.command("verify")
@@ -163,7 +163,7 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
             [f"{session.site.serving[role]} serves {role}" for role in serves],
             _owned_by_host(session.site, serves),
         )
-    click.echo("; ".join([f"Removed {name}", *now]))
+    echo("; ".join([f"Removed {name}", *now]))
     if hosted:
         echo_wrapped(RESTART)
 
@@ -190,11 +190,11 @@ def use(ctx: click.Context, role: str, name: str) -> None:
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
         hosted = _owned_by_host(session.site, [role])
-    click.echo(f"{serving[role]} serves {role}")
+    echo(f"{serving[role]} serves {role}")
     if serving["reranker"] == "none" and role == "encoder":
-        click.echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
+        echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
     if built_with != now:
-        click.echo(f"The library was encoded by {built_with}. Bring it to this encoder now: localmed reindex")
+        echo(f"The library was encoded by {built_with}. Bring it to this encoder now: localmed reindex")
     if hosted:
         echo_wrapped(RESTART)
 
@@ -221,7 +221,7 @@ def plan(ctx: click.Context, as_json: bool) -> None:
         print_json({"machine": asdict(found), "models": [asdict(each) | {"best": each.best} for each in fits]})
         return
     gpus = ", ".join(f"{each.name} with {_size(each.memory)}" for each in found.gpus) or f"no GPU ({found.no_gpu})"
-    click.echo(f"Memory {_size(found.memory)}, {found.processors} processors; {gpus}")
+    echo(f"Memory {_size(found.memory)}, {found.processors} processors; {gpus}")
     rows = [(each.name, each.role, "its file" if each.exact else "estimate", *_cells(each)) for each in fits]
     print_table("Models", ("name", "for", "by", *(f"{each // 1024}k tokens" for each in fit.CONTEXTS)), rows)
     echo_wrapped(

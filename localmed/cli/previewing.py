@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import Decorated, print_json, print_table
+from localmed.cli.common import Decorated, echo, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.errors import InputError
 
@@ -88,11 +88,11 @@ def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> N
     ]
     print_table(f"Dry run into {collection}: nothing was stored", ("file", "would be", "passages", "why"), rows)
     if len(told) > SHOWN:
-        click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
+        echo(f"... and {len(told) - SHOWN} more; --json lists all")
     counts = Counter(each["outcome"] for each in told)
-    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)) or "no files")
+    echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)) or "no files")
     if report:
-        click.echo(f"Written: {report}")
+        echo(f"Written: {report}")
 
 
 def _why(told: dict[str, Any]) -> str:

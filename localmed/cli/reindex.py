@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.cli.following import work_shown
 
 
@@ -26,6 +26,6 @@ def command(ctx: click.Context, again: bool, as_json: bool) -> None:
     if as_json:
         print_json({"generation": generation, "encoder": encoder})
     elif generation:
-        click.echo(f"Generation {generation:04d} is served, encoded by {encoder}")
+        echo(f"Generation {generation:04d} is served, encoded by {encoder}")
     else:
-        click.echo(f"Nothing changed: the library is of {encoder} already")
+        echo(f"Nothing changed: the library is of {encoder} already")

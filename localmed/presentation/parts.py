@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localmed.domain import TextPart
-from localmed.presentation import departments, links, plan, verify
 from localmed.presentation.neutral import one_line
 from localmed.presentation.statements import statement_view
-from localmed.presentation.views import PartView, Row
+from localmed.presentation.views import PartView, Row, departments, links, plan, verify
 
 Shown = Callable[[Any, str], PartView]  # a part of the type that it is registered for, and the reader's language
 

@@ -19,8 +19,7 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.parts import SourcePlanPart
-from localmed.presentation import view
-from localmed.presentation.answer import age
+from localmed.presentation.answer import age, view
 from localmed.workflows.verify import MOST_CHARACTERS
 from tests.values import PROVENANCE, evidence, quotation
 from tests.workflows.verifying import study, verify
