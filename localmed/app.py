@@ -32,7 +32,7 @@ from localmed.models import chat_choice, choice, shipped_weights
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from localmed.operations import governing, model_changes
 from localmed.operations.audit import Audit, actor
 from localmed.operations.reindex import reindex

@@ -22,7 +22,16 @@ No message ever carries a question, a patient record or document text: paths, na
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Mapping
+from typing import Any, Self
+
 from localmed.domain import Message, Parameter, message
+
+LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
+_KNOWN_REASONS = frozenset(
+    (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+)
 
 
 class LocalmedError(Exception):
@@ -63,6 +72,11 @@ class LocalmedError(Exception):
     def remedy(self) -> str:
         """What to do next, in English; "" where that cannot be said."""
         return self._english(1)
+
+    def within(self, place: str) -> Self:
+        """The same error, said of ``place``: a file, a line, a part of one."""
+        what, *remedy = self.messages
+        return type(self)(message("error.within", place=place, what=what), *remedy)
 
     def _english(self, place: int) -> str:
         from localmed.messages import render
@@ -133,3 +147,52 @@ class Rejected(ModelError):
 
 class Cancelled(ModelError):
     """A model was still at work when whoever asked gave up."""
+
+
+def reason(error: OSError) -> Parameter:
+    """Why the system refused, as a parameter: in the reader's words where it is one of the usual reasons."""
+    if error.errno in _KNOWN_REASONS:
+        return message(f"system.{errno.errorcode[error.errno]}")
+    return error.strerror or type(error).__name__
+
+
+# --- across processes -------------------------------------------------------------------------------------------------
+
+
+def as_json(error: LocalmedError) -> dict[str, Any]:
+    """``error`` as another process can raise it again: its class, and its messages as codes and parameters."""
+    from localmed.messages import as_json as written
+
+    return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
+
+
+def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = LocalmedError) -> LocalmedError:
+    """The error that ``as_json`` wrote, of class ``fallback`` where its own is not known; ``ValueError`` if it is none.
+
+    What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
+    """
+    from localmed.messages import from_json as read
+
+    try:
+        what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
+        return _classes().get(entry["class"], fallback)(what, *remedy)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
+        raise ValueError("no error of localmed") from broken
+
+
+def _short(told: Message) -> Message:
+    return Message(told.code[:LONGEST_WORD], tuple((name, _cut(value)) for name, value in told.parameters))
+
+
+def _cut(value: Parameter) -> Parameter:
+    if isinstance(value, Message):
+        return _short(value)
+    if isinstance(value, tuple):
+        return tuple(_cut(part) for part in value)
+    return value[:LONGEST_WORD] if isinstance(value, str) else value
+
+
+def _classes() -> dict[str, type[LocalmedError]]:
+    return {
+        name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
+    }

@@ -29,7 +29,7 @@ LEVELS = (
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language", "confined", "children", "environment", "measures", "medicines"),
+    ("ports", "config", "language", "confined", "children", "environment"),
     ("messages", "clinical", "domain", "errors", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
@@ -77,12 +77,12 @@ HEAVY = {
     "openpyxl": (("ingest/readers/xlsx.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
     "scipy": (("evaluation/statistics.py",), True),
-    "rapidocr": (("ingest/ocr.py",), True),
-    "cv2": (("ingest/ocr.py",), True),
+    "rapidocr": (("ingest/ocr/child.py",), True),
+    "cv2": (("ingest/ocr/child.py",), True),
     "onnxruntime": ((), True),  # rapidocr imports it
     "matplotlib": (("evaluation/plot.py",), True),
     # Run in child processes only (see CHILDREN), which is what keeps it out of everything else.
-    "pymupdf": (("ingest/readers/pdf*.py", "ingest/render.py"), False),
+    "pymupdf": (("ingest/readers/pdf/*.py", "ingest/render.py"), False),
 }
 # Modules that only a child process imports at its start; everybody else names them in a command line or imports lazily.
 CHILDREN = ("ingest.render", "ingest.readers.pdf", "models.llama.child")

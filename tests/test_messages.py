@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -14,8 +16,8 @@ from hypothesis import strategies as st
 
 from localmed import errors
 from localmed.domain import Message, Parameter, message
-from localmed.errors import InputError, LocalmedError, UsageError
-from localmed.messages import LANGUAGES, Template, as_json, catalogue, from_json, render
+from localmed.errors import InputError, LocalmedError, UnknownName, UsageError
+from localmed.messages import LANGUAGES, REFERENCE, Template, as_json, catalogue, from_json, render
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 NOT_CODES = {"literal"}  # made by errors.py and by readers of older files
@@ -79,6 +81,12 @@ def is_code(text: str) -> bool:
     return " " not in text and "." in text
 
 
+def referred() -> set[str]:
+    """The codes that other entries take their words from."""
+    text = (PACKAGE / "messages" / "en.toml").read_text("utf-8")
+    return set(re.findall(rf'"{REFERENCE}([\w.]+)"', text))
+
+
 def test_both_languages_have_the_same_codes() -> None:
     english, chinese = (set(catalogue(language)) for language in LANGUAGES)
     assert english - chinese == set(), "no Chinese words"
@@ -92,7 +100,7 @@ def test_both_languages_use_the_same_parameters(code: str) -> None:
 
 
 def test_every_code_is_used() -> None:
-    used, begun = set(constants()), tuple(prefixes())
+    used, begun = set(constants()) | referred(), tuple(prefixes())
     codes = set(catalogue("en")) - NOT_CODES
     unused = {code for code in codes if not {code, entry(code)} & used and not code.startswith(begun)}
     assert unused == set()
@@ -157,3 +165,30 @@ def parameters() -> st.SearchStrategy[Parameter]:
 def test_a_message_comes_back_from_json(named: dict[str, Parameter]) -> None:
     made = Message("section.name", tuple(named.items()))
     assert from_json(as_json(made)) == made
+
+
+def test_an_error_crosses_processes_as_codes() -> None:
+    error = UnknownName("literal", "do this", text="x").within("a.pdf")
+    again = errors.from_json(json.loads(json.dumps(errors.as_json(error))))
+    assert type(again) is UnknownName
+    assert again.messages == error.messages
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"class": "Busy", "messages": []},
+        {"class": "Busy", "messages": [1]},
+        {"class": [], "messages": [{"code": "x"}]},
+    ],
+)
+def test_what_is_no_error_is_refused(entry: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="no error"):
+        errors.from_json(entry)
+
+
+def test_what_another_process_says_is_bounded() -> None:
+    long = message("x.y", text="a" * 10_000, more=(message("x.z", text="b" * 10_000),))
+    again = errors.from_json(errors.as_json(InputError(long)))
+    assert len(render(again.messages[0], "en")) < 3 * errors.LONGEST_WORD

@@ -15,10 +15,10 @@ from typing import Any
 from localmed.agents import evidence as shown
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Asked
 from localmed.agents.roles import Role, Writing
+from localmed.clinical.medicines import names as medicines
 from localmed.errors import Rejected
 from localmed.language import detect
 from localmed.verification import survival
-from localmed.verification.subjects import medicines
 
 TERMS = 60  # of an order at most: what a page of orders holds
 LINES = 80  # of an order that are restated, the same page

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed import measures, medicines
 from localmed.agents.asking import Draft
 from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
@@ -24,6 +23,7 @@ from localmed.agents.practice import (
     GuidelinesInput,
     RecommendationInput,
 )
+from localmed.clinical import measures, medicines
 from localmed.domain import Evidence, Statement
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, fold

@@ -17,8 +17,8 @@ from localmed.errors import ModelError
 
 if TYPE_CHECKING:
     from localmed.app import App
-    from localmed.models.manifests import ModelManifest
-    from localmed.models.record import Model
+    from localmed.models.registry.manifests import ModelManifest
+    from localmed.models.registry.registration import Model
     from localmed.operations.fit import Fit, Need
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")

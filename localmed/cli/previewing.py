@@ -17,7 +17,7 @@ from localmed.errors import InputError, NoLibrary, UnknownName
 if TYPE_CHECKING:
     from localmed.app import App
     from localmed.ingest.manifest import Manifest
-    from localmed.ingest.preview import Looked
+    from localmed.ingest.preview.preview import Looked
 
 SHOWN = 60  # lines printed; --json and the report have more
 FAULTS_SHOWN = 3  # of a file, in the table
@@ -52,8 +52,8 @@ def wanted(dry_run: bool, report: Path | None, language: str) -> Wanted | None:
 
 def run(app: App, paths: list[Path], collection: str, manifest: Path | None, chosen: Wanted, as_json: bool) -> None:
     """Read ``paths`` and tell; exit with 3 where every file would be refused."""
-    from localmed.ingest.preview import Preview
-    from localmed.ingest.preview_page import Page
+    from localmed.ingest.preview.page import Page
+    from localmed.ingest.preview.preview import Preview
 
     app.librarian()
     described = _described(app, collection, manifest)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +24,7 @@ from localmed.ingest import readers, sources
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, Record
 from localmed.ingest.parsing import Parser
+from localmed.library.originals import Keep
 
 _ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
 FOLDER = "unpacked"  # in the data folder, on the same disk as the originals
@@ -42,9 +43,7 @@ class Part:
 class Parts:
     """Unpacks an archive and the archives in it."""
 
-    def __init__(
-        self, settings: Settings, manifest: Manifest, parser: Parser, keep: Callable[[Path, int], str]
-    ) -> None:
+    def __init__(self, settings: Settings, manifest: Manifest, parser: Parser, keep: Keep) -> None:
         """``keep`` makes a file of at most that many bytes an original and returns its sha256."""
         self._settings, self._manifest, self._parser, self._keep = settings, manifest, parser, keep
         self.notes: list[str] = []

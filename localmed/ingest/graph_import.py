@@ -123,7 +123,7 @@ class GraphImporter(Importer):
         """Read ``source`` whole into the graph, or quarantine it with the reason."""
         path, recipe, sha256, taken = str(source.path), self._recipe(source), "", _Taken()
         try:
-            sha256 = builder.keep(source.path, self._settings.read.file_bytes)
+            sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
             refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]

@@ -7,7 +7,7 @@ change meanwhile; a member of an archive is taken whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +23,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, Record
 from localmed.ingest.parsing import Parser
 from localmed.ingest.sources import Source
+from localmed.library.originals import Keep
 
 Note = str
 Content = Iterator[tuple[Part, Record | Fault | Note]]
@@ -50,7 +51,7 @@ class _Step:
 class Opening:
     """Opens the files of one import; a context manager that leaves no child behind."""
 
-    def __init__(self, settings: Settings, manifest: Manifest, keep: Callable[[Path, int], str]) -> None:
+    def __init__(self, settings: Settings, manifest: Manifest, keep: Keep) -> None:
         """``keep`` copies a file to ``<data>/files/<sha256>``."""
         self._settings, self._manifest, self._keep = settings, manifest, keep
         self._unpacker = Parser()
@@ -76,7 +77,7 @@ class Opening:
             part = Part("", "", source.path.name)
             try:
                 reader = readers.name_of(source.path, self._manifest.reader)
-                sha256 = self._keep(source.path, self._settings.read.file_bytes)
+                sha256 = self._keep(source.path, self._settings.read.file_bytes, source.opened)
                 part = Part(sha256, reader, source.path.name)
                 if reader == "archive":
                     yield from self._members(source, part)

@@ -7,7 +7,7 @@ Chinese characters that no text uses. A page of figures alone is not judged by i
 
 Not covered: a text layer in sound words that are not those of the page, single garbled words in sound text, and the
 pairs of letters of languages that are written in neither Latin nor Chinese script. A page of sequences of bases has the
-letters of no word and is called garbled, so that nothing is thrown away for being called so (``pdf_page.py``).
+letters of no word and is called garbled, so that nothing is thrown away for being called so (``pdf/page.py``).
 """
 
 from __future__ import annotations

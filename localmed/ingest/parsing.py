@@ -36,7 +36,7 @@ from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
-from localmed.ingest.ocr_pages import TRIES
+from localmed.ingest.ocr.pages import TRIES
 from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, Record
 from localmed.library.terms import Term
 

@@ -23,9 +23,10 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.domain import Document, Status
 from localmed.errors import InputError
-from localmed.ingest import ocr, summaries
+from localmed.ingest import summaries
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
+from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
@@ -154,7 +155,11 @@ class Importer:
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
-            now = (source.sha256(), self._recipe(source)) if before or rejected else ("", "")
+            now = (
+                (source.sha256(self._settings.read.file_bytes), self._recipe(source))
+                if before or rejected
+                else ("", "")
+            )
             if rejected and not retry and (rejected.sha256, rejected.recipe) == now:
                 again = f"{rejected.reason} (as before; --retry reads it again)"
                 self._report.lines.append(Line(path, "quarantined", again))

@@ -29,7 +29,7 @@ import pymupdf
 from localmed import confined
 from localmed.domain import Box
 from localmed.errors import InputError, LocalmedError
-from localmed.ingest.readers.pdf_open import opened, silence
+from localmed.ingest.readers.pdf.opening import opened, silence
 
 THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
 THUMBNAIL_PIXELS = 1200  # a side; a folded plan or a poster is shown smaller

@@ -1,25 +1,28 @@
 """Which files an import is about: those under the paths given, each once, and those that earlier imports found there.
 
 Hidden files and editors' lock files (``~$...``) are passed over; links to folders are not followed, and of links to
-files only those that stay within the folder given: whoever may write there may not thereby read elsewhere. A folder
-that cannot be listed ends the import: what it holds would otherwise count as removed.
+files only those that stay within the folder given: whoever may write there may not thereby read elsewhere, nor by
+swapping a file for a link or a pipe once it was listed. A folder that cannot be listed ends the import: what it holds
+would otherwise count as removed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError
 from localmed.ingest import readers
 from localmed.ingest.report import Line
-from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
+from localmed.library.regular import open_regular
 
+READ_BYTES = 2**20  # at a time
 LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second
 
 
@@ -29,6 +32,7 @@ class Source:
 
     path: Path
     root: str
+    link: bool = False  # when it was listed
 
     @property
     def name(self) -> str:
@@ -43,12 +47,23 @@ class Source:
         except OSError:
             return 0
 
-    def sha256(self) -> str:
-        """Its hash; "" if it cannot be read."""
+    def opened(self, path: Path) -> BinaryIO:
+        """``path``, which is its own, opened; raise ``InputError`` for what is not the file that was listed."""
+        return open_regular(path, self.root, self.link)
+
+    def sha256(self, most: int) -> str:
+        """Its hash; "" if it cannot be read or has more than ``most`` bytes."""
+        hasher, left = hashlib.sha256(), most
         try:
-            return generations.sha256_of(self.path)
-        except OSError:
+            with self.opened(self.path) as stream:
+                while piece := stream.read(min(READ_BYTES, left + 1)):
+                    left -= len(piece)
+                    if left < 0:
+                        return ""
+                    hasher.update(piece)
+        except (OSError, InputError):
             return ""
+        return hasher.hexdigest()
 
 
 def find(
@@ -65,7 +80,7 @@ def find(
         if not _is_text(str(path)):
             raise UsageError("the name of a file or folder given is not UTF-8", "Rename it")
         if path.is_file():
-            sources.setdefault(path, Source(path, ""))
+            sources.setdefault(path, Source(path, "", path.is_symlink()))
         elif not path.is_dir():
             problem = "is not a file or folder" if path.exists() else "does not exist"
             raise UsageError(f"{path} {problem}", "Check the path")
@@ -79,7 +94,7 @@ def find(
                 elif problem := unwanted(file.name.lower(), suffixes, wanted):
                     skipped[file] = Line(str(file), "skipped", problem)
                 elif file not in sources or not sources[file].root:
-                    sources[file] = Source(file, str(path))
+                    sources[file] = Source(file, str(path), file.is_symlink())
     return list(sources.values()), list(skipped.values())
 
 

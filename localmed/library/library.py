@@ -1,8 +1,8 @@
 """One open generation: what retrieval reads, and the builder that makes the next one.
 
 ``Library.open`` leases the generation being served. Searches leave out what may not answer on the day (``holding.py``):
-status is looked up at query time, never baked into an index, so withdrawing costs no rebuild. Where many of the best
-are left out the search is repeated for more, so that a filter never hides what should be found.
+status is looked up at query time, never baked into an index, so withdrawing costs no rebuild; a filter never hides what
+should be found (``allowed.py``).
 
 A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph
 or its summaries, and every index is searched within the others.
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals
+from localmed.library.allowed import Found, Search, allowed
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
 from localmed.library.dense import FOLDER as DENSE
@@ -37,6 +39,7 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.readers import Readers
+from localmed.library.regular import Opener, open_regular
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -46,7 +49,6 @@ from localmed.library.withdrawals import Withdrawals
 if TYPE_CHECKING:
     from localmed.ports import EncoderIdentity, Vectors, Weights
 
-Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 Nearest = Callable[["Vectors", int, SearchFilter], Found]
 LEXICAL = "lexical"
 SPARSE = "sparse"  # only where the encoder is a sparse one too
@@ -147,20 +149,24 @@ class Library:
     def search_lexical(self, question: str, limit: int, wanted: SearchFilter, title_boost: float, terms: int) -> Found:
         """The best passages by BM25 whose documents may answer."""
 
-        def search(more: int) -> Found:
-            return self.lexical.search(question, more, wanted, title_boost, terms)
+        def search(more: int, within: SearchFilter) -> Found:
+            return self.lexical.search(question, more, within, title_boost, terms)
 
         return self._allowed(search, limit, wanted)
 
     def search_keywords(self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float) -> Found:
         """The best passages that hold all of ``keywords`` and whose documents may answer."""
-        return self._allowed(lambda more: self.lexical.search_all(keywords, more, wanted, title_boost), limit, wanted)
+
+        def search(more: int, within: SearchFilter) -> Found:
+            return self.lexical.search_all(keywords, more, within, title_boost)
+
+        return self._allowed(search, limit, wanted)
 
     def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search
         within = self._readable(wanted)
-        return self._allowed(lambda more: search(vector, more, within), limit, wanted) if within else []
+        return self._allowed(partial(search, vector), limit, within) if within else []
 
     def searched_by(self, nearest: Nearest) -> None:
         """Let ``nearest`` do what ``DenseIndex.search`` does: another process, in which the index is open."""
@@ -168,7 +174,7 @@ class Library:
 
     def search_sparse(self, weights: Weights, limit: int, wanted: SearchFilter) -> Found:
         """The best passages by the dot product of token weights whose documents may answer."""
-        return self._allowed(lambda more: self.sparse.search(weights, more, wanted), limit, wanted)
+        return self._allowed(partial(self.sparse.search, weights), limit, wanted)
 
     def status(self, document: str) -> Status:
         """The status of a document now (``holding.py``)."""
@@ -193,18 +199,10 @@ class Library:
         names = tuple(each for each in self._within if not wanted.collections or each in wanted.collections)
         return replace(wanted, collections=names) if names else None
 
-    def _allowed(self, search: Callable[[int], Found], limit: int, wanted: SearchFilter) -> Found:
-        """Run ``search`` for more and more until ``limit`` allowed passages are found or there are no more."""
-        if limit < 1:
-            return []
-        statuses, known = {*wanted.statuses} - {Status.PENDING}, self.holding.statuses()
-        asked = limit
-        while True:
-            found = search(asked)
-            kept = [row for row in found if known.get(row[1], Status.CURRENT) in statuses]
-            if len(kept) >= limit or len(found) < asked:
-                return kept[:limit]
-            asked *= 4
+    def _allowed(self, search: Search, limit: int, wanted: SearchFilter) -> Found:
+        """The best ``limit`` passages of ``search`` whose documents may answer (``allowed.py``)."""
+        statuses = self.holding.statuses()
+        return allowed(search, limit, wanted, statuses, lambda: self.catalogue.passages_by_document())
 
 
 class Builder:
@@ -249,9 +247,9 @@ class Builder:
         """The lexical index of the clone, which holds the passages; those of this build from ``settle`` on."""
         return self._lexical
 
-    def keep(self, source: Path, most: int) -> str:
+    def keep(self, source: Path, most: int, opened: Opener = open_regular) -> str:
         """Keep a file's original, of at most that many bytes; return its sha256."""
-        sha256 = originals.keep(self._data, source, most)
+        sha256 = originals.keep(self._data, source, most, opened)
         self._originals.add(sha256)
         return sha256
 

@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded
 from localmed.library import generations
 from localmed.library.catalogue import FILE, originals_of
+from localmed.library.regular import Opener, open_regular
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
@@ -35,17 +37,24 @@ def path_of(data: Path, sha256: str) -> Path:
     return path
 
 
-def keep(data: Path, source: Path, most: int) -> str:
+class Keep(Protocol):
+    """Copies a file of at most ``most`` bytes to its place among the originals and returns its sha256."""
+
+    def __call__(self, source: Path, most: int, opened: Opener = ...) -> str: ...  # noqa: D102
+
+
+def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> str:
     """Copy ``source`` to its place and return its sha256: what is parsed later is this copy, whatever becomes of the
     source meanwhile. ``sync`` makes the copies durable before a generation that names them is published.
 
-    Raise ``InputError`` if the source cannot be read and ``LimitExceeded`` if it has more than ``most`` bytes.
+    ``opened`` opens it. Raise ``InputError`` if the source cannot be read and ``LimitExceeded`` if it has more than
+    ``most`` bytes.
     """
     folder = data / "files"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = folder / f"{os.getpid()}{PARTIAL}"
     try:
-        sha256 = _copy(source, partial, most)
+        sha256 = _copy(source, opened, partial, most)
         target = folder / sha256
         if not _holds(target, sha256):
             partial.replace(target)
@@ -114,11 +123,11 @@ def _holds(path: Path, sha256: str) -> bool:
         return False
 
 
-def _copy(source: Path, target: Path, most: int) -> str:
+def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:
     hasher = hashlib.sha256()
     size = 0
     with target.open("wb") as writing:
-        for piece in _pieces(source):
+        for piece in _pieces(source, opened):
             size += len(piece)
             if size > most:
                 limit = f"{most} bytes (read.file_bytes)"
@@ -128,13 +137,13 @@ def _copy(source: Path, target: Path, most: int) -> str:
     return hasher.hexdigest()
 
 
-def _pieces(source: Path) -> Iterator[bytes]:
+def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
     """The bytes of ``source``; its errors are the file's, those of writing are the library's.
 
     A file that is written meanwhile is refused: half of one version and half of the next is neither.
     """
     try:
-        with source.open("rb") as reading:
+        with opened(source) as reading:
             before = os.fstat(reading.fileno())
             while piece := reading.read(COPY_BYTES):
                 yield piece

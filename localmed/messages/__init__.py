@@ -3,6 +3,7 @@
 A code is ``section.name``. Its words are one template of ``str.format``, or a table ``{one, other}`` chosen by the
 parameter ``count`` (Chinese has only ``other``), or for errors and checks a table of ``what`` and ``remedy``, each of
 which is a template or such a table; they are codes of their own, ``section.name.what`` and ``section.name.remedy``.
+A template ``@section.name`` is the words of that code: what many errors have in common is written once.
 Parameters that are messages are rendered in the same language; several are joined as that language lists things.
 
 Flows, checks and errors make messages; only the edge (presentation, command line, pages) renders them, and nothing
@@ -13,7 +14,7 @@ with its parameters rather than refused.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -24,6 +25,8 @@ LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
 COUNT = "count"  # the parameter that chooses between one and other
 LISTING = {"en": ", ", "zh": "、"}
+BETWEEN = {"en": ". ", "zh": "。"}  # sentences
+REFERENCE = "@"
 
 Template = str | Mapping[str, str]
 
@@ -38,6 +41,12 @@ def render(message: Message, language: str) -> str:
     return _chosen(template, dict(message.parameters).get(COUNT)).format(**values)
 
 
+def sentences(parts: Iterable[Message], language: str) -> str:
+    """Several messages one after the other, such as what happened and what to do."""
+    language = language if language in LANGUAGES else FALLBACK
+    return BETWEEN[language].join(render(part, language) for part in parts)
+
+
 def known(code: str) -> bool:
     """Whether there are words for ``code``."""
     return code in catalogue(FALLBACK)
@@ -47,7 +56,13 @@ def known(code: str) -> bool:
 def catalogue(language: str) -> Mapping[str, Template]:
     """Every template of ``language`` by its code."""
     text = files(__package__).joinpath(f"{language}.toml").read_text("utf-8")
-    return dict(_flat("", tomllib.loads(text)))
+    entries = dict(_flat("", tomllib.loads(text)))
+    return {code: _words(template, entries) for code, template in entries.items()}
+
+
+def _words(template: Template, entries: Mapping[str, Template]) -> Template:
+    """The template, or the one that it refers to."""
+    return entries[template[1:]] if isinstance(template, str) and template.startswith(REFERENCE) else template
 
 
 def _flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, Template]]:

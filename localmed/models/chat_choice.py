@@ -14,8 +14,8 @@ from localmed.errors import BadSettings, ModelError, UnknownName
 
 if TYPE_CHECKING:
     from localmed.models.llama.adapter import ChatFile
-    from localmed.models.record import Model
-    from localmed.models.registry import Registry
+    from localmed.models.registry.registration import Model
+    from localmed.models.registry.registry import Registry
     from localmed.ports import CountingChat
 
 KEY = "LOCALMED_CHAT_KEY"  # in the environment: the server's key, where it wants one; settings files are copied around
@@ -58,7 +58,7 @@ def _admitted(registry: Registry, name: str) -> None:
 
 def _file(registry: Registry, name: str, settings: ChatSettings) -> ChatFile:
     from localmed.models.llama.adapter import ChatFile
-    from localmed.models.registry import Opened
+    from localmed.models.registry.registry import Opened
 
     try:
         model = registry.model(name)

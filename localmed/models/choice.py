@@ -14,8 +14,8 @@ from localmed.errors import ModelError, UnknownName, UsageError
 from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
-    from localmed.models.record import Model
-    from localmed.models.registry import Registry
+    from localmed.models.registry.registration import Model
+    from localmed.models.registry.registry import Registry
     from localmed.ports import Embedder, Entailment, Reranker
 
 FLAG_EMBEDDING = "FlagEmbedding"

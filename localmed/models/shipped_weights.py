@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from localmed.errors import ModelError
-from localmed.models.manifests import FOLDER, load
+from localmed.models.registry.manifests import FOLDER, load
 
 MOST_BYTES = 2**20  # what ships is small: more is another file
 AGAIN = "Install localmed again"

@@ -13,7 +13,7 @@ from localmed.operations.machine import Machine
 
 if TYPE_CHECKING:
     from localmed.models.host.server import Status as HostStatus
-    from localmed.models.registry import Registry
+    from localmed.models.registry.registry import Registry
 
 
 class Level(StrEnum):

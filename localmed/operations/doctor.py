@@ -20,7 +20,7 @@ from localmed.operations.check import Check, Level, Site, problem
 
 if TYPE_CHECKING:
     from localmed.models.host.server import Status as HostStatus
-    from localmed.models.registry import Registry
+    from localmed.models.registry.registry import Registry
 
 PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: something stored or installed cannot be used
 

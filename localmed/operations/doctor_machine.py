@@ -10,7 +10,7 @@ from importlib import metadata
 
 from localmed.config import PROFILES, built_in, chosen_models
 from localmed.environment import OFFLINE
-from localmed.ingest import ocr
+from localmed.ingest.ocr import child as ocr
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 from localmed.operations.fit import Place, fits
 

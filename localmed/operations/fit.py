@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from localmed.operations.machine import Machine
 
 if TYPE_CHECKING:
-    from localmed.models.registry import Candidate
+    from localmed.models.registry.registry import Candidate
 
 CONTEXTS = (4096, 8192, 32768)  # tokens: a short answer, a question with twenty passages, whole documents
 WORKING_SHARE = 0.05  # of the weights

@@ -12,8 +12,8 @@ from localmed.library.space import told_if_full
 from localmed.operations.audit import Audit, actor
 
 if TYPE_CHECKING:
-    from localmed.models.record import Model
-    from localmed.models.registry import Registry
+    from localmed.models.registry.registration import Model
+    from localmed.models.registry.registry import Registry
 
 Progress = Callable[[float, str], None]
 

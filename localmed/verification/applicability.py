@@ -18,11 +18,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from localmed import measures, medicines
+from localmed.clinical import measures, medicines
+from localmed.clinical.measures import Measure
 from localmed.domain import Evidence, Statement
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.language import fold, sentences
-from localmed.measures import Measure
 from localmed.verification.subjects import circumstances, denied, side
 
 MOST = 8  # of each sort shown; more would hide the answer
@@ -229,7 +229,7 @@ def _limit(measure: Measure, low: float, high: float | None, before: str, after:
 
 
 def _of_age(folded: str) -> Iterator[Limit]:
-    age = measures.BY_NAME["age"]
+    age = measures.by_name("age")
     for match in _AGE.finditer(folded):
         number = float(match["n1"] or match["n2"] or match["n3"])
         upper = match["m1"] or match["m3"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from localmed.clinical import medicines
 from localmed.language import detect, fold
-from localmed.verification import medicine_names, quantities, subjects, survival
+from localmed.verification import quantities, subjects, survival
 from localmed.verification.amounts import Amount, amounts
 from localmed.verification.matching import Window
 from localmed.verification.polarity import turned
@@ -34,7 +35,7 @@ FLOOR, WORDS, ALIKE, LEAST_SHARED = 0.5, 0.9, 1.09, 0.28
 _SOLD = re.compile(r"tablet|capsule|strength|form\b|[片粒]|胶囊|剂型|规格", re.IGNORECASE)
 # A cell of a table that says as what a medicine is sold: none of its numbers is a dose.
 _SOLD_AS = re.compile(r"(?:forms?|strengths?|剂型|规格)\s?[:：][^;；\n]*", re.IGNORECASE)
-_GENERIC = frozenset(("antibiotic", "steroid"))  # what a sentence may call the medicine that another one names
+_GENERIC = frozenset(("antibiotic", "corticosteroids"))  # what a sentence may call the medicine that another one names
 _NEXT = re.compile(r"\s*or \w+ \d")
 _DOSES = ("mg", "mL", "units", "mmol")
 
@@ -64,7 +65,7 @@ def fault(statement: str, window: Window, likeness: float = 0.0) -> str:
         shared = min(1.0, max(FLOOR, window.coverage))
         far = likeness + WORDS * shared < ALIKE or window.coverage < LEAST_SHARED
         return MORE if far else ""
-    beside = quantities.quantities(statement).written or medicine_names.names(statement)
+    beside = quantities.quantities(statement).written or medicines.names(statement)
     return MORE if window.coverage < (SHARED_BESIDE if beside else SHARED)[language] else ""
 
 
@@ -73,12 +74,13 @@ def _named(statement: str, window: Window) -> bool:
 
     Where the best sentence names none ("repeat it"), the passage must.
     """
-    wanted = medicine_names.names(statement) - (_GENERIC & medicine_names.names(window.around))
-    sentences = [medicine_names.names(each.text) for each in window.sentences]
+    wanted = medicines.names(statement) - (_GENERIC & medicines.names(window.around))
+    sentences = [medicines.names(each.text) for each in window.sentences]
     if not sentences or not sentences[0]:
-        return wanted <= medicine_names.names(window.around)
-    near = frozenset().union(*(each for each in sentences if each & sentences[0]))
-    return wanted <= near | medicine_names.names(window.titles)
+        return wanted <= medicines.names(window.around)
+    best = medicines.ingredients(window.sentences[0].text) or sentences[0]  # a class has other members too
+    near = frozenset().union(*(each for each in sentences if each & best))
+    return wanted <= near | medicines.names(window.titles)
 
 
 def _owned(statement: str, window: Window) -> bool:
@@ -95,7 +97,7 @@ def _owned(statement: str, window: Window) -> bool:
 def _doses(text: str) -> list[tuple[str, frozenset[tuple[str, float]]]]:
     """Each medicine with the amounts up to the next one; amounts before the first one are its own."""
     folded = fold(text)
-    places = medicine_names.places(text)
+    places = medicines.places(text)
     starts = [0, *(start for start, _ in places[1:]), len(folded)] if places else [0, len(folded)]
     found = []
     for number, (start, end) in enumerate(pairwise(starts)):

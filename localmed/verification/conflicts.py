@@ -15,8 +15,7 @@ Compared are quotations, two at a time, by rules that would rather miss a differ
 - *A newer edition*: a later date, most of the titles' words in common, the same people and illness in both titles; an
   article of a journal is no edition of a guideline.
 
-Not covered: numbers in words, doses that follow from a calculation, tables read column against column, medicines under
-two names (paracetamol and acetaminophen are two here).
+Not covered: numbers in words, doses that follow from a calculation, tables read column against column.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from localmed.clinical.medicines import ingredients, last_before
 from localmed.domain import Citation, Conflict, ConflictKind, Evidence
 from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
@@ -33,8 +33,6 @@ from localmed.verification.subjects import (
     circumstances,
     compatible,
     denied,
-    medicine_before,
-    medicines,
     salient,
     side,
     title_words,
@@ -146,7 +144,7 @@ def _counts(amount: Amount, quote: str) -> bool:
 
 def _in_context(amount: Amount, cited: Cited) -> Stated:
     around = (amount.clause, cited.quote, cited.headings)
-    named = (medicine_before(amount.clause[: amount.at]), *map(medicines, around))
+    named = (last_before(amount.clause[: amount.at]), *map(ingredients, around))
     said = tuple(_first(circumstances(text, family) for text in around) for family in FAMILIES)
     return Stated(amount, _first(named), said, side(amount.clause[: amount.at], amount.clause[amount.end :]))
 

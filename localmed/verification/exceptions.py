@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from localmed.clinical.medicines import names
 from localmed.domain import Passage
 from localmed.language import fold
 from localmed.verification.matching import Sentence, Window, split, words
-from localmed.verification.medicine_names import names
 
 CARRIED = 0.5  # share of an exception's words from which a statement says it
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localmed import language
+from localmed.clinical.medicines import names
 from localmed.domain import Passage
-from localmed.verification.medicine_names import names
 from localmed.verification.stance_rules import stems
 from localmed.verification.subjects import salient
 

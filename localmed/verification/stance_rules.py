@@ -19,10 +19,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localmed.clinical.medicines import ingredients
 from localmed.language import content_words, fold
 from localmed.ports import Stance
 from localmed.verification.amounts import Amount, amounts
-from localmed.verification.subjects import compatible, medicines
+from localmed.verification.subjects import compatible
 
 # Opposites: a pair of texts, one of which has the one word and the other the other.
 OPPOSITES = (
@@ -144,7 +145,7 @@ def signals(premise: str, hypothesis: str) -> Signals:
         direction=_direction(one) * _direction(other),
         amount=_amounts(premise, hypothesis),
         number=_numbers(one, other),
-        medicine=-float(not compatible(medicines(premise), medicines(hypothesis))),
+        medicine=-float(not compatible(ingredients(premise), ingredients(hypothesis))),
     )
 
 

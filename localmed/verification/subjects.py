@@ -1,4 +1,4 @@
-"""What a sentence is about, as far as words tell, English or Chinese: its subject, its medicines, its circumstances.
+"""What a sentence is about, as far as words tell, English or Chinese: its subject and its circumstances.
 
 Lists and patterns, no model: enough to keep two sentences apart that plainly speak of different things, not to
 understand either. A name or a circumstance that is not listed is not seen.
@@ -40,31 +40,6 @@ _OF_EDITION = frozenset(
         指南 更新 版本 修订 修订版
         """,
     )
-)
-
-# Endings of medicines' names: the stems of international nonproprietary names, and their usual Chinese forms.
-_ENDINGS = (
-    "olol|alol|ilol|pril|prilat|sartan|statin|cillin|mycin|micin|oxacin|cycline|azole|formin|gliptin|gliflozin|glutide"
-    "|glitazone|azepam|azolam|barbital|caine|dipine|parin|xaban|gatran|grel|profen|coxib|fenac|oxetine|traline|pram"
-    "|triptan|setron|tidine|sone|solone|onide|(?<!choles)terol|phylline|mab|tinib|vir|thiazide|semide|lactone|dronate"
-    "|penem|bactam|zolid"
-)
-_NAMES = (
-    "insulin|adrenaline|epinephrine|noradrenaline|aspirin|paracetamol|acetaminophen|codeine|morphine|fentanyl|oxycodone"
-    "|tramadol|digoxin|lithium|potassium|magnesium|glucose|albuterol|warfarin|amiodarone|atropine|naloxone|ketamine"
-    "|propofol|glucagon|levothyroxine|phenytoin|valproate|methotrexate|cef[a-z]+|sulfa[a-z]+"
-)
-_CHINESE_ENDINGS = (
-    "洛尔|普利|沙坦|他汀|西林|霉素|沙星|环素|康唑|拉唑|列汀|列净|西泮|地平|肝素|沙班|格雷|洛芬|昔布|曲坦|司琼|替丁|的松"
-    "|松龙|奈德|特罗|茶碱|单抗|替尼|噻嗪|塞米|内酯|培南"
-)
-_CHINESE_NAMES = (
-    "胰岛素|去甲肾上腺素|肾上腺素|阿司匹林|对乙酰氨基酚|可待因|吗啡|芬太尼|地高辛|华法林|二甲双胍|沙丁胺醇|阿托品"
-    "|双氯芬酸"
-)
-MEDICINE = re.compile(
-    rf"(?<![a-z])((?:[a-z]{{2,25}}(?:{_ENDINGS}))|{_NAMES})s?(?![a-z])"
-    rf"|({_CHINESE_NAMES}|[\u4e00-\u9fff]{{2}}(?:{_CHINESE_ENDINGS}))"  # two characters before the ending tell enough
 )
 
 # Circumstances: family -> name -> how it is written.
@@ -133,17 +108,6 @@ def salient(text: str) -> frozenset[str]:
     """The words of ``text`` that may name a subject: no stop words, no words of dosing, no numbers; plurals cut."""
     found = (each for each in content_words(text) if each not in _GENERAL and not each[0].isdigit())
     return frozenset(each.removesuffix("s") if each.isascii() and len(each) > 3 else each for each in found)
-
-
-def medicines(text: str) -> frozenset[str]:
-    """The medicines that ``text`` names, as far as their names tell."""
-    return frozenset(match[1] or match[2] for match in MEDICINE.finditer(fold(text)))
-
-
-def medicine_before(text: str) -> frozenset[str]:
-    """The last medicine that ``text`` names: that of an amount that follows."""
-    named = [match[1] or match[2] for match in MEDICINE.finditer(fold(text))]
-    return frozenset(named[-1:])
 
 
 def circumstances(text: str, family: str) -> frozenset[str]:

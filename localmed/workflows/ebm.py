@@ -17,7 +17,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed import medicines
 from localmed.agents.asking import CITED_ANSWER, AnswerInput
 from localmed.agents.pico_rules import by_labels, searched
 from localmed.agents.practice import (
@@ -33,6 +32,7 @@ from localmed.agents.practice import (
     RecommendationInput,
 )
 from localmed.agents.practice_rules import quantities
+from localmed.clinical import medicines
 from localmed.domain import Answer, Conflict, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification
 from localmed.domain.patient import PatientRecord
 from localmed.language import detect, words

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from localmed.config import ReadBounds
-from localmed.ingest import ocr
+from localmed.ingest.ocr import child as ocr
 from localmed.ingest.parsed import Record
 from localmed.ingest.parsing import Parser
-from localmed.ingest.readers.pdf_open import opened
-from localmed.ingest.readers.pdf_page import read_page
-from localmed.ingest.readers.pdf_raster import raster
+from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.page import read_page
+from localmed.ingest.readers.pdf.raster import raster
 from tests.benchmarks.common import Place, Row, met
 
 SCANS = (  # file, what is printed, language

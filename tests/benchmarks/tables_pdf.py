@@ -28,7 +28,7 @@ import pymupdf
 
 from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, Record
-from localmed.ingest.readers.pdf import read
+from localmed.ingest.readers.pdf.reader import read
 from tests.benchmarks.common import Place, Row, met
 
 TRUTH = Path(__file__).with_suffix(".json")

@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 
 from localmed.evaluation import stance
-from localmed.models.manifests import FOLDER
 from localmed.models.minilm import MiniLM
+from localmed.models.registry.manifests import FOLDER
 from localmed.training import entailment
 from localmed.training.frames import LABELS, Example
 from tests.benchmarks.common import DEFAULT_DATA

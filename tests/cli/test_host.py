@@ -23,7 +23,7 @@ from localmed.models.host.adapters import HostEncoder, connect
 from localmed.models.host.choices import choices
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.minilm import MiniLM
-from localmed.models.record import Record
+from localmed.models.registry.registration import Record
 from tests.cli.conftest import COMMAND, Localmed, environment
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"

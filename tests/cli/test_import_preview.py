@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from localmed.cli.main import main
 from tests.cli.conftest import COMMAND, environment
 from tests.fakes import jsonl, write
-from tests.ingest.pdf_fixtures import two_columns
+from tests.ingest.readers.pdf.fixtures import two_columns
 
 
 @pytest.fixture

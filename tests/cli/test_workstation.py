@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localmed.cli.texts import texts
-from localmed.models.manifests import FOLDER
+from localmed.models.registry.manifests import FOLDER
 from localmed.workflows.ask import LEXICAL_ONLY
 from tests.cli.conftest import Localmed
 from tests.models.tiny import make_bge_m3, make_cross_encoder, make_nli, make_sentence_encoder

@@ -18,7 +18,7 @@ import docx
 import openpyxl
 import pptx
 
-from tests.ingest import pdf_fixtures
+from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 
 FIXTURES = Path(__file__).parent / "fixtures"
 HUGE = (b"0", b"-1", b"65536", b"2147483647", b"-2147483648", b"4294967296", b"99999999999999999999")

@@ -21,7 +21,7 @@ from localmed.ingest import archives, sources
 from localmed.library import originals
 from localmed.library.state import State
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
-from tests.ingest import pdf_fixtures
+from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
 
 

@@ -17,6 +17,7 @@ from localmed.config import ReadBounds, Settings
 from localmed.errors import UsageError
 from localmed.ingest import sources
 from localmed.library import originals
+from localmed.library.regular import Opener
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, write
@@ -151,8 +152,8 @@ def test_a_file_that_was_being_written_is_read_by_the_next_import(
     write(corpus, {"a.txt": SEPSIS})
     pieces = originals._pieces
 
-    def while_it_is_written(source: Path) -> Iterator[bytes]:
-        for piece in pieces(source):
+    def while_it_is_written(source: Path, opened: Opener) -> Iterator[bytes]:
+        for piece in pieces(source, opened):
             os.utime(source, ns=(0, time.monotonic_ns()))
             yield piece
 

@@ -10,12 +10,12 @@ import pytest
 
 from localmed.config import ReadBounds, Settings
 from localmed.domain import Document
-from localmed.ingest import ocr
+from localmed.ingest.ocr import child as ocr
 from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
 from tests.fakes import answers, described, import_into, verify
-from tests.ingest import pdf_fixtures as make
+from tests.ingest.readers.pdf import fixtures as make
 
 needs_engine = pytest.mark.skipif(not ocr.installed(), reason="the extra ocr is not installed")
 

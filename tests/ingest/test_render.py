@@ -18,7 +18,7 @@ from localmed.domain import Box
 from localmed.errors import InputError
 from localmed.ingest import draw
 from localmed.ingest.render import DPI, MOST_PIXELS, render_page, render_text
-from tests.ingest import pdf_fixtures as make
+from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.test_child import gone
 from tests.test_confined import interfaces, namespace, needs_namespaces
 

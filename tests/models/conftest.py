@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, write_manifests
 

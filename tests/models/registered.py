@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from tests.models import model_files as files
 from tests.models.model_files import make
 

@@ -11,7 +11,7 @@ from localmed.errors import BadSettings, ModelError
 from localmed.models.chat_choice import chat
 from localmed.models.llama.adapter import LlamaChat
 from localmed.models.openai_server import OpenAIServer
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from localmed.ports import Message, Request
 
 SERVER = ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9", server_model="m", context=1000)

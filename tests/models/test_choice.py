@@ -11,10 +11,10 @@ from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
 from localmed.errors import BadSettings, ModelError, UsageError
 from localmed.models import choice
 from localmed.models.flag_embedding import BgeM3, MultiVector
-from localmed.models.manifests import FOLDER
 from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
-from localmed.models.registry import Registry
+from localmed.models.registry.manifests import FOLDER
+from localmed.models.registry.registry import Registry
 from localmed.models.sentence_encoder import SentenceEncoder
 from tests.models.tiny import make_bge_m3, make_nli, make_sentence_encoder
 

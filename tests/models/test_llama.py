@@ -19,7 +19,7 @@ from localmed.config import ChatSettings
 from localmed.errors import BadSettings, Cancelled, ModelError
 from localmed.models import structured
 from localmed.models.llama.adapter import ChatFile, LlamaChat
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 from localmed.ports import Choice, Message, Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
 from tests.models.tiny_gguf import write_gguf

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localmed.errors import ModelError
-from localmed.models.manifests import FOLDER, load_all
+from localmed.models.registry.manifests import FOLDER, load_all
 from localmed.models.shipped_weights import arrays
 
 NAME = "starter-entailment"

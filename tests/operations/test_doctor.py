@@ -18,12 +18,12 @@ from localmed.config import ChatSettings, Settings
 from localmed.domain import Document
 from localmed.environment import OFFLINE
 from localmed.errors import LibraryError
-from localmed.ingest import ocr
+from localmed.ingest.ocr import child as ocr
 from localmed.library import generations
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
-from localmed.models.manifests import FOLDER
-from localmed.models.registry import Registry
+from localmed.models.registry.manifests import FOLDER
+from localmed.models.registry.registry import Registry
 from localmed.operations import doctor
 from localmed.operations.audit import Audit
 from localmed.operations.check import Check, Level, Site, ok, size

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from localmed.models.manifests import Footprint
-from localmed.models.registry import Candidate
+from localmed.models.registry.manifests import Footprint
+from localmed.models.registry.registry import Candidate
 from localmed.operations import fit, machine
 from localmed.operations.fit import Place, fits
 from localmed.operations.machine import Gpu, Machine, look

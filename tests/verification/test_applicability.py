@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from localmed import measures, medicines
+from localmed.clinical import measures, medicines
 from localmed.domain import Evidence, Kind
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.verification.applicability import Applied, applied, interacting, limits
@@ -168,7 +168,7 @@ def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tup
 
 
 def test_measures_convert_and_refuse() -> None:
-    creatinine = measures.BY_NAME["creatinine"]
+    creatinine = measures.by_name("creatinine")
     assert measures.converted(creatinine, "2", "mg/dl") == pytest.approx(176.84)
     assert measures.converted(creatinine, "2", "") is None, "a bare number may be in either unit"
     assert measures.coded("Glucose [Mass/volume] in Urine", "", 5, "mmol/L") is None

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from localmed.cli.texts import translated
+from localmed.clinical.medicines import ingredients
 from localmed.domain import Citation, Conflict, ConflictKind
 from localmed.verification.conflicts import MOST, Cited, conflicts
-from localmed.verification.subjects import circumstances, medicines, salient
+from localmed.verification.subjects import circumstances, salient
 from tests.values import evidence
 
 QUESTION = "What is the maximum dose of paracetamol?"
@@ -318,13 +319,13 @@ def test_salient_words() -> None:
         ("Statins and cholesterol", set()),
         ("Give insulin and paracetamol", {"insulin", "paracetamol"}),
         ("the insulinoma someone is forming", set()),
-        ("口服阿莫西林", {"阿莫西林"}),
-        ("应用二甲双胍和胰岛素", {"二甲双胍", "胰岛素"}),
+        ("口服阿莫西林", {"amoxicillin"}),
+        ("应用二甲双胍和胰岛素", {"metformin", "insulin"}),
         ("", set()),
     ],
 )
 def test_medicines(text: str, expected: set[str]) -> None:
-    assert medicines(text) == expected
+    assert ingredients(text) == expected
 
 
 def test_circumstances() -> None:

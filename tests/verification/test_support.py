@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from localmed.agents.evidence import citation
+from localmed.clinical.medicines import ingredients
 from localmed.domain import Evidence, Origin, Statement, Support, Verification
 from localmed.ports import Stance
 from localmed.verification import citations, comparison, quantities, support
-from localmed.verification.medicine_names import names
 from localmed.verification.polarity import turned
 from tests.values import evidence, quotation
 
@@ -203,7 +203,7 @@ def test_other_times_than_the_source_are_not_held() -> None:
     ],
 )
 def test_medicines_without_a_telling_ending_are_known(text: str, source: str) -> None:
-    mine, theirs = names(text), names(source)
+    mine, theirs = ingredients(text), ingredients(source)
     assert mine
     assert theirs
     assert not mine & theirs

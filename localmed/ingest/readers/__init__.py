@@ -20,6 +20,7 @@ from typing import cast
 from localmed.config import ReadBounds
 from localmed.errors import InputError
 from localmed.ingest.parsed import FieldMapping, Reader
+from localmed.library.regular import open_regular
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
 VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 3, "medquad": 2, "pdf": 2}
@@ -31,6 +32,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
     "jsonl": f"{__name__}.json_lines",
     "csv": f"{__name__}.csv_rows",
+    "pdf": f"{__name__}.pdf.reader",
     "xml": f"{__name__}.xml_fields",
 }
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.
@@ -143,18 +145,19 @@ def _by_content(path: Path) -> str:
 def _beginning(path: Path) -> bytes:
     """The first bytes of a text; none where it cannot be read, which its reader will say."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(64).removeprefix(b"\xef\xbb\xbf")
-    except OSError:
+    except (OSError, InputError):
         return b""
 
 
 def _head(path: Path) -> bytes:
     """The first bytes of ``path``, unzipped if need be; NULs are dropped so that UTF-16 XML shows its root."""
     try:
-        with path.open("rb") as file:
-            zipped = file.read(len(_GZIP)) == _GZIP
-        with gzip.open(path) if zipped else path.open("rb") as file:
+        with open_regular(path) as whole:
+            zipped = whole.read(len(_GZIP)) == _GZIP
+            whole.seek(0)
+            file = gzip.GzipFile(fileobj=whole) if zipped else whole
             return file.read(_SNIFFED).replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Copy it again") from None

@@ -1,6 +1,6 @@
 """Tables of any format as rows that stand alone: each row carries its headers, and its section where there is one.
 
-``Medicine: amoxicillin; Dose: 500 mg`` (Chinese: ``药物：阿莫西林；剂量：500mg``), as ``pdf_tables.py`` writes them.
+``Medicine: amoxicillin; Dose: 500 mg`` (Chinese: ``药物：阿莫西林；剂量：500mg``), as ``pdf/tables.py`` writes them.
 
 Rules: no filled cell is dropped. A cell that covers several rows is repeated in each, one that covers several columns
 stands under all their names, one that covers the whole width is a section, repeated in the rows under it. A header of

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from localmed import measures
+from localmed.clinical import measures
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.parts import entries, newest, two_patients, years

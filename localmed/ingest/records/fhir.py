@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from localmed import measures
+from localmed.clinical import measures
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.named_fields import read_fields

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
-from localmed import measures
+from localmed.clinical import measures
 from localmed.domain.patient import Measured
 from localmed.errors import InputError
 from localmed.ingest.readers.encoding import clean
@@ -43,7 +43,7 @@ def newest(found: Iterable[Measured], language: str = "en") -> tuple[tuple[Measu
     notes: list[str] = []
     for each in found:
         if not measures.plausible(each):
-            measure = measures.BY_NAME[each.name]
+            measure = measures.by_name(each.name)
             name = measure.chinese if language == "zh" else measure.name
             notes.append(IMPLAUSIBLE.format(measure=name, written=each.written))
         elif each.name not in kept or each.date >= kept[each.name].date:

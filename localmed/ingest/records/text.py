@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from localmed import measures
+from localmed.clinical import measures
 from localmed.domain.patient import PatientRecord
 from localmed.ingest.records.identifiers import one_patient, struck
 from localmed.ingest.records.parts import entries, newest
-from localmed.language import clean, detect
+from localmed.language import clean, detect, fold
 
 BEFORE = 200  # characters before a finding that may say that it is a relative's
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
@@ -110,7 +110,7 @@ def read_text(text: str) -> PatientRecord:
 
 def from_prose(text: str, as_of: str = "") -> PatientRecord:
     """The record in prose that names nobody."""
-    folded = measures.fold(text)
+    folded = fold(text)
     under = sections(text)
     lists: dict[str, tuple[str, ...]] = {}
     notes: list[str] = []
@@ -199,7 +199,7 @@ def _age(folded: str) -> float | None:
         for found in pattern.finditer(folded):
             sentence = re.split(r"[.。;；\n]", folded[max(0, found.start() - BEFORE) : found.start()])[-1]
             value = float(next(each for each in found.groups() if each)) * scale
-            if not _RELATIVE.search(sentence) and value < measures.BY_NAME["age"].plausible[1]:
+            if not _RELATIVE.search(sentence) and value < measures.by_name("age").plausible[1]:
                 return round(value, 1)
     return None
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from localmed.config import NONE, ChatSettings
 from localmed.domain import digest
-from localmed.models.record import Record
+from localmed.models.registry.registration import Record
 
 ROLES = ("encoder", "reranker", "entailment", "chat")  # that a host owns
 

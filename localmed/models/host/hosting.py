@@ -28,7 +28,7 @@ from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
 from localmed.models.host.work import Nearest, Owned
-from localmed.models.registry import Registry
+from localmed.models.registry.registry import Registry
 
 LOCK = "host.lock"
 OWNER_ONLY = 0o600

@@ -40,7 +40,9 @@ _HEAD = struct.Struct(">4sII")
 _READ = 2**20  # bytes taken at a time
 _CREDENTIALS = struct.Struct("3i")  # process, user and group, as the kernel gives them
 _TOLD = 1000  # characters of an error's line; ours have 200
-_NAMED = {name: each for name, each in vars(errors).items() if isinstance(each, type) and each is not LocalmedError}
+_NAMED = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
+}
 
 
 class Broken(Exception):

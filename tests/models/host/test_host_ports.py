@@ -15,7 +15,7 @@ from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
-from localmed.models.record import Model, Record
+from localmed.models.registry.registration import Model, Record
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
@@ -100,7 +100,7 @@ def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     with pytest.raises(UsageError, match=r"two different labels at least\. Name each label once"):
         hosted.chat.choose([Message("user", "?")], ["?"], ["yes"])
     for name, each in vars(errors).items():
-        if isinstance(each, type) and each is not LocalmedError:
+        if isinstance(each, type) and issubclass(each, LocalmedError) and each is not LocalmedError:
             with pytest.raises(each) as caught:
                 protocol.raise_error(protocol.error_frame(each("what", "remedy")))
             assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")

@@ -1,0 +1,153 @@
+"""What is measured of a patient: names, units and what can be true, in English and Chinese.
+
+One table for records ("K+ 5.9") and for sources ("if potassium is above 5.5 mmol/L"), so that the two meet. A value
+is brought to the measure's first unit; one in a unit that is not listed is not read. ``plausible`` is what a living
+patient can have at the outside: a value beyond it is more likely a slip of the pen, and is told, not used. Codes are
+LOINC's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from localmed.clinical.tables import table
+from localmed.domain.patient import Measured
+from localmed.language import fold
+
+NEAR = 24  # characters between a measure's name and its value: "potassium (serum, today) was"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """``units`` are (pattern, scale, offset) to the first unit, ``unit`` its name; without one a number alone counts.
+
+    ``bare`` says that a number without a unit is read as well, as in the first unit.
+    """
+
+    name: str
+    chinese: str
+    written: str
+    unit: str
+    plausible: tuple[float, float]
+    units: tuple[tuple[str, float, float], ...] = ()
+    bare: bool = False
+    codes: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str:
+        """The names as a regular expression on folded text; a Chinese character ends an English word (``(?a:``)."""
+        return f"(?a:{self.written})"
+
+
+@cache
+def all_measures() -> tuple[Measure, ...]:
+    """The measures in the order in which their names are looked for."""
+    return tuple(_measure(name, entry) for name, entry in table("measures").items() if isinstance(entry, dict))
+
+
+def _measure(name: str, entry: Mapping[str, Any]) -> Measure:
+    low, high = entry["plausible"]
+    units = tuple((pattern, scale, offset) for pattern, scale, offset in entry.get("units", ()))
+    codes = tuple(entry.get("codes", ()))
+    return Measure(
+        name, entry["chinese"], entry["written"], entry["unit"], (low, high), units, entry.get("bare", False), codes
+    )
+
+
+@cache
+def by_name(name: str) -> Measure:
+    """The measure of that name."""
+    return next(measure for measure in all_measures() if measure.name == name)
+
+
+NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_PRESSURE = re.compile(r"(?:(?a:\bbp\b)|blood pressure|血压)[^\d;；。\n]{0,24}?(\d{2,3})\s*/\s*(\d{2,3})(?!\d|/)")
+_OTHER_BODY_FLUID = re.compile(r"urine|urinary|fasting target|target|goal|尿|目标", re.IGNORECASE)
+
+
+@cache
+def _values(measure: Measure) -> re.Pattern[str]:
+    units = "|".join(f"(?:{pattern})" for pattern, _, _ in measure.units) or "(?!)"
+    return re.compile(
+        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?![\d/])\s*(?P<unit>{units})?"
+    )
+
+
+def measured(text: str, date: str = "") -> Iterator[Measured]:
+    """Every measure with a value in ``text``, in the order of the table, what cannot be true included."""
+    folded = fold(text)
+    for found in _PRESSURE.finditer(folded):
+        for name, number in zip(("systolic blood pressure", "diastolic blood pressure"), found.groups(), strict=True):
+            yield Measured(name, float(number), f"{number} mmHg", date)
+    for measure in all_measures():
+        for found in _values(measure).finditer(folded) if measure.name != "age" else ():
+            if _OTHER_BODY_FLUID.search(found["between"]) or _OTHER_BODY_FLUID.search(
+                folded[max(0, found.start() - 12) : found.start()]
+            ):
+                continue
+            value = converted(measure, found["number"], found["unit"] or "")
+            if value is not None:
+                written = f"{found['number']} {found['unit'] or measure.unit}".strip()
+                yield Measured(measure.name, value, _shown(written), date)
+
+
+def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:
+    """A result of a coded record, by its LOINC code, else by its name; ``None`` for what is not in the table."""
+    measure = next((one for one in all_measures() if code in one.codes), None) if code else named(name)
+    if measure is None:
+        return None
+    in_first = converted(measure, f"{value:g}" if abs(value) < 1e6 else "", fold(unit))
+    if in_first is None:
+        return None
+    return Measured(measure.name, in_first, f"{round(value, 2):g} {unit or measure.unit}".strip(), date)
+
+
+def named(text: str) -> Measure | None:
+    """The measure that ``text`` is a name of; none for what is measured in urine."""
+    folded = fold(text)
+    if _OTHER_BODY_FLUID.search(folded):
+        return None
+    return next((each for each in all_measures() if re.search(each.pattern, folded)), None)
+
+
+def mentioned(text: str) -> list[Measure]:
+    """The measures that ``text`` names, with a value or without."""
+    folded = fold(text)
+    return [each for each in all_measures() if re.search(each.pattern, folded)]
+
+
+def plausible(measured: Measured) -> bool:
+    """Whether a living patient can have the value."""
+    low, high = by_name(measured.name).plausible
+    return low <= measured.value < high or (measured.value == high and measured.name == "oxygen saturation")
+
+
+def converted(measure: Measure, number: str, unit: str) -> float | None:
+    """``number`` in the measure's first unit; ``None`` where the unit is none of the measure's."""
+    if not number:
+        return None
+    value = float(number.replace(",", ""))
+    if not unit:
+        return value if measure.bare else None
+    for pattern, scale, offset in measure.units:
+        if re.fullmatch(pattern, unit.strip()):
+            return round(value * scale + offset, 3)
+    return value if measure.bare and not measure.units else None
+
+
+def _shown(written: str) -> str:
+    """Units as they are usually written, which folding took away."""
+    for folded, usual in (
+        ("mmhg", "mmHg"),
+        ("°c", "°C"),
+        ("ml/min", "mL/min"),
+        ("mol/l", "mol/L"),
+        ("g/dl", "g/dL"),
+        ("g/l", "g/L"),
+    ):
+        written = written.replace(folded, usual)
+    return written

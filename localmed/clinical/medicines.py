@@ -1,0 +1,207 @@
+"""The medicines that a text names, English or Chinese, by whatever name: nonproprietary, brand, Chinese, combination.
+
+A name that is not listed is known by the ending of an international nonproprietary name where that tells (-pril,
+普利). What neither tells is not seen. A class may be named as such ("an ACE inhibitor"); that names none of
+its members. The table is ``medicines.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+
+from localmed.clinical.tables import Names, key, listed, rows, table
+from localmed.language import HAN, fold
+
+STEM = 2  # letters before an ending at least; Chinese characters that count with it
+_SHORT_STEMS = {"pril": 3, "arin": 3}  # April
+_SETTINGS = ("reviewed", "salts", "combinations")
+_NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
+
+
+_TOGETHER = ("/", "+", "-")  # between the ingredients of one medicine: amoxicillin/clavulanate
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Where a text names medicines: ``start:end`` of the folded text, as ``written`` there.
+
+    ``ingredients`` are by their nonproprietary names, none where only a class is named; ``classes`` are theirs.
+    """
+
+    start: int
+    end: int
+    written: str
+    ingredients: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Table:
+    """``ingredients`` of each name as it may be written; ``classes`` of each ingredient and class name."""
+
+    ingredients: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    endings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    prefixes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    related: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Names = field(default_factory=lambda: Names(()))
+    salts: Names = field(default_factory=lambda: Names(()))
+    unlisted: re.Pattern[str] = re.compile("(?!)")
+
+
+@cache
+def _table() -> _Table:
+    data, made, written = table("medicines"), _Table(), list[str]()
+    for section, entry in data.items():
+        if section in _SETTINGS:
+            continue
+        mixed, shown = entry.get("mixed", False), () if entry.get("measured") else (section,)
+        made.related[section] = tuple(listed(entry.get("related", "")))
+        for name in listed(entry.get("named", "")):
+            made.ingredients[key(name)] = ()
+            made.classes[key(name)] = (key(name),) if mixed else (section,)
+            written.append(name)
+        for ending in listed(entry.get("endings", "")):
+            made.endings[ending] = () if mixed else shown
+        for prefix in listed(entry.get("prefixes", "")):
+            made.prefixes[prefix] = shown
+        for cells in rows(entry.get("members", "")):
+            names = [cells[0], *(name for cell in cells[1:3] for name in listed(cell))]
+            made.ingredients.update((key(name), (cells[0],)) for name in names)
+            made.classes[cells[0]] = (cells[0],) if mixed else shown
+            written += names
+    for cells in rows(data["combinations"]["members"]):
+        names = [cells[0], *(name for cell in cells[1:3] for name in listed(cell))]
+        made.ingredients.update((key(name), tuple(listed(cells[3]))) for name in names)
+        written += names
+    made.names, made.salts = Names(written), Names(listed(data["salts"]["english"]))
+    made.unlisted = _unlisted(made)
+    return made
+
+
+def _unlisted(made: _Table) -> re.Pattern[str]:
+    """Names known by their ending or beginning alone."""
+    english = [name for name in made.endings if name.isascii()]
+    chinese = [name for name in made.endings if not name.isascii()]
+    ended = "|".join(
+        rf"[a-z]{{{_SHORT_STEMS.get(name, STEM)},25}}(?P<{name}>{name})s?(?![a-z])"
+        for name in sorted(english, key=len, reverse=True)
+    )
+    begun = "|".join(rf"(?P<_{name}>{name})[a-z]{{3,25}}(?![a-z])" for name in made.prefixes)
+    han = "|".join(sorted(chinese, key=len, reverse=True))
+    return re.compile(rf"(?<![a-z])(?:{ended}|{begun})|[{HAN}]{{{STEM}}}(?P<han>{han})")
+
+
+def mentions(text: str) -> list[Mention]:
+    """Where ``text`` names medicines, in order."""
+    made, folded = _table(), fold(text)
+    found = list(_listed(made, folded))
+    blanked = _without(folded, [(mention.start, mention.end) for mention in found])
+    return sorted(chain(found, _by_ending(made, blanked)), key=lambda mention: mention.start)
+
+
+def _listed(made: _Table, folded: str) -> Iterator[Mention]:
+    salts = {match.start: match.end for match in made.salts.matches(folded)}
+    covered = 0
+    for match in made.names.matches(folded):
+        if match.start < covered:
+            continue  # the salt of the one before
+        covered = end = match.end
+        while (after := end + 1) in salts and folded[end] in " -/":
+            covered = end = salts[after]
+        ingredients = made.ingredients[match.name]
+        named = ingredients or (match.name,)
+        classes = dict.fromkeys(name for one in named for name in made.classes.get(one, ()))
+        yield Mention(match.start, match.end, folded[match.start : match.end], ingredients, tuple(classes))
+
+
+def _by_ending(made: _Table, folded: str) -> Iterator[Mention]:
+    for match in made.unlisted.finditer(folded):
+        ending = match["han"] or next(name for name, part in match.groupdict().items() if part)
+        written = match[0] if match["han"] else match[0].removesuffix("s") if match[0][-1:] == "s" else match[0]
+        if written in _NO_ENDING:
+            continue
+        name = written[1:] if match["han"] else written  # the first of two characters may be another word's
+        classes = made.prefixes[ending[1:]] if ending.startswith("_") else made.endings[ending]
+        yield Mention(match.start(), match.end(), match[0], (name,), classes or (name,))
+
+
+def _without(folded: str, spans: list[tuple[int, int]]) -> str:
+    """``folded`` with blanks in place of what was read already."""
+    pieces, done = [], 0
+    for start, end in spans:
+        pieces += [folded[done:start], " " * (end - start)]
+        done = end
+    return "".join((*pieces, folded[done:]))
+
+
+def ingredients(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names, each by its nonproprietary name."""
+    return frozenset(name for mention in mentions(text) for name in mention.ingredients)
+
+
+def classes(text: str) -> dict[str, str]:
+    """The classes that ``text`` names a medicine of, or itself, each with the first name as it is written there."""
+    found: dict[str, str] = {}
+    for mention in mentions(text):
+        for name in mention.classes:
+            found.setdefault(name, mention.written)
+    return found
+
+
+def names(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names, and their classes."""
+    return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))
+
+
+def places(text: str) -> list[tuple[int, str]]:
+    """Where the folded text names a medicine, in order, by one name each: its ingredients, or the class it names."""
+    folded, found = fold(text), list[tuple[int, int, str]]()
+    for mention in mentions(text):
+        name = " + ".join(mention.ingredients or mention.classes)
+        if found and folded[found[-1][1] : mention.start].strip() in _TOGETHER:
+            start, _, before = found.pop()
+            found.append((start, mention.end, f"{before} + {name}"))
+        else:
+            found.append((mention.start, mention.end, name))
+    return [(start, name) for start, _, name in found if name]
+
+
+def last_before(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names last: those of an amount that follows."""
+    named = [mention.ingredients for mention in mentions(text) if mention.ingredients]
+    return frozenset(named[-1] if named else ())
+
+
+def same_medicine(one: str, other: str) -> bool:
+    """Whether two names stand for the same ingredients."""
+    return bool(ingredients(one)) and ingredients(one) == ingredients(other)
+
+
+def known(name: str) -> bool:
+    """Whether ``name`` as a whole is a listed name of a medicine."""
+    return key(fold(name)) in _table().ingredients
+
+
+def met_by(allergy: str, text: str) -> dict[str, bool]:
+    """The names in ``text`` that an ``allergy`` speaks against, each with whether it is of a related class only."""
+    made, allergic = _table(), mentions(allergy)
+    own = {name for mention in allergic for name in mention.classes}
+    taken = {name for mention in allergic for name in mention.ingredients}
+    related = {name for one in own for name in made.related.get(one, ())}
+    against: dict[str, bool] = {}
+    for mention in mentions(text):
+        if own & {*mention.classes} or taken & {*mention.ingredients}:
+            against[mention.written] = False
+        elif related & {*mention.classes}:
+            against.setdefault(mention.written, True)
+    return against
+
+
+def english_names() -> Mapping[str, tuple[str, ...]]:
+    """Every listed English name with its ingredients, for who looks names up in another way."""
+    return {name: held for name, held in _table().ingredients.items() if name.isascii() and held}

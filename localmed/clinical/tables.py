@@ -1,0 +1,134 @@
+"""Reading the tables, and finding their names in a text: by the longest name at each place, in linear time."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from localmed.language import HAN
+
+_WORD = re.compile(r"[a-zα-ω0-9]+")
+_JOINT = re.compile(r"[ -]")  # one character between the words of a name
+_IS_HAN = re.compile(f"[{HAN}]")
+_ALONE_BEFORE = re.compile(f"(?:^|[^{HAN}]|[服吃用对药含予及和与加换停打名即])$")
+_ALONE_AFTER = re.compile(f"$|[^{HAN}]|片|胶囊|注射|针|缓释|过敏|和|或|及|每|早|晚|一|半|两|治|后|时")
+
+
+@cache
+def table(name: str) -> Mapping[str, Any]:
+    """The table ``name``.toml beside this file."""
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
+
+
+def listed(text: str) -> list[str]:
+    """The entries of a list between commas or line ends."""
+    return [entry for part in re.split(r"[,\n]", text) if (entry := part.strip())]
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The lines of a table as their cells between bars."""
+    for line in text.splitlines():
+        if line.strip():
+            yield [cell.strip() for cell in line.split("|")]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A ``name`` of a table at ``start:end`` of a text."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Names:
+    """Names to look for in folded text: English by words (a plural s is understood), others by characters.
+
+    A name that ends in * is also everyday language: it counts only where nothing else is written around it.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._english: dict[str, list[tuple[str, ...]]] = {}
+        self._others: dict[str, list[str]] = {}
+        names = set(names)
+        self._alone = {name.removesuffix("*") for name in names if name.endswith("*")}
+        for written in {name.removesuffix("*") for name in names}:
+            if _IS_HAN.search(written):
+                self._others.setdefault(written[0], []).append(written)
+            else:
+                parts = tuple(_WORD.findall(written))
+                self._english.setdefault(parts[0], []).append(parts)
+        for parts_of_one in self._english.values():
+            parts_of_one.sort(key=len, reverse=True)
+        for others in self._others.values():
+            others.sort(key=len, reverse=True)
+
+    def matches(self, folded: str) -> list[Match]:
+        """The longest name at each place of ``folded``, in order, none within another."""
+        found = sorted((*self._by_words(folded), *self._by_characters(folded)), key=lambda match: match.start)
+        kept: list[Match] = []
+        for match in found:
+            if not kept or match.start >= kept[-1].end:
+                kept.append(match)
+            elif match.end - match.start > kept[-1].end - kept[-1].start:
+                kept[-1] = match
+        return kept
+
+    def _by_words(self, folded: str) -> Iterator[Match]:
+        words = [(match[0], match.start(), match.end()) for match in _WORD.finditer(folded)]
+        place = 0
+        while place < len(words):
+            length, name = self._longest(folded, words, place)
+            if length:
+                yield Match(words[place][1], words[place + length - 1][2], name)
+            place += max(1, length)
+
+    def _longest(self, folded: str, words: list[tuple[str, int, int]], place: int) -> tuple[int, str]:
+        first = words[place][0]
+        for start in (first, _singular(first)):
+            for parts in self._english.get(start, ()):
+                if (start == first or len(parts) == 1) and self._fits(folded, words, place, parts):
+                    return len(parts), " ".join(parts)
+        return 0, ""
+
+    @staticmethod
+    def _fits(folded: str, words: list[tuple[str, int, int]], place: int, parts: tuple[str, ...]) -> bool:
+        for offset in range(1, len(parts)):
+            if place + offset >= len(words) or not _JOINT.fullmatch(
+                folded[words[place + offset - 1][2] : words[place + offset][1]]
+            ):
+                return False
+            word = words[place + offset][0]
+            if word != parts[offset] and not (offset == len(parts) - 1 and _singular(word) == parts[offset]):
+                return False
+        return True
+
+    def _by_characters(self, folded: str) -> Iterator[Match]:
+        place, end = 0, len(folded)
+        while place < end:
+            for name in self._others.get(folded[place], ()):
+                if folded.startswith(name, place) and (name not in self._alone or _alone(folded, place, name)):
+                    yield Match(place, place + len(name), name)
+                    place += len(name) - 1
+                    break
+            place += 1
+
+
+def key(name: str) -> str:
+    """A listed name as ``Names`` gives it back."""
+    written = name.removesuffix("*")
+    return written if _IS_HAN.search(written) else " ".join(_WORD.findall(written))
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > 3 else word
+
+
+def _alone(folded: str, start: int, name: str) -> bool:
+    after = folded[start + len(name) : start + len(name) + 2]
+    return bool(_ALONE_BEFORE.search(folded[max(0, start - 1) : start]) and _ALONE_AFTER.match(after))

@@ -1,0 +1,274 @@
+"""The OCR engine in a child process of its own: it may crash, hang or run out of memory without harm to anyone else.
+
+RapidOCR runs the PP-OCRv6 models that lie in its own wheel (Chinese and English, detection and recognition) on ONNX
+Runtime. Started by ``pages.py`` as ``python -m localmed.ingest.ocr.child PARENT_PID``; one JSON message a line::
+
+    {"path", "page", "bounds"}  ->  {"width", "height", "turn", "lines": [[text, confidence, [[x, y] * 4]], ...],
+                                     "rules": [[x0, y0, x1, y1], ...]}
+                                    or {"failure": why}
+
+Lines come in no particular order. Their corners (top left first, clockwise as read) and the ends of the rules that are
+printed (from left to right or from top to bottom) are points of the page as it is read: as displayed and then turned
+counterclockwise by ``turn`` quarters; ``width`` and ``height`` are those of the page as displayed.
+
+Rules: the process leaves the network before a library loads (ONNX Runtime from 1.29 on holds a telemetry client); the
+models are named by path and checked against their hashes, so the engine never looks for one elsewhere (it would
+download what it misses); a page that reads badly is tried in its other three directions and the best is kept; every
+line is sent with its confidence, however low; a line that runs over the border of two cells is read again as two;
+memory, threads and processor time are bounded; a failure holds no text of the page.
+
+Not covered: handwriting, formulas, dotted rules, and other scripts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import signal
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from localmed import confined
+from localmed.config import ReadBounds
+from localmed.environment import before_models
+
+DPI = 200  # what scanners are set to; the models read a scan of 150 dpi no better at its own resolution
+MOST_PIXELS = 4000  # a side: A3 at 240 dpi; a 144,000-point page must not cost gigabytes
+DETECT_PIXELS = 1600  # a side, to find the lines: as many as at full size, in half to three quarters of the time
+SURE = 0.8  # mean confidence of a page by its characters: sound scans have > 0.98, those upside down < 0.6
+STANDING = 1.5  # times as tall as wide: such a line runs upwards or downwards
+PAPER = (31, 15)  # pixels around, and how much darker than their mean ink is: shading is not ink
+SHORTEST_RULE = 90  # pixels, 11 mm: longer than strokes of letters, as long as two rows of a table
+GAP = 15  # pixels, 2 mm, by which a printed rule may be broken
+MOST_THICK = 15  # pixels, with what is added to join broken runs: bars and borders of pictures are thicker
+MOST_RULES = 2000  # of one direction
+CLEAR = 3  # pixels beside the middle of a rule: its own ink
+LETTERS = 3  # of such a line; shorter ones are labels, or one Chinese character above the other
+PACKAGES = ("rapidocr", "onnxruntime", "cv2")
+NAME = "RapidOCR, PP-OCRv6 small"
+MODELS = {  # the engine's part -> its file in the wheel of rapidocr 3.10.0, and the sha256 of that
+    "Det": ("PP-OCRv6_det_small.onnx", "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"),
+    "Rec": ("PP-OCRv6_rec_small.onnx", "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884"),
+}
+
+Line = tuple[str, float, list[list[float]]]
+Rule = tuple[float, float, float, float]  # x0, y0, x1, y1
+
+
+class Engine:
+    """The engine, loaded. Pictures are (H, W, 3) of bytes, BGR; places are pixels."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+
+    def lines(self, picture: Any) -> list[Line]:
+        """The lines that stand on ``picture``."""
+        found = self._loaded(picture, use_det=True)
+        if found.txts is None or found.boxes is None:
+            return []
+        rows = zip(found.txts, found.scores, found.boxes.tolist(), strict=True)
+        return [(text, float(score), corners) for text, score, corners in rows if text.strip()]
+
+    def line(self, picture: Any) -> tuple[str, float]:
+        """What stands on ``picture``, which holds one line."""
+        found = self._loaded(picture, use_det=False)
+        return (found.txts[0], float(found.scores[0])) if found.txts else ("", 0.0)
+
+
+def installed() -> bool:
+    """Whether the extra ``ocr`` is; imports nothing."""
+    return all(find_spec(name) is not None for name in PACKAGES)
+
+
+def identity() -> str:
+    """The engine and its version, "" where it is not installed."""
+    return f"{NAME}, {metadata.version('rapidocr')}" if installed() else ""
+
+
+def main() -> None:
+    """Answer requests until the parent closes its end."""
+    requests, replies = confined.take_streams()
+    confined.leave_network()
+    confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    before_models()
+    engine: Engine | None = None
+    for line in requests:
+        request = json.loads(line)
+        bounds = ReadBounds(**request["bounds"])
+        confined.limit(bounds.ocr_memory_bytes, round(bounds.ocr_page_seconds * bounds.ocr_threads) + 1)
+        try:
+            engine = engine or load(bounds.ocr_threads)
+            answer = read(engine, Path(request["path"]), int(request["page"]))
+        except MemoryError:
+            answer = {"failure": f"needed more than {bounds.ocr_memory_bytes // 2**20} MiB (read.ocr_memory_bytes)"}
+        except Exception as error:  # of the engine or of MuPDF; a message may hold text of the page
+            answer = {"failure": f"the engine failed ({confined.place(error)})"}
+        replies.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        replies.flush()
+    os._exit(0)
+
+
+def load(threads: int) -> Engine:
+    """The engine on ``threads`` threads; raise ``RuntimeError`` if a model is not the one that was tried."""
+    import cv2
+    import rapidocr
+
+    cv2.setNumThreads(threads)
+    logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
+    folder = Path(rapidocr.__file__).parent / "models"
+    given: dict[str, Any] = {
+        "Global.log_level": "critical",
+        "Global.use_cls": False,  # upside-down pages are turned as a whole, so that their lines come in order
+        "Global.text_score": 0.0,
+        "Global.max_side_len": MOST_PIXELS,  # its own 2,000 would shrink a page again
+        "Det.limit_type": "max",
+        "Det.limit_side_len": DETECT_PIXELS,
+        "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    }
+    for part, (file, sha256) in MODELS.items():
+        if hashlib.sha256((folder / file).read_bytes()).hexdigest() != sha256:
+            raise RuntimeError("a model is not the one of rapidocr 3.10.0")
+        given[f"{part}.model_path"] = str(folder / file)
+    return Engine(rapidocr.RapidOCR(params=given))
+
+
+def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
+    """What the engine reads on ``page`` (1-based) of the PDF at ``path``, as the module's docstring says."""
+    import numpy as np
+
+    from localmed.ingest.readers.pdf.raster import raster
+
+    picture, scale, width, height = raster(path, page, DPI, MOST_PIXELS)
+    turn, found = 0, engine.lines(picture)
+    if _reads_badly(found):
+        tried = [
+            (0, found),
+            *((quarters, engine.lines(np.ascontiguousarray(np.rot90(picture, quarters)))) for quarters in (1, 2, 3)),
+        ]
+        turn, found = max(tried, key=lambda each: _worth(each[1]))
+    shown = np.ascontiguousarray(np.rot90(picture, turn))
+    drawn = rules(shown) if found else []
+    found = _apart(engine, shown, found, _borders(drawn))
+    lines = [
+        (text, round(confidence, 4), [[round(x / scale, 2), round(y / scale, 2)] for x, y in corners])
+        for text, confidence, corners in found
+    ]
+    return {
+        "width": width,
+        "height": height,
+        "turn": turn,
+        "lines": lines,
+        "rules": [[round(each / scale, 2) for each in rule] for rule in drawn],
+    }
+
+
+def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule]) -> list[Line]:
+    """``lines`` with those that run over an upright rule, from one cell into the next, read again as two."""
+    waiting, done = lines[::-1], []
+    while waiting:
+        line = waiting.pop()
+        (ax, ay), (bx, by), (cx, cy), (dx, dy) = line[2]
+        left, right, top, bottom = min(ax, dx), max(bx, cx), min(ay, by), max(cy, dy)
+        at = next((each for each in upright if _cuts(each, left, right, top, bottom)), None)
+        parts = []
+        for start, end in ((left, at[0] - CLEAR), (at[2] + CLEAR, right)) if at else ():
+            text, confidence = engine.line(
+                picture[max(0, int(top)) : int(bottom) + 1, max(0, int(start)) : int(end) + 1]
+            )
+            parts.append((text, confidence, [[start, top], [end, top], [end, bottom], [start, bottom]]))
+        if parts and all(text.strip() for text, _, _ in parts):
+            waiting += parts[::-1]  # the right one may run over another rule
+        else:
+            done.append(line)
+    return done
+
+
+def _borders(drawn: list[Rule]) -> list[Rule]:
+    """The upright rules that meet two level ones: strokes of letters one above the other meet none."""
+    level = [rule for rule in drawn if rule[2] - rule[0] > rule[3] - rule[1]]
+    upright = [rule for rule in drawn if rule[2] - rule[0] <= rule[3] - rule[1]]
+    return [rule for rule in upright if sum(_meet(rule, each) for each in level) > 1]
+
+
+def _meet(upright: Rule, level: Rule) -> bool:
+    x, y = (upright[0] + upright[2]) / 2, (level[1] + level[3]) / 2
+    return level[0] - GAP < x < level[2] + GAP and upright[1] - GAP < y < upright[3] + GAP
+
+
+def _cuts(rule: Rule, left: float, right: float, top: float, bottom: float) -> bool:
+    """Whether the upright ``rule`` runs through a line of text, well inside it."""
+    x, inset = (rule[0] + rule[2]) / 2, (bottom - top) / 2
+    return left + inset < x < right - inset and rule[1] < (top + bottom) / 2 < rule[3]
+
+
+def rules(picture: Any) -> list[Rule]:
+    """The long thin lines of ``picture`` (H, W, 3), in pixels: long runs of ink, by morphological opening."""
+    import cv2
+    import numpy as np
+
+    gray = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
+    ink = cv2.adaptiveThreshold(gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, *PAPER)
+    found: list[Rule] = []
+    for axes in ((0, 1), (1, 0)):  # level rules, then upright ones
+
+        def shape(long: int, thick: int, axes: tuple[int, int] = axes) -> Any:
+            return np.ones((thick, long) if axes[0] == 0 else (long, thick), np.uint8)
+
+        runs = cv2.morphologyEx(cv2.dilate(ink, shape(1, 3)), cv2.MORPH_OPEN, shape(SHORTEST_RULE, 1))
+        found += _lines_of(cv2.dilate(runs, shape(GAP, 3)), axes)
+    return found
+
+
+def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
+    """The connected stretches of ``image`` as lines through the middles of their ends."""
+    import cv2
+    import numpy as np
+
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(image)
+    found: list[Rule] = []
+    for part in range(1, min(count, MOST_RULES)):
+        left, top, wide, tall, area = (int(each) for each in stats[part])
+        length = (wide, tall)[axes[0]]
+        if area > MOST_THICK * length:
+            continue
+        inside = np.argwhere(labels[top : top + tall, left : left + wide] == part)[:, ::-1] + (left, top)
+        along, across = inside[:, axes[0]], inside[:, axes[1]]
+        start, end = int(along.min()) + GAP // 2, int(along.max()) - GAP // 2
+        first = float(across[along <= along.min() + GAP].mean())
+        last = float(across[along >= along.max() - GAP].mean())
+        found.append((start, first, end, last) if axes[0] == 0 else (first, start, last, end))
+    return found
+
+
+def mean_confidence(lines: list[Line]) -> float:
+    """The mean of the lines' confidence by their characters; 0 without a line."""
+    return sum(confidence * len(text) for text, confidence, _ in lines) / max(1, sum(len(text) for text, _, _ in lines))
+
+
+def _reads_badly(lines: list[Line]) -> bool:
+    """Whether the page may lie on its side or stand on its head."""
+    letters = sum(len(text) for text, _, _ in lines)
+    standing = sum(len(text) for text, _, corners in lines if len(text) >= LETTERS and _stands(corners))
+    return bool(letters) and (standing > letters / 2 or mean_confidence(lines) < SURE)
+
+
+def _stands(corners: list[list[float]]) -> bool:
+    wide, tall = (max(corner[axis] for corner in corners) - min(corner[axis] for corner in corners) for axis in (0, 1))
+    return tall > STANDING * wide
+
+
+def _worth(lines: list[Line]) -> float:
+    """Characters by their confidence, those of lines that stand not counted: they are read in no order."""
+    lying = [line for line in lines if len(line[0]) < LETTERS or not _stands(line[2])]
+    return sum(confidence**2 * len(text) for text, confidence, _ in lying)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""What an import would do, file by file, without doing any of it: nothing is stored, encoded or served.
+
+Files are found, copied, unpacked and parsed as by an import (``opening.py``, ``reading.py``), but the copies go to a
+folder of their own among the system's temporary files and are removed with it; if the preview is killed, by the next
+one. Only a few files are copied ahead, and a disk that is full is said to be. Each document is compared with what the
+library holds, if there is one: new, changed, the same, or moved from a file that is gone.
+
+Not covered: what encoding and the indexes may say; terminologies, which have no pages; quarantine, since everything is
+read again. An archive is unpacked whole into that folder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from localmed.config import Settings
+from localmed.domain import Document, Kind
+from localmed.errors import InputError, NoLibrary, UsageError
+from localmed.ingest import temporary
+from localmed.ingest.ahead import children_of
+from localmed.ingest.describing import Descriptions
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.opening import Content, Opened, Opening
+from localmed.ingest.parsed import Fault
+from localmed.ingest.reading import Context, Cut, Reading, read
+from localmed.ingest.sources import Source, absolute, empty, find, missing
+from localmed.ingest.twins import Twins
+from localmed.ingest.versions import Versions, in_order
+from localmed.library import originals
+from localmed.library.catalogue import FILE, Catalogue
+from localmed.library.library import Library
+from localmed.library.regular import Opener, open_regular
+from localmed.library.space import told_if_full
+
+PREFIX = "localmed-preview-"  # of the temporary folder's name
+AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large
+
+Outcome = Literal["new", "changed", "same", "moved", "refused", "skipped", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A file: what would become of it and why, its documents, each with what would become of it, and what is left out.
+
+    ``folder`` holds the originals that the documents were read from, under their hashes, until the next file.
+    """
+
+    path: str
+    outcome: Outcome
+    reason: str = ""
+    documents: tuple[tuple[Cut, Outcome], ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+    going: int = 0  # documents stored of it that are in it no more
+    folder: Path = Path()
+
+    @property
+    def passages(self) -> int:
+        """How many passages it would have."""
+        return sum(len(passages) for (_, passages), _ in self.documents)
+
+
+class Preview:
+    """A dry run into one collection."""
+
+    def __init__(
+        self, settings: Settings, manifest: Manifest, progress: Callable[[float, str], None] | None = None
+    ) -> None:
+        """``progress`` is told of every file's bytes; raise ``UsageError`` for a collection of terms."""
+        if manifest.collection.kind is Kind.GRAPH:
+            raise UsageError("a dry run shows text, and this collection holds terms", "Import it without --dry-run")
+        self._settings, self._manifest, self._progress = settings, manifest, progress
+        self._descriptions = Descriptions(manifest, settings.chunk)
+        self._kept: Counter[str] = Counter()  # originals in the temporary folder -> how often they are needed
+
+    def files(self, paths: Sequence[Path], started: Callable[[int], None] | None = None) -> Iterator[Looked]:
+        """Every file under ``paths``, each read when it is asked for; ``started`` is told the bytes to read."""
+        sources, skipped = find(paths, wanted=self._manifest.files)
+        roots = [absolute(each) for each in paths if each.is_dir()]
+        with ExitStack() as stack:
+            folder = stack.enter_context(temporary.folder(PREFIX))
+            stack.enter_context(told_if_full(folder))
+            catalogue = _catalogue(self._settings.data, folder, stack)
+            known = catalogue.files(self._manifest.collection.name)
+            gone = missing(known.values(), sources, roots)
+            for line in (*skipped, *empty(roots, sources)):
+                yield Looked(line.path, "skipped", line.detail)
+            if started:
+                started(sum(each.bytes for each in sources))
+            ordered = in_order(sources, known, self._manifest.latest)
+            context = self._context(catalogue, ordered, gone)
+            with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
+                for opened in opening.files(ordered):
+                    size = opened.source.bytes
+                    yield self._looked(opened, context, catalogue, folder)
+                    if self._progress:
+                        self._progress(size, opened.source.path.name)
+            for path in gone:
+                count = len(catalogue.of_file(self._manifest.collection.name, path))
+                yield Looked(path, "removed", "no longer in the folder", going=count)
+
+    def _apart(self, folder: Path) -> Settings:
+        """The settings of a reading whose copies go to ``folder``, a few at a time."""
+        ingest = self._settings.ingest
+        few = min(ingest.ahead_files, AHEAD * children_of(ingest))
+        return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
+
+    def _context(self, catalogue: Catalogue, sources: Sequence[Source], gone: Sequence[str]) -> Context:
+        replaced = [str(each.path) for each in sources]
+        versions = Versions(catalogue, (*replaced, *gone)) if self._manifest.latest else None
+        return Context(self._descriptions, self._settings.chunk, Twins(catalogue, replaced), versions)
+
+    def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> Looked:
+        """One file; the originals of the one before it are removed."""
+        path, name, parts = str(opened.source.path), self._manifest.collection.name, [opened.sha256]
+        before = {each.id: each for each in catalogue.of_file(name, path)}
+        try:
+            reading = read(_noted(opened.content, parts), opened.source, context)
+        except InputError as error:
+            context.twins.refuse(name, path)
+            if context.versions:
+                context.versions.refuse(path)
+            return Looked(path, "refused", str(error))
+        finally:
+            self._release(folder, parts)
+        context.twins.accept(reading.contents)
+        if context.versions:
+            context.versions.accept((document.id for document, _ in reading.documents), path)
+        return _compared(path, reading, before, catalogue, folder / "files")
+
+    # --- copies ------------------------------------------------------------------------------------------------------
+
+    def _keeper(self, folder: Path) -> originals.Keep:
+        def keep(source: Path, most: int, opened: Opener = open_regular) -> str:
+            sha256 = originals.keep(folder, source, most, opened)
+            self._kept[sha256] += 1
+            return sha256
+
+        return keep
+
+    def _release(self, folder: Path, parts: Sequence[str]) -> None:
+        """Give up the originals ``parts`` of a file; those of the file before it are removed."""
+        for path in (folder / "files").glob("*"):
+            if not self._kept[path.name]:
+                path.unlink()
+        for sha256 in dict.fromkeys(parts):
+            self._kept[sha256] = max(0, self._kept[sha256] - 1)
+
+
+def _catalogue(data: Path, folder: Path, stack: ExitStack) -> Catalogue:
+    """That of the library in ``data``, or an empty one where there is none."""
+    try:
+        return stack.enter_context(Library.open(data)).catalogue
+    except NoLibrary:
+        empty = Catalogue(folder / FILE, writable=True)
+        stack.callback(empty.close)
+        return empty
+
+
+def _noted(content: Content, parts: list[str]) -> Content:
+    """``content``; the hashes of the originals that it comes from are added to ``parts``."""
+    for part, item in content:
+        if part.sha256 not in parts[-1:]:
+            parts.append(part.sha256)
+        yield part, item
+
+
+def _compared(path: str, reading: Reading, before: dict[str, Document], catalogue: Catalogue, folder: Path) -> Looked:
+    moved = {new for _, new in reading.moved}
+    documents = tuple((cut, _outcome(cut[0], before, catalogue, moved)) for cut in reading.documents)
+    outcomes = {outcome for _, outcome in documents}
+    going = len(before.keys() - {document.id for document, _ in reading.documents})
+    if len(outcomes) == 1 and not going:
+        [outcome] = outcomes
+    else:
+        outcome = "changed" if before or "changed" in outcomes else "new" if documents else "same"
+    reason = "" if documents else "; ".join(reading.notes[:3])  # of what it is a copy, or in which file is the newer
+    return Looked(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
+
+
+def _outcome(document: Document, before: dict[str, Document], catalogue: Catalogue, moved: set[str]) -> Outcome:
+    if document.id in moved:
+        return "moved"
+    stored = before.get(document.id) or catalogue.by_ids([document.id]).get(document.id)
+    if stored is None:
+        return "new"
+    here = replace(catalogue.marked(document), file_sha256=stored.file_sha256)  # another record of its file may differ
+    return "same" if stored == here else "changed"

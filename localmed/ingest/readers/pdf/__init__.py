@@ -1,0 +1,1 @@
+"""PDF files: text in reading order, tables and scans (``reader.py`` reads one). Imported in child processes only."""

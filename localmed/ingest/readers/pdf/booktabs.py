@@ -1,0 +1,263 @@
+"""Tables ruled only above, below and under the header, as journals print them, or not at all: found from white strips.
+
+Rules: three or more level rules of one width; between the first two stands the header (at most ``HEADER_ROWS`` rows),
+between the others the body, whose cells leave the same strips of white in every row. Between two rules, the first row
+is the header if three columns or more go on under it. A row of one piece that crosses a strip is a section. Columns of
+prose between rules are not a table. Between two rules as wide as those of the last table on the page before, text that
+keeps to that table's columns is the rest of it, without a header.
+
+Without any rule a table is one only under a bold header of three columns or more, for as long as the rows below, which
+are not bold, keep to its strips and follow each other closely.
+
+Not covered: tables without rules whose header is not bold, and such tables beside other text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from statistics import median
+
+from localmed.ingest.readers.pdf.grid import Cell, Grid, Rectangle
+from localmed.ingest.readers.pdf.layout import rows as printed_rows
+from localmed.ingest.readers.pdf.text import Piece
+
+SAME_WIDTH = 4.0  # points by which the ends of a table's rules may differ
+SHORTEST = 90.0  # points; a narrower table has no room for two columns
+HEADER_ROWS = 5
+STRIP_EMS = 0.4  # of white between columns; word spaces inside a cell are closed before
+FULL_ROWS = 0.4  # of the body rows have two cells or more
+MOST_ROWS = 0.8  # of the rows under a header without a rule of its own have three cells or more
+BARE_COLUMNS = 3  # of a table without rules: two may be a pair of headings
+BARE_ROWS = 3  # lines under its header, at least
+BARE_PROSE = 25  # characters in a column's middle line: two such columns are columns of text, not of a table
+BARE_STEP = 2.2  # of the type size between its lines: what stands further off is not of it
+PROSE_ROWS = 6
+PROSE_FILL = 0.8  # of a column's width in its middle line
+
+_Row = list[Piece]
+
+
+def find_open(
+    across: Sequence[Rectangle], pieces: Sequence[Piece], first: int, before: Grid | None = None
+) -> list[Grid]:
+    """The tables between the level rules ``across``; ``first`` is the id of the first cell.
+
+    ``before`` is the last table of this kind at the foot of the page before.
+    """
+    found: list[Grid] = []
+    for chain in _chains(across):
+        start = 0
+        while start + 1 < len(chain):
+            rest = _rest_of(before, chain[start], chain[start + 1], pieces, first) if before and not start else None
+            grid, used = (rest, 1) if rest else _table(chain[start:], pieces, first)
+            if grid is not None:
+                found.append(grid)
+                first += len(grid.cells)
+            start += used
+    return found
+
+
+def find_bare(pieces: Sequence[Piece], first: int) -> list[Grid]:
+    """The tables without rules among ``pieces``; ``first`` is the id of the first cell."""
+    found: list[Grid] = []
+    rows = printed_rows([piece for piece in pieces if piece.upright and piece.cell < 0])
+    start = 0
+    while start < len(rows):
+        body, edges = _under(rows, start) if _bold(rows[start]) and len(rows[start]) >= BARE_COLUMNS else ([], [])
+        if len(body) >= BARE_ROWS and _reads_as_cells(body, edges) and not _wordy(body, edges):
+            top, bottom = min(piece.y0 for piece in rows[start]), max(piece.y1 for piece in body[-1])
+            ends = ((edges[0], top, edges[-1], top), (edges[0], bottom, edges[-1], bottom))
+            found.append(_grid([rows[start]], body, edges, ends, first))
+            first += len(found[-1].cells)
+            start += len(body)
+        start += 1
+    return found
+
+
+def _under(rows: Sequence[_Row], start: int) -> tuple[list[_Row], list[float]]:
+    """The rows that keep to the strips of the header ``rows[start]``, and the edges of their columns."""
+    head, body = rows[start], list[_Row]()
+    edges = _edges([head], head[0].x0, head[-1].x1)
+    for row in rows[start + 1 :]:
+        last = (body or [head])[-1][0]
+        wider = _bare_edges([head, *body, row])
+        if len(wider) < len(head) + 1 or _crosses(row, wider) or _bold(row):
+            break
+        if row[0].y1 - last.y1 > BARE_STEP * last.size:
+            break
+        body.append(row)
+        edges = wider
+    return body, edges
+
+
+def _wordy(body: Sequence[_Row], edges: Sequence[float]) -> bool:
+    """Whether two columns hold lines as long as those of running text."""
+    columns = [
+        [len(piece.text) for row in body for piece in row if low <= piece.x0 < high]
+        for low, high in itertools.pairwise(edges)
+    ]
+    return sum(bool(column) and median(column) >= BARE_PROSE for column in columns) > 1
+
+
+def _bare_edges(rows: Sequence[_Row]) -> list[float]:
+    pieces = [piece for row in rows for piece in row]
+    return _edges(rows, min(piece.x0 for piece in pieces) - STRIP_EMS, max(piece.x1 for piece in pieces) + STRIP_EMS)
+
+
+def _bold(row: _Row) -> bool:
+    return all(piece.bold for piece in row)
+
+
+def _chains(across: Sequence[Rectangle]) -> list[list[Rectangle]]:
+    """Rules of one width, top to bottom; strokes of one rule once."""
+    chains: list[list[Rectangle]] = []
+    for rule in sorted(across, key=lambda one: one[1]):
+        if rule[2] - rule[0] < SHORTEST:
+            continue
+        chain = next((one for one in chains if _same_width(one[0], rule)), None)
+        if chain is None:
+            chains.append([rule])
+        elif rule[1] - chain[-1][1] > SAME_WIDTH:
+            chain.append(rule)
+    return [chain for chain in chains if len(chain) > 1]
+
+
+def _same_width(first: Rectangle, second: Rectangle) -> bool:
+    return abs(first[0] - second[0]) < SAME_WIDTH and abs(first[2] - second[2]) < SAME_WIDTH
+
+
+def _table(chain: Sequence[Rectangle], pieces: Sequence[Piece], first: int) -> tuple[Grid | None, int]:
+    """The table that begins with ``chain``, and how many rules it used up."""
+    left, right = chain[0][0], chain[0][2]
+    bands = [
+        printed_rows(_between(pieces, left, right, above[1], below[1])) for above, below in itertools.pairwise(chain)
+    ]
+    head = bands[0]
+    if not head or not _may_head(head):
+        return _headed_by_row(head, (chain[0], chain[1]), first), 1
+    body: list[_Row] = []
+    edges: list[float] = []
+    used = 1
+    for band in bands[1:]:
+        wider = _edges([*body, *band], left, right)
+        if not band or not _reads_as_cells([*body, *band], wider) or (edges and len(wider) < len(edges)):
+            break
+        body, edges, used = [*body, *band], wider, used + 1
+    if not body:
+        return None, 1
+    return _grid(head, body, edges, (chain[0], chain[used]), first), used + 1
+
+
+def _rest_of(before: Grid, top: Rectangle, bottom: Rectangle, pieces: Sequence[Piece], first: int) -> Grid | None:
+    """What stands between two rules as the rest of the table ``before``, if it keeps to its columns."""
+    if not _same_width((before.x0, 0, before.x1, 0), top):
+        return None
+    rows = printed_rows(_between(pieces, top[0], top[2], top[1], bottom[1]))
+    bands = list(itertools.pairwise(before.edges))
+    inside = all(any(low < piece.x0 and piece.x1 < high for low, high in bands) for row in rows for piece in row)
+    if len(rows) < 2 or not inside or max(len(row) for row in rows) < len(bands) or _named(rows):
+        return None
+    return _grid([], rows, before.edges, (top, bottom), first)
+
+
+def _named(rows: Sequence[_Row]) -> bool:
+    """Whether ``rows`` begin with a header of their own: bold, where the text below is not."""
+    return _bold(rows[0]) and not all(_bold(row) for row in rows[1:])
+
+
+def _may_head(head: Sequence[_Row]) -> bool:
+    """Whether ``head`` may name columns; lines of "name: value" above a table do not."""
+    named = sum(":" in piece.text or "：" in piece.text for row in head for piece in row)
+    return len(head) <= HEADER_ROWS and max(len(row) for row in head) > 1 and named < 2
+
+
+def _headed_by_row(rows: Sequence[_Row], ends: tuple[Rectangle, Rectangle], first: int) -> Grid | None:
+    """The table between two rules whose header is its first row, with no rule under it."""
+    last = max((index for index, row in enumerate(rows) if len(row) > 1), default=0)
+    head, body = rows[:1], rows[1 : last + 1]  # single lines at the foot are notes
+    if not body or not _may_head(head) or any(piece.text[0].isdigit() for piece in head[0]):
+        return None
+    edges = _edges([*head, *body], ends[0][0], ends[0][2])
+    several = sum(len(row) > 2 for row in body)
+    if len(edges) < 4 or several < MOST_ROWS * len(body) or not _reads_as_cells(body, edges):
+        return None
+    bottom = max(piece.y1 for piece in body[-1])
+    return _grid(head, body, edges, (ends[0], (*ends[1][:1], bottom, ends[1][2], bottom)), first)
+
+
+def _between(pieces: Sequence[Piece], left: float, right: float, top: float, bottom: float) -> list[Piece]:
+    return [
+        piece
+        for piece in pieces
+        if piece.upright and piece.cell < 0 and top < piece.middle < bottom and left < (piece.x0 + piece.x1) / 2 < right
+    ]
+
+
+def _edges(rows: Sequence[_Row], left: float, right: float) -> list[float]:
+    """The middles of the white strips that run through all rows of several pieces, and the table's own edges."""
+    spans = sorted((piece.x0, piece.x1, piece.size) for row in rows if len(row) > 1 for piece in row)
+    found, end = [left], 0.0
+    for x0, x1, size in spans:
+        if end and x0 - end > STRIP_EMS * size:
+            found.append((x0 + end) / 2)
+        end = max(end, x1)
+    return [*found, right]
+
+
+def _reads_as_cells(rows: Sequence[_Row], edges: Sequence[float]) -> bool:
+    several = sum(len(row) > 1 for row in rows)
+    if len(edges) < 3 or several < 2 or several < FULL_ROWS * len(rows):
+        return False
+    return sum(_prose(rows, low, high) for low, high in itertools.pairwise(edges)) < 2
+
+
+def _prose(rows: Sequence[_Row], low: float, high: float) -> bool:
+    widths = [piece.x1 - piece.x0 for row in rows for piece in row if low <= piece.x0 < high]
+    return len(widths) >= PROSE_ROWS and median(widths) > PROSE_FILL * (high - low)
+
+
+def _grid(
+    head: Sequence[_Row], body: Sequence[_Row], edges: Sequence[float], ends: tuple[Rectangle, Rectangle], first: int
+) -> Grid:
+    cells: list[Cell] = []
+    for index, row in enumerate(head):
+        cells.extend(_cell(piece, index, edges, head) for piece in row)
+    count = len(head)
+    for rows in _bands(body, edges):
+        top, bottom = min(piece.y0 for row in rows for piece in row), max(piece.y1 for row in rows for piece in row)
+        if len(rows) == 1 and _crosses(rows[0], edges):
+            cells.append(Cell((edges[0], top, edges[-1], bottom), (count, count + 1), (0, len(edges) - 1)))
+        else:
+            cells.extend(
+                Cell((low, top, high, bottom), (count, count + 1), (column, column + 1))
+                for column, (low, high) in enumerate(itertools.pairwise(edges))
+            )
+        count += 1
+    top, bottom = ends[0][1], ends[1][1]
+    return Grid(edges[0], top, edges[-1], bottom, tuple(edges), count, tuple(cells), first, headers=len(head))
+
+
+def _cell(piece: Piece, row: int, edges: Sequence[float], head: Sequence[_Row]) -> Cell:
+    """A header cell: the columns that ``piece`` stands over."""
+    bands = list(itertools.pairwise(edges))
+    middle = (piece.x0 + piece.x1) / 2
+    own = next((index for index, (low, high) in enumerate(bands) if low <= middle <= high), 0)
+    over = [i for i, (low, high) in enumerate(bands) if min(piece.x1, high) - max(piece.x0, low) > (high - low) / 2]
+    columns = (min([own, *over]), max([own, *over]) + 1) if len(head) > 1 else (own, own + 1)
+    return Cell((piece.x0, piece.y0, piece.x1, piece.y1), (row, row + 1), columns)
+
+
+def _bands(body: Sequence[_Row], edges: Sequence[float]) -> list[list[_Row]]:
+    """The body cut at its sections."""
+    found: list[list[_Row]] = []
+    for row in body:
+        if not found or _crosses(row, edges) or _crosses(found[-1][0], edges):
+            found.append([])
+        found[-1].append(row)
+    return found
+
+
+def _crosses(row: _Row, edges: Sequence[float]) -> bool:
+    """Whether ``row`` is one piece that runs over a column's edge."""
+    return len(row) == 1 and any(row[0].x0 < edge < row[0].x1 for edge in edges[1:-1])

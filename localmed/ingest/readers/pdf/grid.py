@@ -1,0 +1,198 @@
+"""Where the ruled tables of a PDF page are: their cells, with the rows and columns that each cell covers.
+
+Rules: tables are looked for only where enough rules cross (the search costs 20 to 200 ms a page), and a find is kept
+only if it reads as a table: two filled rows and columns, and no single cell that holds nearly all the text, which is a
+frame around a layout. Every character inside a kept table belongs to one cell, the nearest where borders leave a gap.
+
+Not covered: tables without upright rules (``booktabs.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from localmed.ingest.readers.pdf.text import CellOf, Piece, shown_box
+
+SHORTEST_RULE = 12.0  # points; below it is an underline of a word or a tick box
+THIN = 3.0  # points; a filled rectangle thinner than this is a rule
+SAME_EDGE = 3.0  # points between two strokes of one border
+MAX_PATHS = 5000  # drawn paths on a page; plots and maps have more, and the search is quadratic in them
+FILLED_SHARE = 0.2  # of its cells; a checklist with an empty column for notes has half
+FRAME_SHARE = 0.75  # of the text in one cell: a frame, not a table
+FRAME_CHARACTERS = 600
+
+Rectangle = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell and what it covers: ``rows`` and ``columns`` are half-open ranges."""
+
+    box: Rectangle
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A ruled table. ``edges`` are the x positions of its column borders; ``first`` is the id of its first cell."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    edges: tuple[float, ...]
+    height: int
+    cells: tuple[Cell, ...]
+    first: int = 0
+    size: float = 0.0
+    headers: int = -1  # rows of header, where the rules say so; -1: to be told from the text
+
+    @property
+    def width(self) -> int:
+        """How many columns it has."""
+        return len(self.edges) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The level and upright lines drawn on a page, thin rectangles and the edges of others included."""
+
+    across: tuple[Rectangle, ...] = ()
+    down: tuple[Rectangle, ...] = ()
+    too_many: bool = False
+
+
+def rules(page: Any) -> Rules:
+    """The rules of ``page`` as displayed; none for plots and maps."""
+    paths = page.get_cdrawings()
+    if len(paths) > MAX_PATHS:
+        return Rules(too_many=True)
+    across: list[Rectangle] = []
+    down: list[Rectangle] = []
+    matrix = page.rotation_matrix
+    for path in paths:
+        for item in path["items"]:
+            _add_rules(item, matrix, across, down)
+    return Rules(tuple(across), tuple(down))
+
+
+def worth_searching(drawn: Rules) -> bool:
+    """Whether enough rules cross for a table with borders between its columns."""
+    across, down = drawn.across, drawn.down
+    levels = _levels(across)
+    inner = [rule[0] for rule in down if _inside(rule, levels)]
+    return len(levels) >= 2 and bool(inner)
+
+
+def _add_rules(item: Sequence[Any], matrix: Any, across: list[Rectangle], down: list[Rectangle]) -> None:
+    if item[0] == "l":
+        (ax, ay), (bx, by) = item[1], item[2]
+        box = shown_box((ax, ay, bx, by), matrix)
+    elif item[0] == "re":
+        box = shown_box(item[1], matrix)
+    else:
+        return
+    wide, tall = box[2] - box[0], box[3] - box[1]
+    if wide >= SHORTEST_RULE:
+        across += [box] if tall < THIN else [(box[0], box[1], box[2], box[1]), (box[0], box[3], box[2], box[3])]
+    if tall >= SHORTEST_RULE:
+        down += [box] if wide < THIN else [(box[0], box[1], box[0], box[3]), (box[2], box[1], box[2], box[3])]
+
+
+def _levels(across: Sequence[Rectangle]) -> list[Rectangle]:
+    """Level rules at one height as one: tables are often drawn cell by cell."""
+    found: list[Rectangle] = []
+    for rule in sorted(across, key=lambda one: one[1]):
+        if found and rule[1] - found[-1][1] <= SAME_EDGE:
+            found[-1] = (min(found[-1][0], rule[0]), found[-1][1], max(found[-1][2], rule[2]), rule[3])
+        else:
+            found.append(rule)
+    return found
+
+
+def _inside(rule: Rectangle, levels: Sequence[Rectangle]) -> bool:
+    """Whether an upright rule touches level ones and stands well inside at least two of them."""
+    met = [one for one in levels if one[0] + SHORTEST_RULE < rule[0] < one[2] - SHORTEST_RULE]
+    return len(met) >= 2 and any(rule[1] - SAME_EDGE <= one[1] <= rule[3] + SAME_EDGE for one in met)
+
+
+def find(page: Any) -> list[Grid]:
+    """The tables that PyMuPDF sees on ``page``, cells numbered through; not yet judged by their text."""
+    grids: list[Grid] = []
+    first = 0
+    for table in page.find_tables().tables:
+        grid = _grid([tuple(cell) for cell in table.cells if cell], first)
+        if grid is not None:
+            grids.append(grid)
+            first += len(grid.cells)
+    return grids
+
+
+def _grid(boxes: list[Rectangle], first: int) -> Grid | None:
+    across = _clustered([x for box in boxes for x in (box[0], box[2])])
+    down = _clustered([y for box in boxes for y in (box[1], box[3])])
+    if len(across) < 3 or len(down) < 3:
+        return None
+    unique = sorted(set(boxes), key=lambda box: (box[1], box[0]))
+    cells = [Cell(box, _range(down, box[1], box[3]), _range(across, box[0], box[2])) for box in unique]
+    kept = tuple(cell for cell in cells if cell.rows[0] < cell.rows[1] and cell.columns[0] < cell.columns[1])
+    return Grid(across[0], down[0], across[-1], down[-1], tuple(across), len(down) - 1, kept, first)
+
+
+def _range(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
+    """The bands between ``edges`` whose middle lies between ``start`` and ``end``."""
+    inside = [index for index, (low, high) in enumerate(itertools.pairwise(edges)) if start <= (low + high) / 2 <= end]
+    return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+def _clustered(values: Sequence[float]) -> list[float]:
+    found: list[float] = []
+    for value in sorted(values):
+        if not found or value - found[-1] > SAME_EDGE:
+            found.append(value)
+    return found
+
+
+def renumbered(grids: Sequence[Grid]) -> list[Grid]:
+    """``grids`` with their cells numbered through again, after some were left out."""
+    found: list[Grid] = []
+    first = 0
+    for grid in grids:
+        found.append(replace(grid, first=first))
+        first += len(grid.cells)
+    return found
+
+
+def cell_lookup(grids: Sequence[Grid]) -> CellOf:
+    """A function from a point of the page to the id of the table cell there, -1 outside all tables."""
+
+    def look(x: float, y: float) -> int:
+        for grid in grids:
+            if grid.x0 <= x <= grid.x1 and grid.y0 <= y <= grid.y1:
+                distances = [_distance(cell.box, x, y) for cell in grid.cells]
+                return grid.first + distances.index(min(distances))
+        return -1
+
+    return look
+
+
+def _distance(box: Rectangle, x: float, y: float) -> float:
+    return max(box[0] - x, 0.0, x - box[2]) + max(box[1] - y, 0.0, y - box[3])
+
+
+def reads_as_table(grid: Grid, pieces: Sequence[Piece]) -> bool:
+    """Whether the text of ``grid``'s cells is spread as a table's."""
+    lengths = [0] * len(grid.cells)
+    for piece in pieces:
+        if 0 <= piece.cell - grid.first < len(lengths):
+            lengths[piece.cell - grid.first] += len(piece.text)
+    filled = [cell for cell, length in zip(grid.cells, lengths, strict=True) if length]
+    total = sum(lengths)
+    if not filled or len(filled) < FILLED_SHARE * len(grid.cells):
+        return False
+    framed = total > FRAME_CHARACTERS and max(lengths) > FRAME_SHARE * total
+    return len({cell.rows[0] for cell in filled}) > 1 and len({cell.columns[0] for cell in filled}) > 1 and not framed

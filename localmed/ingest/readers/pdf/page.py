@@ -1,0 +1,237 @@
+"""One PDF page as pieces and tables, and what is wrong with it.
+
+Rules: a page whose text mostly runs upwards or downwards (a table in landscape on a portrait page) is turned before it
+is read; ``back`` takes its boxes to the page as displayed. A page over the bound on characters is cut in the order in
+which it was printed. A page that MuPDF cannot read costs that page, not the file.
+
+Not covered: what recurs on many pages (``furniture.py``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymupdf
+
+from localmed.domain import Box
+from localmed.ingest.ocr.pages import Scanned
+from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
+from localmed.ingest.readers.pdf import grid as pdf_grid
+from localmed.ingest.readers.pdf.booktabs import find_bare, find_open
+from localmed.ingest.readers.pdf.grid import Grid, Rectangle, Rules
+from localmed.ingest.readers.pdf.separators import Separator, separators
+from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
+
+DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
+FURNITURE = 600  # characters that headers and footers may hold; a page with more has text of its own
+SCAN_COVERS = 0.5  # of the page
+OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
+PROBE_SCALE = 0.7  # pixels a point: 50 dpi shows whether anything lies behind a line
+PROBE_PIXELS = 1500  # a side
+PAPER = 245  # of 255: lighter is blank paper
+INKED = 0.6  # of the pixels under white text; under print that runs through it, a third is
+FIGURE_WIDE, FIGURE_TALL = 0.25, 0.04  # of the page: smaller images stand in the text like letters
+FIGURE_MOST = 0.8  # of the page: larger ones are backgrounds
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An image that text is set around."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was read from one page. ``flaw`` says what is wrong with its text; ``remark`` is what else a librarian must
+    know of it; both "" if nothing.
+    """
+
+    number: int
+    height: float
+    pieces: tuple[Piece, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    flaw: str = ""
+    remark: str = ""
+    back: Any = None
+    blank: bool = False  # nothing is printed on it, so an empty text is right
+    figures: tuple[Figure, ...] = ()
+    separators: tuple[Separator, ...] = ()
+    needs: str = ""  # why it needs OCR, one of ``page_quality.REASONS``
+    scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
+    lost: bool = False  # OCR failed on it
+
+    @property
+    def characters(self) -> int:
+        """How many characters it holds."""
+        return sum(len(piece.text) for piece in self.pieces)
+
+    @property
+    def garbled(self) -> bool:
+        """Whether its text is taken to be garbled, and nothing better was found."""
+        return self.needs == GARBLED and not self.scan
+
+
+def read_page(document: Any, index: int, bound: int, before: Page | None = None) -> Page:
+    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters of it; ``before`` is the page before."""
+    try:
+        page = document[index]
+        return _read(page, index + 1, bound, _open_table(before))
+    except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
+        return Page(index + 1, 0.0, flaw="damaged and left out")
+
+
+def _open_table(before: Page | None) -> Grid | None:
+    """The last table of ``before`` if it is one without upright rules: the next page may hold the rest of it."""
+    last = max(before.grids, key=lambda grid: grid.y1, default=None) if before else None
+    return last if last and last.headers >= 0 else None
+
+
+def _read(page: Any, number: int, bound: int, table: Grid | None) -> Page:
+    rotation = page.rotation_matrix
+    before = page.rotation
+    content = _content(page, table)
+    turn = _turn(content.pieces)
+    if turn:
+        page.set_rotation((before + turn) % 360)
+        content = _content(page, table)
+    pieces, grids = content.pieces, content.grids
+    back = page.derotation_matrix * rotation if turn else None
+    height = float(page.rect.height)
+    texts = [piece.text for piece in pieces]
+    garbled = is_garbled(texts)
+    if unreadable_share(texts) > MOST_UNREADABLE:
+        return Page(number, height, needs=GARBLED)
+    kept, cut = _cut(pieces, bound)
+    images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
+    figures = _figures(images, page.rect, kept)
+    blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
+    remark = f"cut after {bound:,} characters" if cut else content.remark or _doubt(kept)
+    lines = separators(content.across, kept, grids)
+    needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
+    return Page(number, height, tuple(kept), tuple(grids), "", remark, back, blank, figures, lines, needs)
+
+
+def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
+    """The images that stand by themselves: large enough, and with no text printed over them."""
+    found = []
+    for x0, y0, x1, y1 in images:
+        wide, tall = (x1 - x0) / max(page.width, 1.0), (y1 - y0) / max(page.height, 1.0)
+        if wide < FIGURE_WIDE or tall < FIGURE_TALL or wide * tall > FIGURE_MOST:
+            continue
+        if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
+            found.append(Figure(x0, y0, x1, y1))
+    return tuple(found)
+
+
+def _doubt(pieces: Sequence[Piece]) -> str:
+    share = unreadable_share([piece.text for piece in pieces])
+    return f"{share:.0%} of its characters cannot be read" if share > DOUBTFUL else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What is printed on a page, pieces inside tables cut at the cells' borders; ``across`` are its level rules."""
+
+    pieces: list[Piece]
+    grids: list[Grid]
+    remark: str
+    across: tuple[Rectangle, ...]
+
+
+def _content(page: Any, table: Grid | None) -> _Content:
+    drawn = pdf_grid.rules(page)
+    found, remark = _grids(page, drawn)
+    pieces = page_pieces(page, pdf_grid.cell_lookup(found) if found else None)
+    ruled = [grid for grid in found if pdf_grid.reads_as_table(grid, pieces)]
+    if len(ruled) < len(found):
+        ruled = pdf_grid.renumbered(ruled)
+        pieces = page_pieces(page, pdf_grid.cell_lookup(ruled) if ruled else None)
+    grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled), table)]
+    if len(grids) > len(ruled):
+        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+    bare = find_bare(pieces, sum(len(grid.cells) for grid in grids))
+    if bare:
+        grids += bare
+        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+    inside = [piece for piece in pieces if _on(page.rect, piece)]
+    if len(inside) < len(pieces):
+        remark = remark or "text outside the page's edges was left out"
+    seen = _seen(page, inside)
+    if len(seen) < len(inside):
+        remark = remark or "white text on white was left out"
+    return _Content(seen, grids, remark, drawn.across)
+
+
+def _on(page: Any, piece: Piece) -> bool:
+    """Whether the middle of ``piece`` is on ``page``; comparisons with what is not a number fail."""
+    middle = (piece.x0 + piece.x1) / 2
+    return bool(page.x0 <= middle <= page.x1 and page.y0 <= piece.middle <= page.y1)
+
+
+def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], str]:
+    if drawn.too_many:
+        return [], "too many drawn lines to look for tables; what it holds is read as text"
+    try:
+        return (pdf_grid.find(page) if pdf_grid.worth_searching(drawn) else []), ""
+    except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
+        return [], "tables could not be told apart and are read as text"
+
+
+def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:
+    """``pieces`` without white ones on white: nobody reads them on the page, so nothing may be cited from them."""
+    if not any(piece.white for piece in pieces):
+        return pieces
+    scale = min(PROBE_SCALE, PROBE_PIXELS / max(page.rect.width, page.rect.height, 1.0))
+    picture = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csGRAY, alpha=False)
+    return [piece for piece in pieces if not piece.white or _inked(picture, piece, scale)]
+
+
+def _inked(picture: Any, piece: Piece, scale: float) -> bool:
+    """Whether most of what lies under ``piece`` is darker than paper."""
+    left, right = (max(0, min(picture.width, int(x * scale))) for x in (piece.x0, piece.x1))
+    rows = range(max(0, int(piece.y0 * scale)), min(picture.height, int(piece.y1 * scale) + 1))
+    samples, stride = picture.samples_mv, picture.stride
+    under = b"".join(bytes(samples[row * stride + left : row * stride + right + 1]) for row in rows)
+    return sum(value < PAPER for value in under) > INKED * len(under)
+
+
+def _turn(pieces: Sequence[Piece]) -> int:
+    turns: Counter[int] = Counter()
+    for piece in pieces:
+        turns[piece.turn] += len(piece.text)
+    return turns.most_common(1)[0][0] if turns else 0
+
+
+def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
+    kept: list[Piece] = []
+    total = 0
+    for piece in pieces:
+        total += len(piece.text)
+        if total > bound:
+            return kept, True
+        kept.append(piece)
+    return kept, False
+
+
+def _surface(page: Any, images: Sequence[Rectangle]) -> tuple[bool, bool]:
+    """Whether nothing is printed on ``page``, and whether images cover most of it."""
+    covered = sum(abs(page.rect & pymupdf.Rect(image)) for image in images)
+    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, covered > SCAN_COVERS * (abs(page.rect) or 1.0)
+
+
+def placed_back(box: Box, back: Any) -> Box:
+    """``box`` of a page that was turned for reading, on the page as displayed."""
+    corners = [
+        (x * back.a + y * back.c + back.e, x * back.b + y * back.d + back.f)
+        for x, y in ((box.x0, box.y0), (box.x1, box.y1))
+    ]
+    (ax, ay), (bx, by) = corners
+    return Box(box.page, *(round(value, 1) for value in (min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))))

@@ -1,0 +1,357 @@
+"""From printed rows of a column to paragraphs, and from paragraphs to headings, paragraphs and joined paragraphs.
+
+Rules: a new paragraph begins after a wide gap, at a change of size or face, at a list label, at an indent, and after a
+row that was left short although the next word would have fitted. A paragraph is a heading if it is short and larger
+than the body, bold in a document that is not, or in a face that little of the document is set in; or if it is numbered
+like a Chinese heading. A paragraph that stops in mid-sentence at the foot of a column or page is joined with the one it
+goes on in, over footnotes in smaller type.
+
+Not covered: drop capitals, and verse.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from localmed.domain import Box
+from localmed.ingest import line_ends
+from localmed.ingest.readers.pdf.layout import rows as printed_rows
+from localmed.ingest.readers.pdf.text import Face, Piece, is_cjk, row_text
+
+SAME_SIZE = 0.08  # share; sizes within it are one
+SMALLEST = 4.0  # points: of a body size; what is printed smaller cannot be read, and sizes of 0 occur
+WIDE_GAP = 1.3  # of the column's usual line distance
+INDENT_EMS = 0.7
+SHORT_ROW = 0.35  # of the column's width left white: the line was ended on purpose, whatever it ends in
+SLACK_EMS = 1.2  # white left after the next word would have fitted, before a break counts as meant
+BIG = 1.12  # of the body size
+HEADING_ROWS = 4
+HEADING_CHARACTERS = 200
+CJK_HEADING_CHARACTERS = 45
+RARE_FACE = 0.2  # of the document's characters: a face used for less may mark headings
+RARE_SIZE = 0.9  # of the body size: smaller print in another face is a caption
+JOIN_OVER = 12  # footnotes between the two halves of a paragraph; government print has up to 8 in a column
+APART_EMS = 4.0  # between the parts of one row: running text has no such gaps
+FULL_ROW = 0.8  # of the column: a last row so long did not end its paragraph
+
+SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’）)\]」』⁰¹²³⁴⁵⁶⁷⁸⁹,]*$")
+LABEL = re.compile(
+    r"^(?:[•▪●■□❑☐☑✓➢◦○‣–—·*-]\s|[•▪●■□❑☐☑✓➢◦‣]"
+    r"|(?:\d{1,2}(?:\.\d{1,2}){0,3}[.)]|\(?[a-zA-Z]\)|[a-zA-Z]\.|\(?[ivxIVX]{1,5}[.)]|\(\d{1,2}\)|\d{1,2}\.\d{1,2})\s?(?=\S|$)"
+    r"|[①-⑳]|[（(][一二三四五六七八九十\d]{1,3}[）)]|[一二三四五六七八九十]{1,3}、|\d{1,2}[、．]|第[一二三四五六七八九十\d]{1,3}[章节条])"
+)
+_CJK_LEVELS = (
+    re.compile(r"^(?:第[一二三四五六七八九十百\d]{1,3}[章篇]|附\s?录\s?\d{0,2}|附件\s?\d{0,2})"),
+    re.compile(r"^(?:[一二三四五六七八九十]{1,3}、|第[一二三四五六七八九十\d]{1,3}节)"),
+    re.compile(r"^[（(][一二三四五六七八九十]{1,3}[）)]"),
+)
+_CONTENTS = re.compile(r"…\s*\d+$")  # a line of a table of contents
+_CAPTION = re.compile(r"^(?:表|图|Table|TABLE|Figure|FIGURE|Fig\.)\s?[\dA-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A printed row of one column: its text, place, the face most of it is set in, and all that set words of it."""
+
+    text: str
+    box: Box
+    size: float
+    family: str
+    bold: bool
+    upright: bool = True
+    faces: frozenset[Face] = frozenset()
+    apart: bool = False  # its parts stand far from each other, as in headers, footers and forms
+
+    @property
+    def cjk(self) -> bool:
+        """Whether most of it is Chinese."""
+        letters = [character for character in self.text if character.isalpha()]
+        return sum(map(is_cjk, letters)) * 2 > len(letters)
+
+    def as_large_as(self, other: Row) -> bool:
+        """Whether it has words of a size that ``other`` has too."""
+        sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
+        return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
+
+    def family_of(self, other: Row) -> bool:
+        """Whether it has words of a family that ``other`` has too, in the script that most of it is in."""
+        families, others = (
+            {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
+        )
+        return bool(families & others)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What running text looks like in a document; ``faces`` are the shares of (script is Chinese, family)."""
+
+    size: float
+    bold: bool
+    faces: dict[tuple[bool, str], float]
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Rows that belong together. ``right`` is the right edge of their column, ``left`` its left edge."""
+
+    rows: list[Row]
+    left: float
+    right: float
+
+    @property
+    def text(self) -> str:
+        """Its rows as one text."""
+        whole = ""
+        for row in self.rows:
+            whole = line_ends.before(whole, row.text) + row.text
+        return whole
+
+    @property
+    def size(self) -> float:
+        """The size most of it is set in."""
+        return Counter(row.size for row in self.rows).most_common(1)[0][0]
+
+    @property
+    def full(self) -> bool:
+        """Whether the last row reaches the right edge, so that the paragraph may go on elsewhere."""
+        return self.rows[-1].box.x1 >= self.left + FULL_ROW * (self.right - self.left)
+
+
+def body_of(pieces: Iterable[Piece]) -> Body:
+    """The size, weight and faces of the running text, by characters."""
+    sizes: Counter[float] = Counter()
+    bold: Counter[bool] = Counter()
+    faces: Counter[tuple[bool, str]] = Counter()
+    for piece in pieces:
+        length = len(piece.text)
+        sizes[round(piece.size * 2) / 2] += length
+        bold[piece.bold] += length
+        faces[is_cjk(piece.text[len(piece.text) // 2]), piece.family] += length
+    total = max(1, faces.total())
+    shares = {face: count / total for face, count in faces.items()}
+    return Body(max(sizes.most_common(1)[0][0], SMALLEST) if sizes else SMALLEST, bold[True] > bold[False], shares)
+
+
+def column_rows(pieces: Sequence[Piece], page: int) -> list[Row]:
+    """The printed rows of one region of ``page``, neighbouring pieces joined."""
+    return [_row(row, page) for row in printed_rows(pieces)]
+
+
+def _row(pieces: Sequence[Piece], page: int) -> Row:
+    text = row_text(pieces)
+    most = max(pieces, key=lambda piece: len(piece.text))
+    x0, y0 = min(piece.x0 for piece in pieces), min(piece.y0 for piece in pieces)
+    x1, y1 = max(piece.x1 for piece in pieces), max(piece.y1 for piece in pieces)
+    box = Box(page, round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1))
+    bold = all(piece.bold for piece in pieces)
+    faces = frozenset(face for piece in pieces for face in piece.faces)
+    apart = any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(pieces))
+    return Row(text, box, most.size, most.family, bold, most.upright, faces, apart)
+
+
+def paragraphs(rows: Sequence[Row]) -> list[Paragraph]:
+    """The rows of one region gathered into paragraphs."""
+    if not rows:
+        return []
+    left, right = min(row.box.x0 for row in rows), max(row.box.x1 for row in rows)
+    pitch = _pitch(rows)
+    found = [Paragraph([rows[0]], left, right)]
+    for index in range(1, len(rows)):
+        after = rows[index + 1] if index + 1 < len(rows) else None
+        if _begins(found[-1], rows[index], after, pitch):
+            found.append(Paragraph([], left, right))
+        found[-1].rows.append(rows[index])
+    return found
+
+
+def _pitch(rows: Sequence[Row]) -> float:
+    """The usual distance between neighbouring rows, in ems."""
+    steps = [
+        (below.box.y1 - above.box.y1) / max(above.size, 1.0)
+        for above, below in itertools.pairwise(rows)
+        if abs(above.size - below.size) <= SAME_SIZE * above.size and below.box.y1 > above.box.y1
+    ]
+    return min(median(steps), 2.2) if steps else 1.5
+
+
+def _begins(current: Paragraph, row: Row, after: Row | None, pitch: float) -> bool:
+    """Whether ``row`` begins a new paragraph after ``current``."""
+    last = current.rows[-1]
+    step = (row.box.y1 - last.box.y1) / max(last.size, row.size, 1.0)
+    if step > WIDE_GAP * max(pitch, 1.0) or step < -1 or not row.upright or not last.upright:
+        return True
+    if not row.as_large_as(last) or _face_changes(current, row):
+        return True
+    labelled = bool(LABEL.match(current.rows[0].text))
+    if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
+        return True
+    if labelled and row.box.x0 > current.rows[0].box.x0 + INDENT_EMS * row.size:
+        return False  # hangs under its label
+    if _CONTENTS.search(last.text):
+        return True
+    if _centred(current, last) and _centred(current, row):
+        return False
+    return _indented(current, row, after) or _left_short(current, row)
+
+
+def _face_changes(current: Paragraph, row: Row) -> bool:
+    if row.bold != all(one.bold for one in current.rows):
+        return row.bold or len(current.rows) <= HEADING_ROWS
+    last = current.rows[-1]
+    if row.family_of(last):
+        return False
+    return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
+
+
+def _in_sentence(current: Paragraph, row: Row, labelled: bool) -> bool:
+    """Whether ``row`` only looks labelled: a number that wrapped to the row's start in mid-sentence."""
+    last = current.rows[-1]
+    aligned = abs(row.box.x0 - last.box.x0) < INDENT_EMS * row.size
+    same_level = labelled and len(current.rows) == 1
+    return current.full and aligned and not SENTENCE_END.search(last.text) and not same_level
+
+
+def _centred(current: Paragraph, row: Row) -> bool:
+    left, right = row.box.x0 - current.left, current.right - row.box.x1
+    return left > 2 * row.size and abs(left - right) < row.size
+
+
+def _indented(current: Paragraph, row: Row, after: Row | None) -> bool:
+    """Whether ``row`` is set in as a first line is, or set out as a new item is."""
+    em = INDENT_EMS * row.size
+    shift = row.box.x0 - current.rows[-1].box.x0
+    if shift > em:
+        hanging = len(current.rows) == 1 and (after is None or after.box.x0 > row.box.x0 - em)
+        return not hanging or bool(SENTENCE_END.search(current.rows[-1].text) and not LABEL.match(current.rows[0].text))
+    if abs(shift) < em and len(current.rows) == 1 and row.box.x0 > current.left + em:
+        # Two rows set in alike: both are first lines if the text goes back to the edge, or the first one ended.
+        back = after is not None and after.box.x0 < row.box.x0 - em
+        return bool(SENTENCE_END.search(current.rows[-1].text)) and (back or after is None)
+    return shift < -em and len(current.rows) > 1
+
+
+def _left_short(current: Paragraph, row: Row) -> bool:
+    """Whether the row before was ended on purpose: the next word would have fitted."""
+    last = current.rows[-1]
+    white = current.right - last.box.x1
+    word = row.size if row.text and is_cjk(row.text[0]) else 0.5 * row.size * len(row.text.split(" ", 1)[0])
+    if white < word + SLACK_EMS * row.size:
+        return False
+    ended = bool(SENTENCE_END.search(last.text))
+    return ended or (white > SHORT_ROW * (current.right - current.left) and not row.text[0].islower())
+
+
+def is_heading(paragraph: Paragraph, body: Body) -> bool:
+    """Whether ``paragraph`` is set and worded as a heading."""
+    text, rows = paragraph.text, paragraph.rows
+    cjk = rows[0].cjk
+    if len(rows) > HEADING_ROWS or sum(character.isalpha() for character in text) < 2 or not rows[0].upright:
+        return False
+    if _CONTENTS.search(text):
+        return False
+    if len(text) > (CJK_HEADING_CHARACTERS if cjk else HEADING_CHARACTERS) or _CAPTION.match(text):
+        return False
+    if cjk and chinese_level(text) and not re.search(r"[。；，：].", text):
+        return True
+    if re.search(r"[.。;；,，]$", text) or text[0] in "•▪●■□❑☐☑✓➢◦○‣" or "http" in text or "www." in text:
+        return False
+    if paragraph.size >= BIG * body.size:
+        return True
+    if paragraph.size < 0.8 * body.size:
+        return False
+    bold = all(row.bold for row in rows) and not body.bold
+    if cjk and re.search(r"[，。；]", text):
+        return False
+    rare = all(body.faces.get((row.cjk, row.family), 0.0) < RARE_FACE for row in rows) and len(text) <= 100
+    return bold or (rare and not text.endswith((":", "：")) and paragraph.size >= RARE_SIZE * body.size)
+
+
+def chinese_level(text: str) -> int:
+    """1 for a chapter or appendix, 2 for ``一、``, 3 for ``（一）``, else 0."""
+    return next((level for level, pattern in enumerate(_CJK_LEVELS, 1) if pattern.match(text)), 0)
+
+
+def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
+    """The level of each heading: by size, the largest first; Chinese numbering goes first; 1 to 3."""
+    counts = Counter(round(one.size, 1) for one in headings if one.size >= BIG * body.size)
+    often = [size for size, count in counts.items() if count > 1]  # a title page's own sizes are no levels
+    big = sorted(often or counts, reverse=True)
+    ranks: list[float] = []
+    for size in big:
+        if not ranks or size < ranks[-1] * (1 - SAME_SIZE):
+            ranks.append(size)
+    found: list[int] = []
+    for heading in headings:
+        rank = sum(size > heading.size * (1 + SAME_SIZE) for size in ranks) + 1
+        numbered = chinese_level(heading.text) if heading.rows[0].cjk else 0
+        found.append(numbered or min(rank, 3))
+    return found
+
+
+def goes_on(first: Paragraph, second: Paragraph) -> bool:
+    """Whether ``second``, at the top of a column or page, goes on where ``first`` stopped."""
+    last, start = first.rows[-1], second.rows[0]
+    if not (last.upright and start.upright) or abs(last.size - start.size) > SAME_SIZE * last.size:
+        return False
+    if last.apart or start.apart:
+        return False
+    if SENTENCE_END.search(last.text) or LABEL.match(start.text) or last.cjk != start.cjk:
+        return False
+    if last.bold != start.bold or (last.family != start.family and not start.text[0].islower()):
+        return False
+    indented = start.box.x0 - second.left > INDENT_EMS * start.size
+    if start.cjk:
+        return first.full and not indented
+    return start.text[0].islower() or last.text.endswith("-") or (first.full and not indented)
+
+
+def joined_over_breaks(found: Sequence[Paragraph | None], opens: set[int]) -> list[Paragraph | None]:
+    """``found`` with halves of paragraphs joined. ``opens`` are the places that begin a column or page.
+
+    ``None`` stands for something that is not running text (a heading, a table row) and is never joined over.
+    """
+    kept: list[Paragraph | None] = list(found)
+    for index in sorted(opens):
+        second = kept[index] if index < len(kept) else None
+        if second is None:
+            continue
+        if not second.rows:
+            continue
+        before = _half_before(kept, index, second.rows[0].size)
+        if before is not None and goes_on(before, second):
+            _append(before, second)
+        _join_note(kept, index, after=min((place for place in opens if place > index), default=len(kept)))
+    return kept
+
+
+def _append(first: Paragraph, second: Paragraph) -> None:
+    first.rows = first.rows + second.rows
+    first.left, first.right = second.left, second.right
+    second.rows = []
+
+
+def _join_note(kept: Sequence[Paragraph | None], index: int, after: int) -> None:
+    """Join a footnote that stops in mid-sentence before ``index`` with its rest in the column up to ``after``."""
+    first = next((one for one in reversed(kept[:index]) if one is None or one.rows), None)
+    column = [one for one in kept[index:after] if one is not None and one.rows]
+    if first is None or not column or first.size > column[0].size * (1 - SAME_SIZE):
+        return
+    second = next((one for one in column if one.rows[0].as_large_as(first.rows[-1])), None)
+    if second is not None and second.rows[0].text[0].islower() and goes_on(first, second):
+        _append(first, second)
+
+
+def _half_before(kept: Sequence[Paragraph | None], index: int, size: float) -> Paragraph | None:
+    """The paragraph before ``index`` in the same size, over smaller type."""
+    for place in range(index - 1, max(-1, index - 1 - JOIN_OVER), -1):
+        one = kept[place]
+        if one is None:
+            return None
+        if one.rows and one.size > size * (1 - SAME_SIZE):
+            return one
+    return None

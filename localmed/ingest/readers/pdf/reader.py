@@ -1,0 +1,214 @@
+"""PDF files: text in reading order, headings, table rows with their headers, and a box on the page for every line.
+
+Rules: a file is one record. What cannot be opened raises ``InputError`` with what to do; a page without usable text is
+named in the notes and never passes silently; a file with no usable page at all is refused. Headers, footers and page
+numbers (``furniture.py``) are left out and counted in a note. PyMuPDF is not thread-safe and may hang or swell on
+hostile files: this runs in a child process with limits on time and memory.
+
+Pages without text of their own that can be used are read by OCR where it is installed (``scan.py``), else named.
+
+Not covered: forms' field values, annotations, attachments, and the document's own structure tags, which few hospital
+PDFs carry correctly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localmed.config import ReadBounds
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record, Working
+from localmed.ingest.readers.pdf import cells as pdf_cells
+from localmed.ingest.readers.pdf import scan as pdf_scan
+from localmed.ingest.readers.pdf import tables as pdf_tables
+from localmed.ingest.readers.pdf.furniture import without_furniture
+from localmed.ingest.readers.pdf.grid import Grid
+from localmed.ingest.readers.pdf.hyphens import settled
+from localmed.ingest.readers.pdf.layout import reading_order
+from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.page import Figure, Page, placed_back, read_page
+from localmed.ingest.readers.pdf.paragraphs import (
+    Body,
+    Paragraph,
+    body_of,
+    column_rows,
+    is_heading,
+    joined_over_breaks,
+    levels,
+    paragraphs,
+)
+from localmed.ingest.readers.pdf.separators import Separator
+from localmed.ingest.readers.pdf.text import Piece, cleaned
+
+TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
+TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
+TITLE_PAGES = 2
+Item = Piece | Grid | Figure | Separator
+_PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Flow:
+    """The document as it is put together: paragraphs and rows in order, where columns and pages begin, open tables."""
+
+    parts: list[Paragraph | Block] = field(default_factory=list)
+    opens: set[int] = field(default_factory=set)
+    carry: pdf_tables.Carry = field(default_factory=pdf_tables.Carry)
+
+
+def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault | Working]:
+    """Yield the one record of the PDF at ``path``; raise ``InputError`` if nothing of it can be used."""
+    bounds = mapping.options.get("bounds") or ReadBounds()
+    document = opened(path)
+    count = document.page_count
+    if count > bounds.pages:
+        raise LimitExceeded(
+            f"{path.name} has {count:,} pages, more than the {bounds.pages:,} allowed",
+            "Split it, or raise read.pages in the settings",
+        )
+    pages: list[Page] = []
+    for index in range(count):
+        pages.append(read_page(document, index, bounds.page_characters, pages[-1] if pages else None))
+    metadata = cleaned(str((document.metadata or {}).get("title") or ""))
+    document.close()
+    yield from pdf_scan.read_scans(path, pages, bounds)
+    kept, removed = without_furniture(pages)
+    if not any(page.characters and not page.garbled for page in kept):
+        raise InputError(f"{path.name} {_nothing(kept)}", pdf_scan.remedy(kept, bounds))
+    body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
+    flow = _flow(kept, body)
+    blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
+    title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
+    notes = (*_notes(kept, removed), *pdf_cells.notes(flow.carry.lost))
+    lost = sum(page.lost for page in kept)
+    yield Record("", title, tuple(pdf_scan.placed(blocks, kept)), pages=count, notes=notes, lost=lost)
+
+
+def _nothing(pages: Sequence[Page]) -> str:
+    number = f"any of its {len(pages):,} pages" if len(pages) > 1 else "its page"
+    if any(page.flaw or page.garbled for page in pages):
+        return f"has no text that can be read on {number} ({'; '.join(_notes(pages, 0))})"
+    return f"has no text layer on {number}"
+
+
+def _flow(pages: Sequence[Page], body: Body) -> _Flow:
+    flow = _Flow()
+    for page in pages:
+        _add_page(flow, page, body)
+    return flow
+
+
+def _add_page(flow: _Flow, page: Page, body: Body) -> None:
+    in_cells = pdf_tables.cells_by_grid(page.grids, page.pieces)
+    loose = [piece for piece in page.pieces if piece.cell < 0]
+    items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
+    top = True
+    for region in reading_order(items, body.size):
+        flow.opens.add(len(flow.parts))
+        for run in _runs(region):
+            if isinstance(run, Grid):
+                first = top and pdf_tables.at_top(run, page.height)
+                flow.parts.extend(pdf_tables.table_blocks(run, in_cells[run.first], page.number, first, flow.carry))
+                top = False
+            else:
+                flow.parts.extend(paragraphs(column_rows(run, page.number)))
+    for piece in loose:
+        if not piece.upright:
+            flow.parts.extend(paragraphs(column_rows([piece], page.number)))
+
+
+def _runs(region: Sequence[Item]) -> Iterator[list[Piece] | Grid]:
+    """``region`` as runs of text between its tables and figures."""
+    run: list[Piece] = []
+    for item in region:
+        if isinstance(item, Piece):
+            run.append(item)
+        if isinstance(item, Piece | Separator):
+            continue
+        if run:
+            yield run
+        run = []
+        if isinstance(item, Grid):
+            yield item
+    if run:
+        yield run
+
+
+def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
+    heads = [part for part in flow.parts if isinstance(part, Paragraph) and is_heading(part, body)]
+    level = {id(head): rank for head, rank in zip(heads, levels(heads, body), strict=True)}
+    running = [part if isinstance(part, Paragraph) and id(part) not in level else None for part in flow.parts]
+    joined_over_breaks(running, flow.opens)
+    found: list[Block] = []
+    for part in flow.parts:
+        if isinstance(part, Block):
+            found.append(_placed(part, backs))
+        elif part.rows:
+            lines = tuple(Line(row.text, row.box) for row in part.rows)
+            kind = Block("heading", lines, level[id(part)]) if id(part) in level else Block("paragraph", lines)
+            found.append(_placed(kind, backs))
+    return found
+
+
+def _placed(block: Block, backs: dict[int, Any]) -> Block:
+    if not any(line.box and line.box.page in backs for line in block.lines):
+        return block
+    lines = [
+        Line(
+            line.text, placed_back(line.box, backs[line.box.page]) if line.box and line.box.page in backs else line.box
+        )
+        for line in block.lines
+    ]
+    return Block(block.kind, tuple(lines), block.level)
+
+
+def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
+    """The metadata's title if a person wrote it, else the largest heading of the first pages."""
+    if 4 <= len(metadata) <= TITLE_CHARACTERS and not _PROGRAM_TITLE.match(metadata) and "�" not in metadata:
+        return metadata
+    first = [piece for page in pages[:TITLE_PAGES] for piece in page.pieces if piece.cell < 0 and piece.upright]
+    largest = max((piece.size for piece in first), default=0.0)
+    if largest < TITLE_SIZE * body.size:
+        return ""
+    lead = next(page for page in pages if any(piece.size == largest for piece in page.pieces))
+    rows = column_rows([piece for piece in lead.pieces if piece.size >= 0.97 * largest and piece.upright], lead.number)
+    below = (index for index in range(1, len(rows)) if rows[index].box.y0 - rows[index - 1].box.y1 > largest)
+    text = Paragraph(rows[: next(below, None)], 0.0, 0.0).text  # the next heading of its size is not part of it
+    return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
+
+
+def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
+    """What a librarian must know, pages with the same flaw in one note."""
+    flawed: dict[str, list[int]] = {}
+    for page in pages:
+        for flaw in (page.flaw or _lack(page), page.remark):
+            if flaw:
+                flawed.setdefault(flaw, []).append(page.number)
+    notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
+    for reason, numbers, mean, least in pdf_scan.summaries(pages):
+        sure = f"{mean:.2f}" if len(numbers) == 1 else f"{mean:.2f}, of the worst page {least:.2f}"
+        notes.append(f"{_ranges(numbers)}: read by OCR ({reason}), confidence {sure}")
+    if removed:
+        notes.append(f"{removed} recurring header, footer and page-number lines left out")
+    return tuple(notes)
+
+
+def _lack(page: Page) -> str:
+    if page.needs and not page.scan:
+        return f"{page.needs}, {'may need' if page.characters else 'needs'} OCR"
+    return "" if page.characters or not page.blank else "blank"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    shown = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return f"page {shown}" if len(numbers) == 1 else f"pages {shown}"

@@ -1,0 +1,260 @@
+"""Pages that need OCR, read by it: the same pieces that text pages are made of.
+
+Rules: a scan that lies askew is straightened before its lines are put in order, and each line gets its box on the page
+as displayed; sizes that differ by little are one size, because the height of a line's box depends on its letters; lines
+that the engine is not sure of are left out and counted. Where the engine reads hardly more than a page's own text, that
+text stays alone; where it reads more, that text stays as it is (engines lose raised figures), and what stands elsewhere
+is added. Only a garbled text layer is replaced. A page that OCR does not read is named with the reason and keeps what
+it has.
+
+Not covered: text in figures of pages that have text of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from localmed.config import ReadBounds
+from localmed.domain import Box
+from localmed.ingest import page_quality
+from localmed.ingest.ocr import child as ocr
+from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Scan, Scanned, Seen
+from localmed.ingest.parsed import Block, Line, Working
+from localmed.ingest.readers.pdf.page import Page, placed_back
+from localmed.ingest.readers.pdf.scan_tables import with_tables
+from localmed.ingest.readers.pdf.text import Piece, cleaned, is_cjk
+
+LEAST_CONFIDENCE = 0.6  # of a line; below it stand specks, logos and handwriting
+DOUBTFUL = 0.85  # mean confidence of a page that is worth a look; sound scans have > 0.95
+MORE = 1.5  # times the characters of a page's own text: fewer are the same text, which needs no reading
+COVERED = 0.5  # of the length of a line that OCR read, by the page's own text: less, and it says something else too
+SAME_ROW = 0.5  # of the lower of two boxes, that they must share
+LONG = 3.0  # times as wide as tall: such a line shows how the page lies
+TYPE_SIZE = 0.85  # of the height of a line's box, which reaches from above the capitals to below the g
+ROUGH = 0.3  # share by which boxes of one type size differ
+SIZE_STEP = 0.25  # of the body size, for larger and smaller type
+
+
+@dataclass(frozen=True, slots=True)
+class _Straight:
+    """A page as it was read, without its slant: lines, printed rules, and its size in points."""
+
+    lines: tuple[Scanned, ...]
+    rules: tuple[Frame, ...]
+    width: float
+    height: float
+
+
+def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | None = None) -> Iterator[Working]:
+    """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page."""
+    wanted = [index for index, page in enumerate(pages) if page.needs]
+    if not wanted or not bounds.ocr or not (engine or ocr.installed()):
+        return
+    found: dict[int, _Straight] = {}
+    with closing(engine or Ocr(bounds)) as asked:
+        for index in wanted:
+            for _ in range(TRIES):
+                yield Working(pages[index].number)
+                scan = asked.read(path, pages[index].number)
+                if isinstance(scan, Scan) or not scan.again:
+                    break
+            pages[index], straight = _taken(pages[index], scan)
+            if straight:
+                found[index] = straight
+    size, families = _typical(pages, [line for straight in found.values() for line in straight.lines])
+    for index, straight in found.items():
+        page = pages[index]
+        pieces = [*page.pieces, *(_piece(line, size, families) for line in straight.lines)]
+        placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
+        lines = (*page.scan, *straight.lines)
+        pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
+
+
+def confidence(lines: Sequence[Scanned]) -> float:
+    """The mean confidence of what OCR read, by characters."""
+    read = [(each.confidence, len(each.text)) for each in lines if each.confidence is not None]
+    return sum(sure * length for sure, length in read) / max(1, sum(length for _, length in read))
+
+
+def placed(blocks: Sequence[Block], pages: Sequence[Page]) -> list[Block]:
+    """``blocks`` with the lines of pages read by OCR where they stand as displayed, and how sure the engine was."""
+    scans = {page.number: page.scan for page in pages if page.scan}
+    if not scans:
+        return list(blocks)
+    return [Block(block.kind, tuple(_line(line, scans) for line in block.lines), block.level) for block in blocks]
+
+
+def _line(line: Line, scans: dict[int, tuple[Scanned, ...]]) -> Line:
+    box = line.box
+    inside = [each for each in scans.get(box.page, ()) if _holds(box, each.frame)] if box else []
+    if not inside:
+        return line
+    shown = [each.box for each in inside]
+    x0, y0 = min(each.x0 for each in shown), min(each.y0 for each in shown)
+    x1, y1 = max(each.x1 for each in shown), max(each.y1 for each in shown)
+    read = any(each.confidence is not None for each in inside)
+    return Line(line.text, Box(shown[0].page, x0, y0, x1, y1), round(confidence(inside), 3) if read else None)
+
+
+def _holds(box: Box, frame: Frame) -> bool:
+    x, y = (frame[0] + frame[2]) / 2, (frame[1] + frame[3]) / 2
+    return box.x0 - 0.1 <= x <= box.x1 + 0.1 and box.y0 - 0.1 <= y <= box.y1 + 0.1
+
+
+def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
+    """``page`` with what OCR came to, and what it read if that counts."""
+    if isinstance(scan, Failure):
+        return replace(page, flaw=f"{page.needs}, OCR failed: {scan.why}", lost=True), None
+    every = _straightened(scan, page.number)
+    sure = [each for each in every.lines if confidence([each]) >= LEAST_CONFIDENCE]
+    own = [] if page.needs == page_quality.GARBLED else [_moved(piece, page, scan) for piece in page.pieces]
+    lines = tuple(each for each in sure if _covered(each.frame, [line.frame for _, line in own]) < COVERED)
+    if own and (not lines or sum(len(each.text) for each in sure) < MORE * page.characters):
+        return replace(page, needs=""), None
+    if not lines:
+        return replace(page, flaw=f"{page.needs}, OCR found no text (a picture?)"), None
+    remark = "; ".join(filter(None, (page.remark if own else "", _remark(lines, len(every.lines) - len(sure)))))
+    pieces, kept = tuple(piece for piece, _ in own), tuple(line for _, line in own)
+    read = Page(page.number, every.height, pieces, needs=page.needs, remark=remark, scan=kept)
+    return read, replace(every, lines=lines)
+
+
+def _moved(piece: Piece, page: Page, scan: Scan) -> tuple[Piece, Scanned]:
+    """``piece`` of the page's own text where it stands on the straightened page, and its line there."""
+    box = Box(page.number, *(round(value, 1) for value in (piece.x0, piece.y0, piece.x1, piece.y1)))
+    turn = piece.turn + 90 * scan.turn
+    if page.back is not None:
+        box = placed_back(box, page.back)
+        turn += round(math.degrees(math.atan2(-page.back.b, page.back.a)))
+    x, y = _level(*_turned((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2, scan), _slant(scan.lines))
+    wide, tall = (box.x1 - box.x0) / 2, (box.y1 - box.y0) / 2
+    if scan.turn % 2:
+        wide, tall = tall, wide
+    frame = (x - wide, y - tall, x + wide, y + tall)
+    x0, y0, x1, y1 = frame
+    return replace(piece, x0=x0, y0=y0, x1=x1, y1=y1, cell=-1, turn=turn % 360), Scanned(piece.text, frame, box, None)
+
+
+def _covered(line: Frame, others: Sequence[Frame]) -> float:
+    """The share of the length of ``line`` that lies under those of ``others`` that stand on its row."""
+    length = 0.0
+    for each in others:
+        if min(line[3], each[3]) - max(line[1], each[1]) > SAME_ROW * min(line[3] - line[1], each[3] - each[1]):
+            length += max(0.0, min(line[2], each[2]) - max(line[0], each[0]))
+    return length / (line[2] - line[0])
+
+
+def _remark(lines: Sequence[Scanned], left_out: int) -> str:
+    remarks = []
+    if confidence(lines) < DOUBTFUL:
+        remarks.append("OCR was not sure of its text: compare it with the page")
+    if left_out:
+        remarks.append(f"{left_out} lines that OCR could not read were left out")
+    return "; ".join(remarks)
+
+
+def _straightened(scan: Scan, page: int) -> _Straight:
+    """``scan`` without its slant; boxes are those of the page as displayed."""
+    slant = _slant(scan.lines)
+    found = []
+    for seen in scan.lines:
+        (ax, ay), (bx, by), (cx, cy), (dx, dy) = (_level(x, y, slant) for x, y in seen.corners)
+        frame = (min(ax, dx), (ay + by) / 2, max(bx, cx), (cy + dy) / 2)
+        text = cleaned(seen.text)
+        if text and frame[0] < frame[2] and frame[1] < frame[3]:
+            found.append(Scanned(text, frame, _displayed(seen, scan, page), seen.confidence))
+    rules = tuple((*_level(x0, y0, slant), *_level(x1, y1, slant)) for x0, y0, x1, y1 in scan.rules)
+    wide, tall = (scan.height, scan.width) if scan.turn % 2 else (scan.width, scan.height)
+    return _Straight(tuple(found), rules, wide, tall)
+
+
+def _level(x: float, y: float, slant: float) -> tuple[float, float]:
+    cos, sin = math.cos(slant), math.sin(slant)
+    return x * cos + y * sin, y * cos - x * sin
+
+
+def _slant(lines: Sequence[Seen]) -> float:
+    """By how many radians the lines fall to the right: the median of the long ones."""
+    slants = []
+    for line in lines:
+        (ax, ay), (bx, by), _, (dx, dy) = line.corners
+        if math.hypot(bx - ax, by - ay) > LONG * math.hypot(dx - ax, dy - ay) and bx > ax:
+            slants.append(math.atan2(by - ay, bx - ax))
+    return median(slants) if slants else 0.0
+
+
+def _displayed(seen: Seen, scan: Scan, page: int) -> Box:
+    places = [_turned_back(x, y, scan) for x, y in seen.corners]
+    xs, ys = [x for x, _ in places], [y for _, y in places]
+    return Box(page, *(round(value, 1) for value in (min(xs), min(ys), max(xs), max(ys))))
+
+
+def _turned_back(x: float, y: float, scan: Scan) -> tuple[float, float]:
+    if scan.turn == 1:
+        return scan.width - y, x
+    if scan.turn == 2:
+        return scan.width - x, scan.height - y
+    return (y, scan.height - x) if scan.turn == 3 else (x, y)
+
+
+def _turned(x: float, y: float, scan: Scan) -> tuple[float, float]:
+    """The other way round: a place on the page as displayed, where the engine has it."""
+    if scan.turn == 1:
+        return y, scan.width - x
+    if scan.turn == 2:
+        return scan.width - x, scan.height - y
+    return (scan.height - y, x) if scan.turn == 3 else (x, y)
+
+
+def _typical(pages: Sequence[Page], every: Sequence[Scanned]) -> tuple[tuple[float, float], dict[bool, str]]:
+    """The height of the scans' usual line with the type size it stands for, and the face of each script.
+
+    Both are the text pages' where there are some, so that a scan between them is set like them.
+    """
+    long = [each for each in every if each.frame[2] - each.frame[0] > LONG * (each.frame[3] - each.frame[1])]
+    usual = median([each.frame[3] - each.frame[1] for each in long or every] or [1.0])
+    sizes: Counter[float] = Counter()
+    faces: Counter[tuple[bool, str]] = Counter()
+    for page in pages:
+        for piece in page.pieces:
+            sizes[round(piece.size, 1)] += len(piece.text)
+            faces[is_cjk(piece.text[len(piece.text) // 2]), piece.family] += len(piece.text)
+    size = TYPE_SIZE * usual
+    if sizes and abs(sizes.most_common(1)[0][0] - size) < ROUGH * size:
+        size = sizes.most_common(1)[0][0]
+    families: dict[bool, str] = {}
+    for (cjk, family), _ in faces.most_common():
+        families.setdefault(cjk, family)
+    return (usual, size), families
+
+
+def _piece(line: Scanned, typical: tuple[float, float], families: dict[bool, str]) -> Piece:
+    usual, size = typical
+    ratio = (line.frame[3] - line.frame[1]) / usual
+    if abs(ratio - 1) > ROUGH:
+        size *= max(SIZE_STEP, round(ratio / SIZE_STEP) * SIZE_STEP)
+    return Piece(line.text, *line.frame, size, families.get(is_cjk(line.text[len(line.text) // 2]), ""))
+
+
+def summaries(pages: Sequence[Page]) -> Iterator[tuple[str, list[int], float, float]]:
+    """Of each reason for OCR: the numbers of the pages that were read so, and their mean and least confidence."""
+    for reason in page_quality.REASONS:
+        read = [page for page in pages if page.scan and page.needs == reason]
+        if read:
+            means = [confidence(page.scan) for page in read]
+            yield reason, [page.number for page in read], sum(means) / len(means), min(means)
+
+
+def remedy(pages: Sequence[Page], bounds: ReadBounds) -> str:
+    """What to do with a file that has no page with text."""
+    if not any(page.needs for page in pages) or any("OCR" in page.flaw for page in pages):
+        return "Get a copy with a text layer"
+    if not bounds.ocr:
+        return "Set read.ocr = true in the settings, or get a copy with a text layer"
+    return 'Install the OCR engine (pip install "localmed[ocr]") and import it again, or get a copy with a text layer'

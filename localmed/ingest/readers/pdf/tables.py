@@ -1,0 +1,314 @@
+"""The rows of ruled tables as text that stands alone: each carries its headers, and its section where there is one.
+
+``Medicine: amoxicillin; Dose: 500 mg`` (Chinese: ``药物：阿莫西林；剂量：500mg``).
+
+Rules: the first row is a header if it is set bold, or is short and without figures above a column of figures or longer
+text. A header of two levels is joined. A cell that covers several rows is repeated in each; a cell that covers the
+whole width is a section, repeated in the rows under it. A table that goes on at the top of the next page with the same
+columns keeps its header and section, and an empty first cell there takes the last one's text.
+
+Not covered: headers at the side only, and tables turned by 90 degrees on an upright page of text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from localmed.domain import Box
+from localmed.ingest.line_ends import JOINER
+from localmed.ingest.parsed import Block, Line
+from localmed.ingest.readers.pdf import cells as pdf_cells
+from localmed.ingest.readers.pdf.grid import SAME_EDGE, Cell, Grid
+from localmed.ingest.readers.pdf.layout import rows as printed_rows
+from localmed.ingest.readers.pdf.text import Piece, is_cjk, joined, row_text
+
+HEADER_CHARACTERS = 80  # the longest header cell seen in drug tables holds ~70
+PLAIN_HEADER_CHARACTERS = 30  # of a header that is not bold
+SECTION_CHARACTERS = 60  # a full-width row that is longer is a note of the table
+TOP_OF_PAGE = 0.3  # of the page height: a table that begins lower does not go on from the page before
+MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a table ruled only around its body
+SLACK_CHARACTERS = 2.5  # of white at a line's end in a cell: its margins and a character that would have fitted
+APART = f" {JOINER}"  # keeps the blank between the items of a Chinese cell, which else are joined
+UNRULED_ROWS = 3  # a table with more ruled rows is ruled row by row
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """What one row shows in some of its columns: printed lines, each a text and where it stands."""
+
+    columns: tuple[int, int]
+    lines: tuple[tuple[str, Piece], ...]
+    depth: int = 1  # rows that its cell covers
+
+    @property
+    def text(self) -> str:
+        """Its lines as one text."""
+        whole = ""
+        for text, _ in self.lines:
+            whole = joined(whole, text)
+        return whole
+
+    @property
+    def bold(self) -> bool:
+        """Whether all of it is bold."""
+        return all(piece.bold for _, piece in self.lines)
+
+
+_LEADER = re.compile(r"\s*(?:\.{2,}| …)$")  # dots that lead the eye to the next column
+_Row = list[_Slot]
+
+
+@dataclass(slots=True)
+class Carry:
+    """What a table hands to its continuation on the next page."""
+
+    page: int = 0
+    edges: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
+    section: str = ""
+    first: str = ""
+    lost: dict[int, int] = field(default_factory=dict)  # page -> cells of which something is in no row
+
+
+def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
+    """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
+    rows = _rows(grid, pieces)
+    goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges)
+    count = _repeated(grid, rows, carry.names) if goes_on else 0
+    count = count or _header_count(grid, rows, goes_on)
+    head, names = rows[:count], _names(grid, rows[:count])
+    goes_on = goes_on and (not count or names == carry.names)
+    if goes_on:
+        names = carry.names
+        rows = _with_first(rows[count:], carry.first)
+    else:
+        carry.section, carry.first = "", ""
+        rows = rows[count:] if count < len(rows) else rows
+    unused = not goes_on and _unused(rows, names)
+    carry.page, carry.edges, carry.names = page, grid.edges, () if unused else names
+    blocks = [_block(grid, row, page, carry) for row in head] if unused else []
+    carry.names = names
+    blocks.extend(_block(grid, row, page, carry) for row in rows)
+    made = [block for block in blocks if block is not None]
+    missing = pdf_cells.lost(pieces, made, names if goes_on else ())
+    if missing:
+        carry.lost[page] = carry.lost.get(page, 0) + missing
+    return made
+
+
+def _unused(rows: Sequence[_Row], names: Sequence[str]) -> bool:
+    """Whether a header stands above a column that is empty but for sections, and so would show in no row."""
+    slots = (slot for row in rows if not _is_section(row, len(names)) for slot in row if slot.lines)
+    filled = {column for slot in slots for column in range(*slot.columns)}
+    return any(name and column not in filled for column, name in enumerate(names))
+
+
+def _is_section(row: _Row, width: int) -> bool:
+    return len(row) == 1 and row[0].columns == (0, width)
+
+
+def at_top(grid: Grid, height: float) -> bool:
+    """Whether ``grid`` begins near the top of a page of ``height`` points."""
+    return grid.y0 < TOP_OF_PAGE * height
+
+
+def _same_columns(first: Sequence[float], second: Sequence[float]) -> bool:
+    return len(first) == len(second) and all(abs(a - b) <= SAME_EDGE for a, b in zip(first, second, strict=True))
+
+
+def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
+    inside: dict[int, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        inside[piece.cell - grid.first].append(piece)
+    found: list[_Row] = []
+    for index in range(grid.height):
+        row = [
+            _slot(cell, inside[number])
+            for number, cell in enumerate(grid.cells)
+            if cell.rows[0] <= index < cell.rows[1]
+        ]
+        row.sort(key=lambda slot: slot.columns)
+        if any(slot.lines for slot in row):
+            unruled = index >= grid.headers if grid.headers >= 0 else grid.height <= UNRULED_ROWS
+            found.extend(_split(row) if unruled else [row])
+    return found
+
+
+def _slot(cell: Cell, pieces: Sequence[Piece]) -> _Slot:
+    lines: list[tuple[str, Piece]] = []
+    for row in printed_rows(pieces):
+        text = row_text(row)
+        lines.append((_LEADER.sub("", text), _whole(row)))
+    return _Slot(cell.columns, tuple(lines), cell.rows[1] - cell.rows[0])
+
+
+def _whole(row: Sequence[Piece]) -> Piece:
+    """One piece with the box of all of ``row``."""
+    return replace(
+        row[0],
+        x0=min(piece.x0 for piece in row),
+        y0=min(piece.y0 for piece in row),
+        x1=max(piece.x1 for piece in row),
+        y1=max(piece.y1 for piece in row),
+        bold=all(piece.bold for piece in row),
+    )
+
+
+def _split(row: _Row) -> list[_Row]:
+    """``row`` cut where most columns start a line at one height."""
+    if len(row) < 2:
+        return [row]
+    tops = sorted({round(piece.middle) for slot in row for _, piece in slot.lines})
+    half = _half_line(row)
+    cuts: list[float] = []
+    for top in tops:
+        if _starting(row, top) >= max(2, MOST_COLUMNS * len(row)) and not (cuts and top - cuts[-1] < half):
+            cuts.append(top)
+    if len(cuts) < 2:
+        return [row]
+    limits = [float("-inf"), *[cut - half for cut in cuts[1:]], float("inf")]
+    return [
+        [_Slot(slot.columns, tuple(line for line in slot.lines if low <= line[1].middle < high)) for slot in row]
+        for low, high in itertools.pairwise(limits)
+    ]
+
+
+def _starting(row: _Row, top: float) -> int:
+    return sum(any(abs(piece.middle - top) <= 1.0 for _, piece in slot.lines) for slot in row)
+
+
+def _half_line(row: _Row) -> float:
+    return max(piece.y1 - piece.y0 for slot in row for _, piece in slot.lines) / 2
+
+
+def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
+    """How many rows at the top are headers."""
+    if grid.headers >= 0:
+        return grid.headers
+    if len(rows) < 2 or not _may_head(rows[0]):
+        return 0
+    if not _bold(rows[0]) and (goes_on or grid.width < 3 or not _differs(rows[0], rows[1:])):
+        return 0
+    grouped = any(1 < slot.columns[1] - slot.columns[0] < grid.width for slot in rows[0])
+    deepest = max(slot.depth for slot in rows[0])
+    if grouped and 1 < deepest < len(rows):
+        return deepest  # a header cell beside the grouped ones reaches down to the body
+    second = grouped and len(rows) > 2 and _may_head(rows[1]) and (_bold(rows[1]) or not _figures(rows[1]))
+    return 2 if second else 1
+
+
+def _repeated(grid: Grid, rows: Sequence[_Row], names: tuple[str, ...]) -> int:
+    """How many rows at the top repeat the header of the page before."""
+    return next((count for count in (1, 2) if any(names) and _names(grid, rows[:count]) == names), 0)
+
+
+def _may_head(row: _Row) -> bool:
+    filled = [slot for slot in row if slot.lines]
+    return len(filled) > 1 and all(len(slot.text) <= HEADER_CHARACTERS for slot in filled)
+
+
+def _bold(row: _Row) -> bool:
+    return all(slot.bold for slot in row if slot.lines)
+
+
+def _figures(row: _Row) -> bool:
+    return any(character.isdigit() for slot in row[1:] for character in slot.text)
+
+
+def _differs(head: _Row, body: Sequence[_Row]) -> bool:
+    """Whether ``head`` is short text above a column of figures or of much longer text."""
+    for slot in head:
+        text = slot.text
+        if len(text) > PLAIN_HEADER_CHARACTERS or text.endswith((".", "。", "；", ";")):
+            return False
+    for slot in head:
+        below = [other.text for row in body for other in row if other.columns == slot.columns and other.lines]
+        figures = sum(any(character.isdigit() for character in text) for text in below)
+        if not below or not slot.lines:
+            continue
+        plain = not any(character.isdigit() for character in slot.text.partition("（")[0].partition("(")[0])
+        if plain and (figures > len(below) / 2 or sum(map(len, below)) > 2 * len(slot.text) * len(below)):
+            return True
+    return False
+
+
+def _names(grid: Grid, rows: Sequence[_Row]) -> tuple[str, ...]:
+    names: list[list[str]] = [[] for _ in range(grid.width)]
+    for row in rows:
+        for slot in row:
+            for column in range(*slot.columns):
+                if slot.text and slot.text not in names[column]:
+                    names[column].append(slot.text)
+    return tuple(" ".join(parts) for parts in names)
+
+
+def _with_first(rows: list[_Row], first: str) -> list[_Row]:
+    """``rows`` with ``first`` in the first row's empty first cell: its label stands on the page before."""
+    if not first or not rows or not rows[0] or rows[0][0].lines or rows[0][0].columns != (0, 1):
+        return rows
+    anchor = next((slot.lines[0][1] for slot in rows[0] if slot.lines), None)
+    if anchor is None:
+        return rows
+    return [[_Slot((0, 1), ((first, anchor),)), *rows[0][1:]], *rows[1:]]
+
+
+def _block(grid: Grid, row: _Row, page: int, carry: Carry) -> Block | None:
+    filled = [slot for slot in row if slot.lines]
+    if not filled:
+        return None
+    chinese = sum(is_cjk(character) for slot in filled for character in slot.text) > 0
+    if _is_section(row, grid.width):
+        if len(row[0].text) <= SECTION_CHARACTERS:
+            carry.section, carry.first = row[0].text, ""
+        return Block("row", tuple(_line(text, piece, page) for text, piece in row[0].lines))
+    if filled[0].columns[0] == 0:
+        carry.first = filled[0].text
+    lines: list[Line] = []
+    if carry.section:
+        lines.append(_line(carry.section + ("；" if chinese else ";"), filled[0].lines[0][1], page))
+    for slot in filled:
+        width = grid.edges[slot.columns[1]] - grid.edges[slot.columns[0]]
+        lines.extend(_slot_lines(slot, width, _name(slot, carry.names), page, chinese, slot is filled[-1]))
+    return Block("row", tuple(lines))
+
+
+def _name(slot: _Slot, names: Sequence[str]) -> str:
+    covered = dict.fromkeys(name for name in names[slot.columns[0] : slot.columns[1]] if name)
+    return " / ".join(covered).rstrip(":：")
+
+
+def _slot_lines(slot: _Slot, width: float, name: str, page: int, chinese: bool, last: bool) -> list[Line]:
+    ends = [_ended(above, below, width) for above, below in itertools.pairwise(slot.lines)]
+    texts = [text + APART if ended else text for (text, _), ended in zip(slot.lines, [*ends, False], strict=True)]
+    if name:
+        texts[0] = f"{name}：{texts[0]}" if chinese else f"{name}: {texts[0]}"
+    if not last:
+        texts[-1] = texts[-1].rstrip(";；") + ("；" if chinese else ";")
+    return [_line(text, piece, page) for text, (_, piece) in zip(texts, slot.lines, strict=True)]
+
+
+def _ended(above: tuple[str, Piece], below: tuple[str, Piece], width: float) -> bool:
+    """Whether a Chinese line of a cell of ``width`` was ended on purpose: what comes next would have fitted."""
+    (text, piece), (after, _) = above, below
+    if not is_cjk(text[-1]) or not is_cjk(after[0]):
+        return False
+    taken = piece.x1 - piece.x0
+    return taken + SLACK_CHARACTERS * taken / len(text) < width
+
+
+def _line(text: str, piece: Piece, page: int) -> Line:
+    return Line(text, Box(page, round(piece.x0, 1), round(piece.y0, 1), round(piece.x1, 1), round(piece.y1, 1)))
+
+
+def cells_by_grid(grids: Sequence[Grid], pieces: Sequence[Piece]) -> Mapping[int, list[Piece]]:
+    """The pieces of each grid, by the id of its first cell."""
+    found: dict[int, list[Piece]] = {grid.first: [] for grid in grids}
+    for piece in pieces:
+        for grid in grids:
+            if 0 <= piece.cell - grid.first < len(grid.cells):
+                found[grid.first].append(piece)
+    return found

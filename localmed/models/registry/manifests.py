@@ -1,0 +1,170 @@
+"""Model manifests: one TOML file a model says what it is, where it comes from and what it needs. No weights.
+
+::
+
+    name = "qwen3-8b"                      # and: role, family, title, languages, licence, terms, source
+    context = 32768                        # tokens that it was trained to read
+    library = "sentence-transformers"      # of an encoder: which one loads it
+    query_prefix = "query: "               # and passage_prefix, of an encoder that was trained with them
+    template = "chatml"                    # of a chat model: one of models/templates.py
+    [[files]]                              # name may be a pattern (Qwen3-8B-Q*.gguf) or a choice (a | b)
+    name = "Qwen3-8B-Q4_K_M.gguf"
+    bytes = 0                              # 0 and "": not known, recorded when the file is added
+    sha256 = ""
+    optional = false
+    [shape]                                # for an estimate of the memory before the file is there
+    architecture = "qwen3"                 # as a GGUF calls it
+    parameters = 8_200_000_000             # and: bits_per_weight, layers, kv_heads, head_width
+
+They lie in ``models/`` at the top of the project; ``shipped`` beside this file is a symbolic link to it, so that an
+installed package holds them too. A site describes models of its own in the folder where its models lie.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import MISSING, dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from localmed.errors import BadSettings
+
+FOLDER = Path(__file__).parent.parent / "shipped"
+ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
+LIBRARIES = {"encoder": ("sentence-transformers", "FlagEmbedding")}  # by role, where there are several; usual first
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
+KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec:
+    """A file of the model; ``name`` is a pattern or a choice of patterns, relative to the model's folder."""
+
+    name: str
+    bytes: int = 0
+    sha256: str = ""
+    optional: bool = False
+
+    def matches(self, name: str) -> bool:
+        """Whether ``name`` is such a file."""
+        return any(fnmatchcase(name, pattern.strip()) for pattern in self.name.split("|"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes for an estimate; 0 where they do not matter or are not known."""
+
+    architecture: str = ""
+    parameters: int = 0
+    bits_per_weight: float = 0.0
+    layers: int = 0
+    kv_heads: int = 0
+    head_width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a model takes: its weights, and what each token of context adds. ``exact``: from its files, not estimated.
+
+    ``context`` is the most tokens it reads (0: not known). Working memory comes on top (``operations/fit.py``).
+    """
+
+    weights: int  # bytes; 0: not known
+    bytes_a_token: int
+    context: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelManifest:
+    """A manifest as read."""
+
+    name: str
+    role: str
+    family: str
+    title: str
+    licence: str
+    source: str
+    languages: tuple[str, ...] = ()
+    terms: str = ""
+    context: int = 0
+    template: str = ""
+    library: str = ""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    files: tuple[FileSpec, ...] = ()
+    shape: Shape = field(default_factory=Shape)
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the sha256 of every file that it needs is known."""
+        return all(each.sha256 for each in self.files if not each.optional)
+
+    @property
+    def footprint(self) -> Footprint:
+        """The estimate from its shape."""
+        shape = self.shape
+        weights = int(shape.parameters * shape.bits_per_weight / 8)
+        numbers = 2 * shape.layers * shape.kv_heads * shape.head_width  # keys and values
+        return Footprint(weights, numbers * KV_BYTES, self.context, exact=False)
+
+
+def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
+    """The manifests in the folders by name; raise ``BadSettings`` naming the file and key that is wrong."""
+    found: dict[str, ModelManifest] = {}
+    for path in (path for each in (folder, *further) for path in sorted(each.glob("*.toml"))):
+        manifest = load(path)
+        if manifest.name in found:  # of a model that is known, a site must not drop the hashes
+            raise BadSettings(f"model manifest {path}: {manifest.name} is described already", "Give it another name")
+        found[manifest.name] = manifest
+    return found
+
+
+def load(path: Path) -> ModelManifest:
+    """Read one manifest."""
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(f"model manifest {path} cannot be read ({type(error).__name__})", "Correct it") from None
+    specs, shape = values.pop("files", []), values.pop("shape", {})
+    if not isinstance(specs, list) or not specs:
+        raise BadSettings(f"model manifest {path}: it names no files", "Add a table [[files]]")
+    manifest: ModelManifest = _filled(ModelManifest, path, values)
+    if manifest.role not in ROLES or not NAME.fullmatch(manifest.name):
+        raise BadSettings(f"model manifest {path}: name or role cannot be", f"Roles: {', '.join(ROLES)}")
+    libraries = LIBRARIES.get(manifest.role, ("",))
+    if manifest.library not in libraries:
+        raise BadSettings(
+            f"model manifest {path}: library cannot be", f"Its role has: {', '.join(libraries) or 'none'}"
+        )
+    files = tuple(_filled(FileSpec, path, each) for each in specs)
+    return replace(manifest, files=files, shape=_filled(Shape, path, shape))
+
+
+def _filled(kind: Any, path: Path, values: Any) -> Any:
+    """A ``kind`` with ``values``; each must have the type of the field."""
+    if not isinstance(values, dict):
+        raise BadSettings(f"model manifest {path}: {kind.__name__} must be a table", "Correct it")
+    known = {item.name: item for item in fields(kind)}
+    for name, value in values.items():
+        if name not in known or not _fits(value, str(known[name].type)):
+            raise BadSettings(f"model manifest {path}: {name} is not known or of another type", "Correct it")
+    missing = [name for name, item in known.items() if _needed(item) and name not in values]
+    if missing:
+        raise BadSettings(f"model manifest {path}: {missing[0]} is missing", "Add it")
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+def _needed(item: Any) -> bool:
+    return item.default is MISSING and item.default_factory is MISSING
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether ``value`` has the type of a field, whose annotation is ``kind``."""
+    if kind.startswith("tuple"):
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == "float":
+        return type(value) in (int, float) and value >= 0
+    return type(value).__name__ == kind and (kind != "int" or value >= 0)

@@ -1,0 +1,179 @@
+"""What ``models add`` is given: the files to take, the manifest they belong to, and what they say of themselves.
+
+Rules: regular files only, hidden ones left out; of a model with a manifest exactly the files that it names, but all of
+a folder that stays where it is, since a library might load any of them; a file whose hash is known must have it; a file
+that states another architecture than its manifest is another model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localmed.config import BUILT_IN, DEFAULT
+from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.models import templates
+from localmed.models.registry.header import Header
+from localmed.models.registry.inspecting import INSPECTED, inspect
+from localmed.models.registry.manifests import NAME, ROLES, ModelManifest
+from localmed.models.registry.registration import StoredFile
+
+RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # mean something in models use
+MOST_FILES = 1_000  # of one model; a spaCy pipeline has about 30
+MOST_NAME = 200  # characters of a file's path within its model
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What will be registered: the files by their name in the model's folder, and under which name and role."""
+
+    name: str
+    role: str
+    files: Mapping[str, Path]
+    manifest: ModelManifest | None
+
+
+def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role: str, stays: bool) -> Choice:
+    """Decide what ``source`` is; ``name`` and ``role`` as asked for, or "". All files of a folder that ``stays`` count.
+
+    Raise ``InputError`` for files that cannot be taken, ``UsageError`` where a name or a role is missing or wrong.
+    """
+    files = _found(source)
+    manifest = manifests.get(name) if name else _recognised(source, manifests)
+    if manifest and manifest.name in RESERVED:
+        raise UsageError(f"{manifest.name} is built in: there is nothing to add", "See: localmed models list")
+    if manifest:
+        if role not in ("", manifest.role):
+            raise UsageError(f"{manifest.name} serves {manifest.role}", "Leave --role out, or give --as another name")
+        named = _named(files, manifest, source)
+        return Choice(manifest.name, manifest.role, files if stays else named, manifest)
+    chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
+    if not NAME.fullmatch(chosen) or chosen in RESERVED:
+        told = "that is what localmed has built in" if chosen in RESERVED else "that is no name for a model"
+        raise UsageError(told, "Use another (--as), of up to 60 small letters, digits, . - and _")
+    if role not in ROLES:
+        raise UsageError(f"no manifest is known for {chosen}", f"Give --role, one of: {', '.join(ROLES)}")
+    return Choice(chosen, role, files, None)
+
+
+def inspected(choice: Choice) -> Header | None:
+    """What the files' headers say: that of the largest file that has one, with the weights of all.
+
+    Raise ``InputError`` for a damaged file, for another architecture than the manifest's, and for a chat model without
+    a GGUF.
+    """
+    paths = [path for path in choice.files.values() if path.suffix.lower() in INSPECTED]
+    headers = {path: inspect(path) for path in paths}
+    header = _joined(headers)
+    if choice.role == "chat" and (not header or header.format != "gguf"):
+        raise InputError(f"{choice.name} is to serve chat but has no .gguf file", "Get the model as GGUF")
+    wanted = choice.manifest.shape.architecture if choice.manifest else ""
+    if header and wanted and header.architecture != wanted:
+        raise InputError(f"{choice.name} should be of the architecture {wanted}, and the file is not", "Check the file")
+    return header
+
+
+def template_of(choice: Choice, given: str) -> str:
+    """The chat template: the one ``given``, else the manifest's; "" of a model that does not chat.
+
+    Raise ``BadSettings`` for one that there is not, ``UsageError`` for a chat model without one.
+    """
+    if choice.role != "chat":
+        return ""
+    name = given or (choice.manifest.template if choice.manifest else "")
+    if not name:
+        known = ", ".join(templates.TEMPLATES)
+        raise UsageError(f"no manifest says which chat template {choice.name} has", f"Give --template, one of: {known}")
+    templates.named(name)
+    return name
+
+
+def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
+    """Raise ``InputError`` if the manifest knows the size or the hash of ``file`` and it has another."""
+    for spec in manifest.files if manifest else ():
+        if not spec.matches(file.name):
+            continue
+        if spec.bytes and spec.bytes != file.stamp.bytes:
+            told = f"has {file.stamp.bytes} bytes, not {spec.bytes}"
+        elif spec.sha256 and spec.sha256 != file.sha256:
+            told = "has another sha256"
+        else:
+            continue
+        raise InputError(f"{file.name} {told} than its manifest says", "Copy it again from a source that you trust")
+
+
+def _joined(headers: Mapping[Path, Header]) -> Header | None:
+    described = [path for path, header in headers.items() if header.architecture] or list(headers)
+    if not described:
+        return None
+    largest = headers[max(described, key=lambda path: path.stat().st_size)]
+    parameters = sum(each.parameters for each in headers.values())
+    return replace(largest, parameters=parameters, tensors=sum(each.tensors for each in headers.values()))
+
+
+def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
+    """The manifest that names this file, or a folder called as its model."""
+    if source.is_dir():
+        return manifests.get(_plain(source.resolve().name))
+    alone = (each for each in manifests.values() if len(each.files) == 1)
+    return next((each for each in alone if each.files[0].matches(source.name)), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:60]
+
+
+def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> dict[str, Path]:
+    """Those of ``files`` that the manifest names; a single file given by name may be called otherwise."""
+    if source.is_file() and len(manifest.files) == 1:
+        return dict(files)
+    missing = [each.name for each in manifest.files if not each.optional and not any(map(each.matches, files))]
+    if missing:
+        raise InputError(f"{manifest.name} is not complete: {missing[0]} is missing", "Give the model's whole folder")
+    return {name: path for name, path in files.items() if any(each.matches(name) for each in manifest.files)}
+
+
+def _found(source: Path) -> dict[str, Path]:
+    """The files of ``source``, a file or a folder, by their path within it."""
+    paths = [source] if not source.is_dir() else list(walk(source))
+    root = source if source.is_dir() else source.parent
+    files = {path.relative_to(root).as_posix(): path for path in paths}
+    for name, path in files.items():
+        _admit(name, path)
+    if not files:
+        raise InputError(f"{source.name} holds no files", "Give a model's file or its folder")
+    return files
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Every file below ``root`` but hidden ones, in order; links to folders are not followed."""
+    count = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(_shown(folders))
+        for name in sorted(_shown(names)):
+            count += 1
+            if count > MOST_FILES:
+                raise LimitExceeded(f"{root.name} holds more than {MOST_FILES} files", "Give the model's own folder")
+            yield Path(folder) / name
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith((".", "__pycache__"))]
+
+
+def _admit(name: str, path: Path) -> None:
+    """Refuse what is no regular file with something in it."""
+    if not name.isprintable() or len(name) > MOST_NAME:
+        raise InputError("a file of it has a name that cannot be kept", "Rename it")
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise InputError(f"{name} is not a regular file", "Give a model's file or its folder")
+    if not state.st_size and path.suffix.lower() in INSPECTED:
+        raise InputError(f"{name} is empty", "Copy it again")

@@ -1,0 +1,150 @@
+"""``registry.json`` in the folder of the models: what was added, when, by whom, and which model serves which role.
+
+Replaced as a whole, in one step that survives a power cut; a digest of its content shows a flipped bit. A file that
+cannot be read is an error, never an empty registry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from localmed.domain import digest
+from localmed.errors import ModelError
+from localmed.models.registry.header import Header
+from localmed.models.registry.manifests import KV_BYTES, Footprint
+
+FILE = "registry.json"
+FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the file system says of a file. Whoever changes the file changes it, a restored date included (ctime)."""
+
+    bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The stamp of ``path`` now."""
+        found = path.stat()
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as it was when it was last hashed; ``name`` is relative to the model's folder."""
+
+    name: str
+    sha256: str
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A registered model. ``listed``: there was a manifest of its name; ``header`` as its largest file gives it.
+
+    ``fingerprint`` (12 hex characters) tells trainings of one name apart. What follows ``header`` is as the manifest
+    said when the model was added: a manifest that changes later must not change what a vector means.
+    """
+
+    name: str
+    role: str
+    listed: bool
+    files: tuple[StoredFile, ...]
+    added: str
+    by: str
+    fingerprint: str
+    header: Header | None = None
+    template: str = ""
+    context: int = 0
+    library: str = ""
+    languages: tuple[str, ...] = ()
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """All files together."""
+        return sum(each.stamp.bytes for each in self.files)
+
+    @property
+    def footprint(self) -> Footprint:
+        """What it takes, by its files and its header."""
+        numbers, context = (self.header.kv_numbers, self.header.context) if self.header else (0, 0)
+        return Footprint(self.bytes, numbers * KV_BYTES, context or self.context, exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Everything registered: models by name, and the name of the model that serves a role."""
+
+    models: Mapping[str, Model] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def having(self, model: Model) -> Record:
+        """With ``model`` added or put in the place of the one of its name."""
+        return replace(self, models={**self.models, model.name: model})
+
+    def without(self, name: str) -> Record:
+        """Without the model ``name``, which then serves nothing."""
+        models = {each: model for each, model in self.models.items() if each != name}
+        return Record(models, {role: each for role, each in self.roles.items() if each != name})
+
+
+def read(folder: Path) -> Record:
+    """The record of ``folder``, empty if nothing was ever added; raise ``ModelError`` if it cannot be read."""
+    try:
+        outer = json.loads((folder / FILE).read_text("utf-8"))
+        content = outer["registry"]
+        if outer["digest"] != _digest(content) or content["format"] != FORMAT:
+            raise ValueError
+        models = {name: _model(values) for name, values in content["models"].items()}
+        return Record(models, content["roles"])
+    except FileNotFoundError:
+        return Record()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"the registry of models {folder / FILE} cannot be read ({type(error).__name__})",
+            "Restore it from a backup, or delete it and add each folder beside it again: localmed models add FOLDER",
+        ) from None
+
+
+def write(folder: Path, record: Record) -> None:
+    """Replace the record of ``folder``."""
+    models = {name: asdict(model) for name, model in sorted(record.models.items())}
+    content = {"format": FORMAT, "models": models, "roles": dict(sorted(record.roles.items()))}
+    fresh = folder / f".{FILE}.new"
+    with fresh.open("w", encoding="utf-8") as stream:
+        json.dump({"digest": _digest(content), "registry": content}, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.replace(folder / FILE)
+    sync(folder)
+
+
+def sync(folder: Path) -> None:
+    """Make what was renamed in ``folder`` last."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _digest(content: Any) -> str:
+    return digest(json.dumps(content, sort_keys=True))
+
+
+def _model(values: dict[str, Any]) -> Model:
+    files = tuple(StoredFile(**{**each, "stamp": Stamp(**each["stamp"])}) for each in values["files"])
+    header = Header(**values["header"]) if values["header"] else None
+    languages = tuple(values.get("languages", ()))
+    return Model(**{**values, "files": files, "header": header, "languages": languages})

@@ -1,0 +1,328 @@
+"""The registry of models: nothing that is not in it, or that has changed since, is ever loaded.
+
+::
+
+    <folder>/registry.json     what was added (``registration.py``)
+    <folder>/qwen3-8b/...      the files of a model, readable by their owner only
+    <folder>/.adding-qwen3-8b  a copy under way; what an interruption left is removed by the next change
+    <folder>/registry.lock     held by the one process that changes something
+
+Rules: ``add`` looks into a file's header in a child process, copies it and hashes the copy, checks a hash that the
+manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
+``<folder>`` by its own name is hashed where it is. ``opened`` gives the paths of a model only if every file has the
+size and dates (ctime included) of its last full hash, and no file was put beside them; where only the dates differ it
+hashes anew.
+
+Not covered: a bit that flips on the disk beneath the file system, which leaves size and dates alone: ``verify`` hashes
+everything. Between the look and the loading a file could be replaced by somebody who may write here as this user.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from localmed.config import DEFAULT, NONE
+from localmed.domain import digest
+from localmed.errors import Busy, ModelError, UnknownName, UsageError
+from localmed.models.registry import offered
+from localmed.models.registry import registration as record
+from localmed.models.registry.copying import Progress, copied, hashed, silent
+from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
+from localmed.models.registry.registration import Model, Record, Stamp, StoredFile
+
+SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
+# An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
+SERVED_BY = {"reranker": ("reranker", "encoder")}
+WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
+AGAIN = "Put the original files back, or: localmed models remove NAME, then add it again"
+
+Started = Callable[[int], None]  # told how many bytes there are to read
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model that may be loaded: its record and the absolute paths of its files."""
+
+    model: Model
+    folder: Path
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, in the order of their names."""
+        return tuple(self.folder / each.name for each in self.model.files)
+
+    @property
+    def gguf(self) -> Path:
+        """The GGUF file (the first of several); raise ``ModelError`` if there is none."""
+        found = sorted(path for path in self.paths if path.suffix.lower() == ".gguf")
+        if not found:
+            raise ModelError(f"the model {self.model.name} has no .gguf file", "Choose another: localmed models list")
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that there is a manifest of, that is registered, or both."""
+
+    name: str
+    role: str
+    registered: bool
+    footprint: Footprint
+
+
+class Registry:
+    """The models under one folder."""
+
+    def __init__(self, folder: Path, manifests: Path = FOLDER) -> None:
+        """``folder`` holds the models, ``manifests`` the manifests; nothing is made before something is added."""
+        self.folder, self._manifests = folder, manifests
+
+    @cached_property
+    def manifests(self) -> dict[str, ModelManifest]:
+        """All manifests by name: those that ship, and the site's own beside its models."""
+        return load_all(self._manifests, self.folder)
+
+    @property
+    def record(self) -> Record:
+        """What is registered now; raise ``ModelError`` if the record is damaged."""
+        return record.read(self.folder)
+
+    def model(self, name: str) -> Model:
+        """The registered model ``name``; raise ``UnknownName`` if there is none."""
+        known = self.record.models
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise UnknownName(f"no model of that name is registered (registered: {names})", "See: localmed models list")
+        return known[name]
+
+    def candidates(self) -> list[Candidate]:
+        """Every model that is listed or registered, with what it takes; by role, then by size."""
+        known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.record.models}
+        found = [Candidate(name, each.role, isinstance(each, Model), each.footprint) for name, each in known.items()]
+        return sorted(found, key=lambda each: (ROLES.index(each.role), each.footprint.weights))
+
+    def strangers(self) -> list[str]:
+        """Folders beside the registered models that are not registered; nothing in them is loaded."""
+        folders = sorted(path.name for path in self.folder.iterdir() if path.is_dir()) if self.folder.is_dir() else []
+        return [name for name in folders if not name.startswith(".") and name not in self.record.models]
+
+    # --- loading -----------------------------------------------------------------------------------------------------
+
+    def serving(self, role: str, progress: Progress = silent) -> Opened:
+        """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
+        name = self.record.roles.get(role, NONE)
+        if name == NONE:
+            raise ModelError(f"no model was chosen for {role}", f"Choose one: localmed models use {role} NAME")
+        return self.opened(name, progress)
+
+    def opened(self, name: str, progress: Progress = silent) -> Opened:
+        """The files of the registered model ``name``, after a look at each.
+
+        Raise ``ModelError`` for one that is missing or has changed, ``UnknownName`` if it is not registered.
+        """
+        model, folder = self.model(name), self.folder / name
+        if stranger := self._stranger(model):
+            raise ModelError(f"the model {name} is not loaded: {stranger} was not there when it was added", AGAIN)
+        files = tuple(self._looked_at(model, each, progress) for each in model.files)
+        if files != model.files:
+            self._restamp(replace(model, files=files))
+        return Opened(model, folder)
+
+    def _looked_at(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
+        """``file`` with today's stamp; hashed only if the dates differ from those of its last hash."""
+        path = self.folder / model.name / file.name
+        problem = self._changed_size(path, file)
+        if problem:
+            raise ModelError(f"the model {model.name} is not loaded: {problem}", AGAIN)
+        if Stamp.of(path) == file.stamp:
+            return file
+        found = hashed(path, file.name, progress)
+        if found.sha256 != file.sha256:
+            raise ModelError(f"the model {model.name} is not loaded: {file.name} has changed (sha256 differs)", AGAIN)
+        return found
+
+    def _restamp(self, model: Model) -> None:
+        """Note the stamps of files that were hashed again, unless somebody is changing the registry or may not."""
+        try:
+            with self._changing() as before:
+                if model.name in before.models:
+                    record.write(self.folder, before.having(model))
+        except (Busy, OSError):  # the next load hashes again
+            return
+
+    def problems(self, name: str, full: bool, progress: Progress = silent) -> list[str]:
+        """What is wrong with the files of model ``name``: missing, of another size or hash.
+
+        Hashes all of them if ``full``, else those whose dates differ, as a load would.
+        """
+        model = self.model(name)
+        stranger = self._stranger(model)
+        found = [f"{stranger} was not there when it was added"] if stranger else []
+        for file in model.files:
+            path = self.folder / name / file.name
+            problem = self._changed_size(path, file)
+            if problem:
+                found.append(problem)
+            elif full or Stamp.of(path) != file.stamp:
+                changed = hashed(path, file.name, progress).sha256 != file.sha256
+                found += [f"{file.name} has changed (sha256 differs)"] if changed else []
+        return found
+
+    def _stranger(self, model: Model) -> str:
+        """A file in the model's folder that is not registered: a library that loads the folder could take it."""
+        folder, known = self.folder / model.name, {each.name for each in model.files}
+        there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
+        return next((name for name in there if name not in known), "")
+
+    def _changed_size(self, path: Path, file: StoredFile) -> str:
+        if not path.is_file():
+            return f"{file.name} is missing"
+        size = path.stat().st_size
+        return f"{file.name} has {size} bytes, not {file.stamp.bytes}" if size != file.stamp.bytes else ""
+
+    # --- changing ----------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        source: Path,
+        by: str,
+        name: str = "",
+        role: str = "",
+        template: str = "",
+        progress: Progress = silent,
+        started: Started | None = None,
+    ) -> Model:
+        """Register the file or folder ``source``; return the model.
+
+        Raise ``InputError`` if a file is refused, ``UsageError`` for a name that is taken or a role that is missing,
+        ``Busy`` while another process changes the registry, ``OSError`` (ENOSPC) if there is no room for the copy.
+        """
+        stays = source.is_dir() and source.resolve().parent == self.folder.resolve()
+        choice = offered.choose(source, self.manifests, name, role, stays)
+        with self._changing() as before:
+            inside = (self.folder / choice.name).resolve() == source.resolve()
+            self._free(choice.name, before, inside)
+            header, template = offered.inspected(choice), offered.template_of(choice, template)
+            if started:
+                started(sum(path.stat().st_size for path in choice.files.values()))
+            files = self._hashed(choice, progress) if inside else self._copied(choice, progress)
+            model = replace(_described(choice, files, by, template), header=header)
+            record.write(self.folder, before.having(model))
+        return model
+
+    def _free(self, name: str, before: Record, inside: bool) -> None:
+        """Raise ``UsageError`` if there is something of this name already."""
+        if name in before.models:
+            raise UsageError(f"{name} is registered already", f"Remove it first: localmed models remove {name}")
+        if not inside and (self.folder / name).exists():
+            told = f"{self.folder / name} is there but not registered"
+            raise UsageError(told, "Add it where it lies: localmed models add FOLDER, or delete it")
+
+    def _hashed(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
+        files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
+        for file in files:
+            offered.check_hash(file, choice.manifest)
+        return files
+
+    def _copied(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
+        """Copy the files beside their place and move them there together; nothing is left of a copy that fails."""
+        needed = sum(path.stat().st_size for path in choice.files.values()) + SPARE_BYTES
+        if shutil.disk_usage(self.folder).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        adding = self.folder / f".adding-{choice.name}"
+        try:
+            files = []
+            for name, path in sorted(choice.files.items()):
+                files.append(copied(path, adding / name, name, progress))
+                offered.check_hash(files[-1], choice.manifest)
+            for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
+                record.sync(folder)
+            adding.rename(self.folder / choice.name)
+        except BaseException:  # Ctrl-C too
+            shutil.rmtree(adding, ignore_errors=True)
+            raise
+        record.sync(self.folder)
+        return tuple(files)
+
+    def remove(self, name: str) -> Model:
+        """Forget the model ``name`` and delete its files; for the roles that it served nothing is chosen then."""
+        with self._changing() as before:
+            model = self.model(name)
+            record.write(self.folder, before.without(name))
+            leaving = self.folder / f".removing-{name}"
+            if (self.folder / name).exists():
+                (self.folder / name).rename(leaving)
+            shutil.rmtree(leaving, ignore_errors=True)
+        return model
+
+    def use(self, role: str, name: str, progress: Progress = silent) -> Model:
+        """Let the model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it changed."""
+        if role not in ROLES:
+            raise UsageError("there is no such role", f"Roles: {', '.join(ROLES)}")
+        self.fitting(role, name)
+        model = self.opened(name, progress).model
+        self.assign(role, name)
+        return model
+
+    def fitting(self, role: str, name: str) -> Model:
+        """The registered model ``name``, if ``role`` can be served by it; raise ``UsageError`` if not."""
+        model = self.model(name)
+        if model.role not in SERVED_BY.get(role, (role,)):
+            remedy = "localmed models use entailment chat" if role == "entailment" else "See: localmed models list"
+            raise UsageError(f"{name} is for {model.role}, not for {role}", remedy)
+        return model
+
+    def assign(self, role: str, name: str) -> None:
+        """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
+        with self._changing() as before:
+            roles = {each: served for each, served in before.roles.items() if each != role}
+            record.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
+
+    @contextmanager
+    def _changing(self) -> Iterator[Record]:
+        """The record, while nobody else changes it; what an interruption left behind is removed first."""
+        for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.folder / "registry.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Busy("another localmed process is changing the models", "Wait until it has finished") from None
+            for left in (*self.folder.glob(".adding-*"), *self.folder.glob(".removing-*")):
+                shutil.rmtree(left, ignore_errors=True)
+            yield self.record
+
+
+def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
+    manifest, now = choice.manifest, datetime.now(UTC).isoformat(timespec="seconds")
+    usual = LIBRARIES.get(choice.role, ("",))[0]
+    marked = _fingerprint(files, manifest)
+    model = Model(choice.name, choice.role, manifest is not None, files, now, by, marked, None, template, library=usual)
+    if manifest is None:
+        return model
+    return replace(
+        model,
+        context=manifest.context,
+        library=manifest.library,
+        languages=manifest.languages,
+        query_prefix=manifest.query_prefix,
+        passage_prefix=manifest.passage_prefix,
+    )
+
+
+def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) -> str:
+    """Of the files that decide on the output (weights, tokenizer, settings) and the prefixes; not of papers beside."""
+    specs = manifest.files if manifest else (FileSpec("*"),)
+    weighty = [each for each in files if each.name.endswith(WEIGHTY) and any(spec.matches(each.name) for spec in specs)]
+    prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
+    return digest(json.dumps([sorted(each.sha256 for each in weighty), prefixes]))[:12]

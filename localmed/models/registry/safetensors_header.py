@@ -1,0 +1,80 @@
+"""The header of a safetensors file, read without the library: what it holds, and whether the file is whole.
+
+The layout: a u64 length (little-endian), that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the
+data. Rules: the length is bounded before anything is read; the tensors must cover the data without gap or overlap, as
+the library demands. Called in a child process (``inspect_child``); messages hold counts, never text of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import prod
+from typing import Any, BinaryIO
+
+from localmed.errors import InputError, LimitExceeded
+from localmed.models.registry.header import Header
+
+HEADER_BYTES = 16 * 2**20  # the longest headers of checkpoints in many layers have about 1 MiB
+MOST_DIMENSIONS = 16
+SHOWN = 20  # characters kept of a dtype
+DAMAGED = "Copy it again: it is damaged or no safetensors file"
+
+
+def read(stream: BinaryIO, size: int) -> Header:
+    """The header of the file of ``size`` bytes open as ``stream``; raise ``InputError`` if it cannot be a model."""
+    if size < 8:
+        raise InputError("the file is empty" if not size else "the file ends within its header", "Copy it again")
+    length = int.from_bytes(stream.read(8), "little")
+    if length > HEADER_BYTES:
+        raise LimitExceeded(f"it claims a header of {length} bytes, more than {HEADER_BYTES}", DAMAGED)
+    if length > size - 8:
+        raise InputError(f"it claims a header of {length} bytes, more than it has room for", DAMAGED)
+    try:
+        entries = json.loads(stream.read(length), object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise InputError("its header is no JSON, or names a tensor twice", DAMAGED) from None
+    return _added_up(entries, size - 8 - length)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _added_up(entries: Any, data: int) -> Header:
+    """The header's sums; raise ``InputError`` if the tensors are not exactly the ``data`` bytes that follow."""
+    if not isinstance(entries, dict):
+        raise InputError("its header is no table of tensors", DAMAGED)
+    entries.pop("__metadata__", None)
+    weights: Counter[str] = Counter()
+    places, parameters = [], 0
+    for number, entry in enumerate(entries.values(), 1):
+        dtype, shape, (start, end) = _tensor(entry, number)
+        weights[dtype] += end - start
+        parameters += prod(shape)
+        places.append((start, end))
+    position = 0
+    for start, end in sorted(places):
+        if start != position or end < start:
+            raise InputError("its tensors overlap or leave a gap", DAMAGED)
+        position = end
+    if not places or position != data:
+        told = f"its tensors take {position} bytes, and {data} follow" if places else "it holds no tensors"
+        raise InputError(told, "Copy it again: the copy broke off, or the file is damaged")
+    kind = weights.most_common(1)[0][0]
+    return Header("safetensors", quantisation=kind, parameters=parameters, tensors=len(places))
+
+
+def _tensor(entry: Any, number: int) -> tuple[str, list[int], tuple[int, int]]:
+    try:
+        dtype, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"tensor {number} of its header is not described", DAMAGED) from None
+    numbers = [*shape, start, end] if isinstance(shape, list) else [None]
+    whole = all(type(each) is int and 0 <= each < 2**63 for each in numbers)
+    if not isinstance(dtype, str) or not dtype.isalnum() or not whole or len(numbers) > MOST_DIMENSIONS + 2:
+        raise InputError(f"tensor {number} of its header is not described", DAMAGED)
+    return dtype[:SHOWN], shape, (start, end)

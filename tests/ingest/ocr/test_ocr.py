@@ -1,0 +1,308 @@
+"""Scanned pages: read by OCR with boxes and confidence, or named; a page that defeats the engine costs that page."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+
+from localmed.config import ChunkSettings, ReadBounds
+from localmed.domain import Box, Document
+from localmed.errors import InputError
+from localmed.ingest import chunking
+from localmed.ingest.ocr import child as ocr
+from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
+from localmed.ingest.parsed import Block, FieldMapping, Line, Record, Working
+from localmed.ingest.parsing import Parser
+from localmed.ingest.readers.pdf import reader as pdf
+from localmed.ingest.readers.pdf import scan as pdf_scan
+from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.page import Page, read_page
+from localmed.ingest.readers.pdf.raster import raster
+from localmed.ingest.readers.pdf.scan_tables import with_tables
+from tests.ingest.readers.pdf import fixtures as make
+
+ENGINE = str(Path(__file__).parents[1] / "fixtures" / "engine.py")
+BOUNDS = ReadBounds(ocr_page_seconds=20)
+NO_TEXT = "no text layer (a scan?)"
+needs_engine = pytest.mark.skipif(not ocr.installed(), reason="the extra ocr is not installed")
+
+
+def engine(do: dict[int, str], bounds: ReadBounds = BOUNDS) -> Ocr:
+    return Ocr(bounds, (sys.executable, "-P", ENGINE, json.dumps(do)))
+
+
+def scanned(path: Path, document: Any, dpi: int = 150, rotate: int = 0) -> Path:
+    """The pages of ``document`` as pictures, without their text."""
+    copy = pymupdf.open()
+    for page in document:
+        sheet = copy.new_page(width=page.rect.width, height=page.rect.height)
+        sheet.insert_image(sheet.rect, pixmap=page.get_pixmap(dpi=dpi), rotate=rotate, keep_proportion=False)
+    return make.save(copy, path)
+
+
+def pages_read(path: Path, reader: Ocr, bounds: ReadBounds = BOUNDS) -> list[Page]:
+    with opened(path) as document:
+        pages = [read_page(document, index, 60_000) for index in range(document.page_count)]
+    assert all(isinstance(each, Working) for each in pdf_scan.read_scans(path, pages, bounds, reader))
+    return pages
+
+
+def parsed(path: Path, bounds: ReadBounds = ReadBounds()) -> Record:  # noqa: B008  a frozen value
+    with Parser() as parser:
+        (record,) = parser.parse(path, bounds=bounds)
+    assert isinstance(record, Record)
+    return record
+
+
+def lines_with(record: Record, word: str) -> list[Line]:
+    return [line for block in record.blocks for line in block.lines if word in line.text]
+
+
+def inside(line: Line, area: Any) -> bool:
+    """Whether the line's box stands on ``area`` and not on the lines above and below it."""
+    box = line.box
+    return box is not None and abs((box.y0 + box.y1 - area.y0 - area.y1) / 2) < (area.y1 - area.y0) / 2
+
+
+# --- with an engine of our own -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("hang", "took longer than 1 seconds (read.ocr_page_seconds)"),
+        ("crash", "the engine's process failed (signal SIGSEGV)"),
+        ("nonsense", "the engine's process sent what is no page"),
+        ("flood", "the engine's process sent what is no page"),
+        ("nothing", "OCR found no text"),
+    ],
+)
+def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(tmp_path: Path, what: str, told: str) -> None:
+    path = make.scan(tmp_path / "scan.pdf", scanned=3)
+    bounds = ReadBounds(ocr_page_seconds=1 if what == "hang" else 20)
+    began = time.monotonic()
+    first, second, third = pages_read(path, engine({2: what}, bounds), bounds)
+    assert time.monotonic() - began < 15
+    assert [page.pieces[0].text for page in (first, third)] == ["Give amoxicillin for ten days"] * 2
+    assert told in second.flaw
+    assert not second.pieces
+
+
+def test_a_page_whose_child_was_killed_is_tried_once_more(tmp_path: Path) -> None:
+    path = make.scan(tmp_path / "scan.pdf", scanned=2)
+    killed, other = pages_read(path, engine({1: f"once {tmp_path / 'mark'}"}))
+    assert (tmp_path / "mark").exists()
+    assert [piece.text for page in (killed, other) for piece in page.pieces] == ["Give amoxicillin for ten days"] * 2
+    assert (killed.flaw, killed.lost) == ("", False)
+    (lost, _) = pages_read(path, engine({1: "crash"}))
+    assert lost.lost
+
+
+def test_an_engine_that_fails_on_every_page_is_given_up(tmp_path: Path) -> None:
+    path = make.scan(tmp_path / "scan.pdf", scanned=GIVE_UP + 2)
+    pages = pages_read(path, engine(dict.fromkeys(range(1, 9), "crash")))
+    assert all("signal SIGSEGV" in page.flaw for page in pages[:GIVE_UP])
+    assert all("not tried" in page.flaw for page in pages[GIVE_UP:])
+
+
+def test_what_the_engine_is_not_sure_of_is_left_out_and_counted(tmp_path: Path) -> None:
+    first, second = pages_read(make.scan(tmp_path / "scan.pdf", scanned=2), engine({1: "speck", 2: "doubtful"}))
+    assert [piece.text for piece in first.pieces] == ["Give amoxicillin for ten days"]
+    assert first.remark == "1 lines that OCR could not read were left out"
+    assert "compare it with the page" in second.remark
+
+
+def test_text_pages_and_blank_pages_are_not_given_to_the_engine(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    make.lines(document.new_page(), 50, 60, make.LEFT)
+    document.new_page()
+    text, blank = pages_read(make.save(document, tmp_path / "text.pdf"), engine({1: "crash", 2: "crash"}))
+    assert text.pieces
+    assert not text.scan
+    assert (blank.flaw, blank.needs) == ("", "")
+
+
+def test_hardly_more_than_a_pages_own_text_does_not_replace_it(tmp_path: Path) -> None:
+    document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
+    document[0].insert_text((50, 110), "Give amoxicillin for ten days", fontsize=10)
+    (page,) = pages_read(make.save(document, tmp_path / "cover.pdf"), engine({}))
+    assert not page.scan
+    assert not page.needs
+    assert [piece.text for piece in page.pieces] == ["Give amoxicillin for ten days"]
+
+
+@pytest.mark.parametrize("rotate", [0, 90])
+def test_text_over_a_picture_stays_as_it_is_and_what_the_picture_says_is_added(tmp_path: Path, rotate: int) -> None:
+    """The engine reads "ug" for "µg", in one line where the page has two pieces."""
+    document = pymupdf.open(make.scan(tmp_path / "scan.pdf", scanned=1))
+    page = document[0]
+    page.set_rotation(rotate)
+    for x, text in ((50, "Ketamine"), (105, "500 µg/kg")):
+        page.insert_text(pymupdf.Point(x, 110) * page.derotation_matrix, text, fontsize=10, rotate=rotate)
+    path = make.save(document, tmp_path / "slide.pdf")
+    (read,) = pages_read(path, engine({1: "slide"}))
+    found = sorted(read.pieces, key=lambda piece: piece.x0)
+    assert [piece.text for piece in found if piece.y0 < 200] == ["Ketamine", "500 µg/kg"]
+    assert [piece.text for piece in found if piece.y0 > 200] == ["Flow chart of the emergency department"]
+    lines = [Line(each.text, Box(1, *each.frame)) for each in read.scan]
+    shown = [line for block in pdf_scan.placed([Block("paragraph", tuple(lines))], [read]) for line in block.lines]
+    assert [line.ocr for line in shown] == [None] * (len(lines) - 1) + [0.9]
+    assert all(abs((line.box.y0 + line.box.y1) / 2 - 106) < 6 for line in shown[:-1] if line.box)
+
+
+def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_kept_with_a_note(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=700)
+    make.lines(page, 50, 100, ["".join(chr(ord(each) + 1) for each in line) for line in make.LEFT * 3])
+    path = make.save(document, tmp_path / "garbled.pdf")
+    (read,) = pages_read(path, engine({}))
+    assert [piece.text for piece in read.pieces] == ["Give amoxicillin for ten days"]
+    assert pdf._notes([read], 0) == ("page 1: read by OCR (garbled text layer), confidence 0.90",)
+    (left,) = pages_read(path, engine({}), replace(BOUNDS, ocr=False))
+    assert len(left.pieces) == 3 * len(make.LEFT)
+    assert pdf._notes([left], 0) == ("page 1: garbled text layer, may need OCR",)
+    with pytest.raises(InputError, match=r"no text that can be read on its page \(page 1: garbled.*read\.ocr = true"):
+        list(pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)})))
+
+
+def test_a_page_that_is_only_called_garbled_is_not_lost(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    make.lines(document.new_page(), 50, 60, make.LEFT)
+    make.lines(document.new_page(), 50, 60, [f"{number} atggccaagttgacc agtgccgttccgg" for number in range(20)])
+    path = make.save(document, tmp_path / "genes.pdf")
+    (record,) = pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)}))
+    assert isinstance(record, Record)
+    assert len(lines_with(record, "atggccaagttgacc")) == 20
+    assert record.notes == ("page 2: garbled text layer, may need OCR",)
+    (_, lost) = pages_read(path, engine({2: "nonsense"}))
+    assert (len(lost.pieces), lost.lost) == (20, True)
+    assert "OCR failed" in lost.flaw
+
+
+def test_without_the_engine_the_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make.scan(tmp_path / "scan.pdf")
+    monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
+    with pytest.raises(InputError, match=r"no text layer on any of its 2 pages.*localmed\[ocr\]"):
+        list(pdf.read(path, FieldMapping()))
+    assert ocr.identity() == ""
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2, 3])
+def test_boxes_are_those_of_the_page_as_displayed(turn: int) -> None:
+    wide, tall = 500.0, 700.0
+    place = {0: (100, 50), 1: (50, wide - 100), 2: (wide - 100, tall - 50), 3: (tall - 50, 100)}[turn]
+    line = Seen("Word", 0.9, tuple((place[0] + x, place[1] + y) for x, y in ((0, 0), (0.5, 0), (0.5, 0.5), (0, 0.5))))
+    (found,) = pdf_scan._straightened(Scan(wide, tall, turn, (line,)), 1).lines
+    assert abs(found.box.x0 - 100) < 1
+    assert abs(found.box.y0 - 50) < 1
+
+
+def test_a_passage_keeps_the_mean_confidence_of_its_lines() -> None:
+    lines = (
+        Line("Four", Box(1, 0, 0, 9, 9), 0.5),
+        Line("letters more", Box(1, 0, 10, 9, 19), 0.9),
+        Line("The file's own.", Box(2, 0, 0, 9, 9)),
+    )
+    record = Record(
+        "", "T", (Block("paragraph", lines), Block("heading", (Line("H"),), 1), Block.of("paragraph", "x."))
+    )
+    document = Document("i", "c", "k", "T", "en", "s", "", chunking.content_of(record), "pdf")
+    first, second = chunking.passages(record, document, ChunkSettings())
+    assert first.ocr == round((4 * 0.5 + 12 * 0.9) / 16, 3)
+    assert second.ocr is None
+
+
+def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> None:
+    names = [["Medicine", "Dose"], ["Amoxicillin", "500 mg"], ["Cefuroxime", "250 mg"]]
+    fall = 0.01  # points down for each to the right
+
+    def seen(text: str, x: float, y: float) -> Seen:
+        corners = ((x, y), (x + 80, y), (x + 80, y + 10), (x, y + 10))
+        return Seen(text, 0.9, tuple((a - b * fall, b + a * fall) for a, b in corners))
+
+    lines = tuple(seen(name, 60 + 110 * i, 105 + 20 * j) for j, row in enumerate(names) for i, name in enumerate(row))
+    level = [(50.0, 100.0 + 20 * each, 270.0, 100.0 + 20 * each) for each in range(4)]
+    upright = [(50.0 + 110 * each, 100.0, 50.0 + 110 * each, 160.0) for each in range(3)]
+    letters = [(80.0, 104.0, 80.0, 158.0)]  # through three lines of text
+    slanted = tuple(
+        (x0 - y0 * fall, y0 + x0 * fall, x1 - y1 * fall, y1 + x1 * fall) for x0, y0, x1, y1 in level + upright + letters
+    )
+    straight = pdf_scan._straightened(Scan(500, 700, 0, lines, slanted), 1)
+    pieces = [pdf_scan._piece(each, (10, 8.5), {}) for each in straight.lines]
+    placed, (grid,), _ = with_tables(pieces, straight.rules, straight.width, straight.height)
+    assert (grid.height, grid.width) == (3, 2)
+    assert [piece.cell for piece in placed] == list(range(6))
+
+
+@needs_engine
+def test_the_rules_of_a_scanned_table_are_found_in_its_picture(tmp_path: Path) -> None:
+    with opened(make.table(tmp_path / "table.pdf")) as document:
+        path = scanned(tmp_path / "scan.pdf", document)
+    picture, *_ = raster(path, 1, ocr.DPI, ocr.MOST_PIXELS)
+    found = ocr.rules(picture)
+    level = [rule for rule in found if rule[2] - rule[0] > rule[3] - rule[1]]
+    assert (len(level), len(found) - len(level)) == (6, 4)
+    assert len(ocr._borders(found)) == 4
+
+
+# --- with the engine itself --------------------------------------------------------------------------------------
+
+
+def _page(texts: Sequence[str], font: str = "helv") -> Any:
+    document = pymupdf.open()
+    make.lines(document.new_page(width=400, height=250), 40, 60, texts, 12, font)
+    return document
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("texts", "font", "word"), [(make.LEFT, "helv", "otitis"), (make.CHINESE, "china-s", "盐摄入量")], ids=["en", "zh"]
+)
+def test_a_scan_is_read_with_boxes_on_its_lines_and_says_so(
+    tmp_path: Path, texts: list[str], font: str, word: str
+) -> None:
+    document = _page(texts, font)
+    (area,) = document[0].search_for(word)
+    record = parsed(scanned(tmp_path / "scan.pdf", document))
+    assert record.notes[0].startswith(f"page 1: read by OCR ({NO_TEXT}), confidence ")
+    (line,) = lines_with(record, word)
+    assert inside(line, area)
+    assert line.ocr is not None
+    assert line.ocr > 0.9
+    found = "".join(each.text for block in record.blocks for each in block.lines)
+    assert found.replace(" ", "") == "".join(texts).replace(" ", "")
+
+
+@needs_engine
+@pytest.mark.slow
+def test_a_scan_that_lies_on_its_head_is_read_from_top_to_bottom(tmp_path: Path) -> None:
+    document = _page(make.LEFT)
+    (area,) = document[0].search_for("otitis")
+    record = parsed(scanned(tmp_path / "scan.pdf", document, rotate=180))
+    assert record.blocks[0].lines[0].text.startswith("Amoxicillin")
+    (line,) = lines_with(record, "otitis")
+    shown = pymupdf.Rect(400 - area.x1, 250 - area.y1, 400 - area.x0, 250 - area.y0)
+    assert inside(line, shown)
+
+
+@needs_engine
+def test_a_page_over_its_time_is_named_and_text_pages_are_kept(tmp_path: Path) -> None:
+    record = parsed(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=1), ReadBounds(ocr_page_seconds=0.01))
+    assert "".join(lines_with(record, "Amoxicillin")[0].text.split())
+    assert record.notes == (f"page 2: {NO_TEXT}, OCR failed: took longer than 0.01 seconds (read.ocr_page_seconds)",)
+    assert record.lost == 1
+
+
+@needs_engine
+def test_a_model_that_is_not_the_one_tried_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ocr.MODELS, "Det", (ocr.MODELS["Det"][0], "0" * 64))
+    with pytest.raises(RuntimeError, match="not the one"):
+        ocr.load(1)

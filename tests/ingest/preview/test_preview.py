@@ -1,0 +1,278 @@
+"""A dry run says what an import would do, shows what it read, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import re
+import resource
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from localmed.config import IngestSettings, Settings
+from localmed.domain import Box, Collection, Document, Kind, Passage, Span
+from localmed.errors import LibraryError, UsageError
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.preview import page as preview_page
+from localmed.ingest.preview.page import Page, by_page
+from localmed.ingest.preview.preview import AHEAD, PREFIX, Looked, Preview
+from localmed.ingest.preview.tables import as_tables
+from localmed.ingest.preview.texts import TEXTS
+from tests.fakes import described, documents, hashes, import_into, jsonl, write
+from tests.ingest.readers.pdf.fixtures import scan, table, two_columns
+from tests.library.test_governance import as_before
+
+SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
+VOID = {"meta", "img", "br"}
+
+
+class Seen(HTMLParser):
+    """What stands in a page: every tag must be closed, and what is loaded is noted."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's temporary folder, for this test alone."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    return made
+
+
+def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, Looked]:
+    found = Preview(settings, manifest or described()).files(list(paths))
+    return {Path(each.path).name: each for each in found}
+
+
+def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -> Seen:
+    with Page(target, described().collection, language) as made:
+        for each in Preview(settings, described()).files(list(paths)):
+            made.add(each)
+        made.finish()
+    return Seen(target.read_text("utf-8"))
+
+
+def test_without_a_library_everything_is_new_and_none_is_made(
+    settings: Settings, corpus: Path, temporary_files: Path
+) -> None:
+    write(corpus, {"a.txt": SEPSIS, "b.txt": "", "c.doc": "x", "d.txt": SEPSIS})
+    found = looked(settings, corpus)
+    assert {name: each.outcome for name, each in found.items()} == {
+        "a.txt": "new", "b.txt": "refused", "c.doc": "skipped", "d.txt": "same"
+    }  # fmt: skip
+    assert "same content as document" in found["d.txt"].reason
+    assert found["b.txt"].reason.startswith("b.txt")
+    assert [document.title for (document, _), _ in found["a.txt"].documents] == ["Sepsis"]
+    assert not settings.data.exists()
+    assert list(temporary_files.iterdir()) == []
+
+
+def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"same.txt": SEPSIS, "changed.txt": "Fever\n\nPararecetamol.\n", "gone.txt": "Gone\n\nText.\n"})
+    write(corpus, {"moved.txt": "Stroke\n\nThrombolysis.\n"})
+    write(corpus, {"some.jsonl": jsonl({"id": "1", "text": "One."}, {"id": "2", "text": "Two."})})
+    import_into(settings, corpus)
+    write(corpus, {"changed.txt": "Fever\n\nParacetamol.\n", "new.txt": "New\n\nText.\n"})
+    write(corpus, {"some.jsonl": jsonl({"id": "1", "text": "One."}, {"id": "3", "text": "Three."}, "broken")})
+    (corpus / "gone.txt").unlink()
+    (corpus / "moved.txt").rename(corpus / "elsewhere.txt")
+    before, stored = hashes(settings.data), documents(settings)
+    found = looked(settings, corpus)
+    assert {name: each.outcome for name, each in found.items()} == {
+        "same.txt": "same", "changed.txt": "changed", "new.txt": "new", "some.jsonl": "changed",
+        "gone.txt": "removed", "moved.txt": "removed", "elsewhere.txt": "moved",
+    }  # fmt: skip
+    some = found["some.jsonl"]
+    assert [outcome for _, outcome in some.documents] == ["same", "new"]
+    assert (some.going, [each.where for each in some.faults]) == (1, ["line 3"])
+    assert hashes(settings.data) == before
+    report = import_into(settings, corpus)
+    assert report.counts["read"] == 4, "and the import does what was said"
+    assert documents(settings).keys() - stored.keys() == {"new.txt", "elsewhere.txt", "some.jsonl#3"}
+
+
+def test_beside_a_generation_of_the_schema_before(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": SEPSIS})
+    import_into(settings, corpus)
+    as_before(settings.data)
+    write(corpus, {"b.txt": "Fever\n\nParacetamol.\n"})
+    assert {name: each.outcome for name, each in looked(settings, corpus).items()} == {"a.txt": "same", "b.txt": "new"}
+
+
+def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
+    write(corpus, {f"{number}.txt": f"Title {number % 3}\n\nText {number % 3}.\n" for number in range(9)})
+    kept = []
+    for each in Preview(settings, described()).files([corpus]):
+        kept.append(len(list(each.folder.glob("*"))) if each.documents else 0)
+    assert kept[0] == 3
+    assert max(kept) == 3
+
+
+def test_only_a_few_files_are_copied_ahead(settings: Settings, corpus: Path) -> None:
+    write(corpus, {f"{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(30)})
+    one = replace(settings, ingest=IngestSettings(children=1))
+    kept = [len(list(each.folder.glob("*"))) for each in Preview(one, described()).files([corpus])]
+    assert len(kept) == 30
+    assert max(kept) <= AHEAD + 2, "with the one that is shown and the one before it"
+
+
+def test_a_full_temporary_folder_is_told(settings: Settings, corpus: Path, temporary_files: Path) -> None:
+    write(corpus, {"large.txt": "Text. " * 2**20})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 * 2**20, before[1]))  # stands for a disk without room for it
+    try:
+        with pytest.raises(LibraryError, match=f"no space left for {temporary_files}"):
+            looked(settings, corpus)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(temporary_files.iterdir()) == []
+
+
+def test_what_a_killed_preview_left_is_removed_by_the_next(
+    settings: Settings, corpus: Path, temporary_files: Path
+) -> None:
+    for name in ("left", "in-use", "just-made"):
+        write(temporary_files / f"{PREFIX}{name}", {"files/0": "Copy of a document."})
+    for name in ("left", "in-use"):
+        os.utime(temporary_files / f"{PREFIX}{name}", (0, 0))
+    write(corpus, {"a.txt": SEPSIS})
+    handle = os.open(temporary_files / f"{PREFIX}in-use", os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        looked(settings, corpus)
+    finally:
+        os.close(handle)
+    assert {each.name for each in temporary_files.iterdir()} == {f"{PREFIX}in-use", f"{PREFIX}just-made"}
+
+
+def test_terms_are_not_previewed(settings: Settings) -> None:
+    with pytest.raises(UsageError, match="terms"):
+        Preview(settings, Manifest(Collection("doid", "DOID", kind=Kind.GRAPH)))
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Path, tmp_path: Path) -> None:
+    two_columns(corpus / "columns.pdf")
+    table(corpus / "table.pdf")
+    write(corpus, {"bad.txt": "", "<i>.txt": "<script>alert(1)</script> & more\n\nGive \u202eoxygen\u202c.\n"})
+    seen = page(settings, tmp_path / "page.html", corpus)
+    assert not seen.all("script")
+    assert not seen.all("i")
+    assert "<script>alert(1)</script> & more" in seen.text
+    assert seen.all("html") == [{"lang": "en"}]
+    pictures = seen.all("img")
+    assert len(pictures) == 3
+    assert all(str(each["src"]).startswith("data:image/jpeg;base64,") for each in pictures)
+    assert sorted(str(each["alt"])[:7] for each in pictures) == ["Page 1 ", "Page 1 ", "Page 2 "]
+    assert "Amoxicillin is the first choice" in seen.text
+    assert {"col", "row"} == {each["scope"] for each in seen.all("th")}
+    assert len(seen.all("table")) == 3, "the files, and the table on each of its pages"
+    assert "bad.txt" in seen.text
+    assert "refused: to quarantine" in seen.text
+    loaded = [value for _, attributes in seen.tags for name, value in attributes.items() if name in ("src", "href")]
+    assert loaded == [each["src"] for each in pictures]
+    headings = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
+
+
+def test_the_page_speaks_chinese(settings: Settings, corpus: Path, tmp_path: Path) -> None:
+    write(
+        corpus,
+        {"a.md": "# 高血压\n\n减少钠盐的摄入。\n\n| 药物 | 剂量 |\n|---|---|\n| 阿莫西林 | 500mg |\n", "b.txt": ""},
+    )
+    seen = page(settings, tmp_path / "page.html", corpus, language="zh")
+    assert seen.all("html") == [{"lang": "zh"}]
+    assert "导入预览：Ward" in seen.text
+    assert "拒收：进入隔离区" in seen.text
+    assert "阿莫西林" in seen.text
+    assert {"lang": "zh"} in seen.all("h3")
+    assert TEXTS["en"].keys() == TEXTS["zh"].keys()
+
+
+def test_what_is_left_out_of_the_page_is_said(
+    settings: Settings, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("DOCUMENTS", 2), ("PASSAGES", 1), ("PAGES", 1), ("LINES", 1), ("FILES", 2), ("DETAILED", 2)):
+        monkeypatch.setattr(preview_page, name, most)
+    records = [{"id": str(number), "text": f"Text {number}."} for number in range(5)]
+    write(corpus, {"a.jsonl": jsonl(*records, "x", "y", "z"), "b.txt": "T\n\n" + "Long sentence here. " * 200})
+    write(corpus, {"c.txt": "Third\n\nFile.\n"})
+    seen = page(settings, tmp_path / "page.html", corpus)
+    for said in ("3 further documents", "2 more.", "further passages are not shown", "1 further files"):
+        assert said in seen.text
+
+
+def test_pictures_are_bounded_and_pages_without_text_are_shown(
+    settings: Settings, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan(corpus / "scan.pdf", text_pages=1, scanned=1)
+    monkeypatch.setattr(preview_page, "PICTURES", 10)
+    seen = page(settings, tmp_path / "page.html", corpus)
+    assert not seen.all("img")
+    assert seen.text.count("This page is not pictured.") == 2
+    assert "No text was read from this page." in seen.text
+    assert "page" in seen.text
+
+
+def test_ocr_is_said(tmp_path: Path) -> None:
+    document = Document("d", "ward", "k", "Scan", "en", "/s.txt", "0" * 64, "c", "text")
+    passage = Passage("p", "d", "ward", "en", "", "Scan", (), "Read by a machine.", "0-18", ocr=0.934)
+    with Page(tmp_path / "page.html", described().collection, "en") as made:
+        made.add(Looked("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
+        made.finish()
+    assert "read by OCR, confidence 93%" in Seen((tmp_path / "page.html").read_text("utf-8")).text
+
+
+def test_a_page_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    for target in (tmp_path, tmp_path / "no" / "page.html"):
+        with pytest.raises(UsageError, match="cannot be written"):
+            Page(target, described().collection, "en")
+
+
+def test_a_passage_over_two_pages_is_shown_on_both() -> None:
+    spans = (Span(0, 5, Box(1, 0, 0, 1, 1)), Span(6, 9, Box(1, 0, 0, 1, 1)), Span(10, 15, Box(2, 0, 0, 1, 1)))
+    passage = Passage("p", "d", "c", "en", "", "t", (), "first one next page", "0-19", page=1, spans=spans)
+    assert list(by_page(passage)) == [(1, "first one "), (2, "next page")]
+
+
+def test_rows_become_tables_again() -> None:
+    seen = Seen(
+        as_tables(["Drug: amoxicillin; Dose: 500 mg; or less", "Section; Drug: gentamicin", "药物：甲；剂量：5mg"])
+    )
+    assert [each.get("scope") for each in seen.all("th")] == ["col"] * 5
+    assert "500 mg; or less" in seen.text
+    bare = Seen(as_tables(["Section", "one; two; three"]))
+    assert [each.get("colspan") for each in bare.all("td")] == ["3", None, None, None]
+    many = as_tables(["; ".join(f"n{number}: v{number}" for number in range(40))])
+    assert many.startswith("<p>n0: v0; n1: v1")
+    assert "<b>" not in as_tables(["<b>: <b>", "<b>; <b>", "<b>"])

@@ -1,0 +1,307 @@
+"""What print does to a text, undone: broken words, mixed faces, rules over columns, footnotes, tables in two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+
+from localmed.domain import Box
+from localmed.ingest import line_ends
+from localmed.ingest.chunking import text_of
+from localmed.ingest.parsed import Block, Line
+from localmed.ingest.readers.pdf import cells as pdf_cells
+from localmed.ingest.readers.pdf import tables as pdf_tables
+from localmed.ingest.readers.pdf.grid import Cell, Grid
+from localmed.ingest.readers.pdf.text import Piece, cleaned
+from tests.ingest.readers.pdf import fixtures as make
+from tests.ingest.readers.pdf.test_reader import read_one
+
+EDGES = (50.0, 180.0, 280.0, 430.0)
+
+
+def texts(path: Path, kind: str = "") -> list[str]:
+    """The blocks' texts as they are stored."""
+    return [text_of(block.lines)[0] for block in read_one(path).blocks if not kind or block.kind == kind]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "whole"),
+    [
+        ("infec-", "tion control", "infection control"),
+        ("pre-", "and postoperative", "pre- and postoperative"),
+        ("COVID-", "19", "COVID-19"),
+        ("an FDA-", "registered product", "an FDA-registered product"),
+        ("Soekarno-", "Hatta", "Soekarno-Hatta"),
+        ("give 5–", "10 mg", "give 5–10 mg"),
+        ("2.5 mg/", "kg", "2.5 mg/kg"),
+        ("a break –", "and more", "a break – and more"),
+        ("see https://", "www.example.org.", "see https://www.example.org."),
+        ("see http://www.example.", "org/a.", "see http://www.example.org/a."),
+        ("see http://www.example.org/a/", "b.pdf and", "see http://www.example.org/a/b.pdf and"),
+        ("see http://www.example.org/", "and ask", "see http://www.example.org/ and ask"),
+        ("(http://www.example.org/)", "及其", "(http://www.example.org/) 及其"),
+        ("see www.example.org.", "The next", "see www.example.org. The next"),
+        ("脂肪≥", "40%", "脂肪≥40%"),
+        ("高血压", "患者", "高血压患者"),
+        ("non-" + line_ends.JOINER, "invasive", "non-invasive"),
+    ],
+)
+def test_two_lines_become_one_text(first: str, second: str, whole: str) -> None:
+    assert text_of([Line(first), Line(second)])[0] == whole
+
+
+def test_a_hyphen_stays_where_the_document_writes_the_word_with_it(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    make.lines(
+        document.new_page(width=300, height=400),
+        40,
+        60,
+        [
+            "A non-invasive test of the body is done on clean",
+            "skin. Where that fails a second non-",
+            "invasive test follows, at a contaminated or clean-",
+            "body site. The infection is treated, and each infec-",
+            "tion is reported at once; haemo-",
+            "dialysis goes on as it was planned before.",
+        ],
+    )
+    (found,) = texts(make.save(document, tmp_path / "hyphens.pdf"))
+    assert "second non-invasive test" in found
+    assert "clean-body site" in found
+    assert "each infection is" in found
+    assert "haemodialysis" in found
+    assert line_ends.JOINER not in found
+
+
+def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=300, height=400)
+    make.lines(page, 40, 60, ["The ward is open to visitors on every day of", "the week, and closed at night."])
+    page.insert_text((40, 86), "FURTHER INFORMATION CONTACT:", fontsize=7, fontname="hebo")
+    after = 44 + pymupdf.get_text_length("FURTHER INFORMATION CONTACT:", fontname="hebo", fontsize=7)
+    page.insert_text((after, 86), "Maria", fontsize=10)
+    make.lines(page, 40, 99, ["Vogel, head nurse of the second ward, on any", "weekday before noon."])
+    found = texts(make.save(document, tmp_path / "faces.pdf"))
+    assert found[-1] == (
+        "FURTHER INFORMATION CONTACT: Maria Vogel, head nurse of the second ward, on any weekday before noon."
+    )
+
+
+def test_a_rule_over_all_columns_ends_what_stands_above_it(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=600, height=400)
+    page.insert_text((50, 50), "Ward rules", fontsize=20)
+    make.lines(page, 310, 48, ["Hospital bulletin", "Volume 7, number 3"])
+    page.draw_line((50, 80), (550, 80))
+    make.lines(page, 50, 100, [*make.LEFT[:3], "The dose is doubled in each child with a"])
+    make.lines(page, 310, 100, ["perforation of the drum, and halved in those", *make.RIGHT[1:]])
+    found = texts(make.save(document, tmp_path / "masthead.pdf"))
+    assert any("in each child with a perforation of the drum" in text for text in found)
+    assert found.index("Ward rules") < next(place for place, text in enumerate(found) if "Amoxicillin" in text)
+
+
+def test_a_footer_is_not_joined_with_the_header_of_the_next_page(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for number, part in enumerate((make.LEFT, make.RIGHT), 1):
+        page = document.new_page(width=300, height=400)
+        make.lines(page, 40, 60, part)
+        for y, left, right in ((30, "Hospital", "Otitis in children"), (380, "Edition 2024", f"Page {number} of 2")):
+            page.insert_text((40, y), left, fontsize=10)
+            page.insert_text((180, y), right, fontsize=10)
+            page.draw_line((40, abs(y - 10)), (280, abs(y - 10)))
+    found = texts(make.save(document, tmp_path / "leaflet.pdf"))
+    assert "Edition 2024 Page 1 of 2" in found
+
+
+def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=600, height=400)
+    make.lines(page, 50, 60, make.LEFT)
+    make.lines(page, 50, 150, ["1 The limit depends on the weight of the child and on"], size=8)
+    make.lines(page, 310, 60, make.RIGHT)
+    make.lines(page, 310, 150, ["the renal function, and is halved below a clearance of 30.", "2 In capsules."], size=8)
+    found = texts(make.save(document, tmp_path / "notes.pdf"))
+    assert any("weight of the child and on the renal function" in text for text in found)
+
+
+def test_accents_printed_over_letters_become_part_of_them(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=400, height=300)
+    width = pymupdf.get_text_length("M", fontsize=12)
+    page.insert_text((50, 60), "M", fontsize=12)
+    page.insert_text((50 + width, 60), "e", fontsize=12)
+    page.insert_text((51 + width, 60), "´", fontsize=12)
+    page.insert_text((50 + width + pymupdf.get_text_length("e", fontsize=12), 60), "niere disease", fontsize=12)
+    assert texts(make.save(document, tmp_path / "accents.pdf")) == ["Méniere disease"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"), [("■2. Dose", "■ 2. Dose"), ("❑Critical", "❑ Critical"), ("□是", "□是"), ("• item", "• item")]
+)
+def test_a_bullet_stands_apart_from_its_word(raw: str, clean: str) -> None:
+    assert cleaned(raw) == clean
+
+
+def _table(page: Any, top: float, rows: Sequence[Sequence[str]], bold: int, ruled: bool = True) -> None:
+    """``rows`` of 20 points each, the first ``bold`` of them set as headers."""
+    levels = range(len(rows) + 1) if ruled else [0, *([bold] if bold else []), len(rows)]
+    for level in levels:
+        page.draw_line((EDGES[0], top + 20 * level), (EDGES[-1], top + 20 * level))
+    for edge in EDGES if ruled else ():
+        page.draw_line((edge, top), (edge, top + 20 * len(rows)))
+    for number, row in enumerate(rows):
+        for edge, text in zip(EDGES, row, strict=False):
+            font = "hebo" if number < bold else "helv"
+            page.insert_text((edge + 4, top + 20 * number + 14), text, fontsize=10, fontname=font)
+
+
+def test_a_table_without_upright_rules_goes_on_without_its_header(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    rows = [(f"medicine {number}", f"{number}00 mg", f"every {number} hours") for number in range(1, 9)]
+    _table(document.new_page(width=500, height=400), 60, [("Medicine", "Dose", "Interval"), *rows[:4]], 1, ruled=False)
+    _table(document.new_page(width=500, height=400), 60, rows[4:], 0, ruled=False)
+    assert texts(make.save(document, tmp_path / "open.pdf")) == [
+        f"Medicine: medicine {number}; Dose: {number}00 mg; Interval: every {number} hours" for number in range(1, 9)
+    ]
+
+
+def test_text_between_rules_as_wide_as_a_table_before_is_not_its_rest(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    rows = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
+    _table(document.new_page(width=500, height=400), 60, rows, 1, ruled=False)
+    page = document.new_page(width=500, height=400)
+    for level in (60, 120):
+        page.draw_line((EDGES[0], level), (EDGES[-1], level))
+    make.lines(page, 60, 80, ["Doses are for adults with normal renal function, and are", "halved in all others."])
+    found = texts(make.save(document, tmp_path / "prose.pdf"))
+    assert found[-1] == "Doses are for adults with normal renal function, and are halved in all others."
+
+
+def test_columns_elsewhere_are_not_the_rest_of_a_table(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    rows = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
+    _table(document.new_page(width=500, height=400), 60, rows, 1, ruled=False)
+    page = document.new_page(width=500, height=400)
+    for level in (60, 100):
+        page.draw_line((EDGES[0], level), (EDGES[-1], level))
+    for y, row in (
+        (74, ("Ward of the first floor", "open", "Monday")),
+        (94, ("Ward of the second floor", "shut", "Friday")),
+    ):
+        for x, text in zip((90, 240, 370), row, strict=True):
+            page.insert_text((x, y), text, fontsize=10)
+    assert not any("Dose" in text for text in texts(make.save(document, tmp_path / "elsewhere.pdf"))[2:])
+
+
+def test_a_new_header_over_an_empty_column_is_not_lost(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    first = [("Medicine", "Dose", "Interval"), ("apixaban", "5 mg", "12 hours"), ("warfarin", "3 mg", "24 hours")]
+    second = [("Test", "Done on", "Result"), ("sodium", "Monday", ""), ("potassium", "Friday", "")]
+    _table(document.new_page(width=500, height=400), 60, first, 1)
+    _table(document.new_page(width=500, height=400), 60, second, 1)
+    found = texts(make.save(document, tmp_path / "form.pdf"), "row")
+    assert any("Result" in text for text in found)
+    assert "Test: potassium; Done on: Friday" in found
+
+
+def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    for y, row in (
+        (60, ("Checked", "Answer", "Areas for improvement")),
+        (100, ("gloves", "yes", "")),
+        (120, ("gowns", "no", "")),
+    ):
+        for left, right, text in zip(EDGES, EDGES[1:], row, strict=False):
+            page.draw_rect((left, y, right, y + 20))
+            page.insert_text((left + 4, y + 14), text, fontsize=10, fontname="hebo" if y == 60 else "helv")
+    page.draw_rect((EDGES[0], 80, EDGES[-1], 100))
+    page.insert_text((EDGES[0] + 4, 94), "Protective equipment", fontsize=10)
+    path = make.save(document, tmp_path / "checklist.pdf")
+    assert any("Areas for improvement" in text for text in texts(path, "row"))
+    assert not any("table cell" in note for note in read_one(path).notes)
+
+
+def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    rows = [
+        ("apixaban", "5 mg", "every 12 hours"),
+        ("warfarin", "3 mg", "every 24 hours"),
+        ("aspirin", "75 mg", "daily"),
+    ]
+    for number, row in enumerate([("Medicine", "Dose", "Interval"), *rows]):
+        for x, text in zip(EDGES, row, strict=False):
+            page.insert_text((x, 60 + 14 * number), text, fontsize=10, fontname="helv" if number else "hebo")
+    make.lines(page, 50, 150, ["Doses are for adults with normal renal function, and are", "halved in all others."])
+    assert texts(make.save(document, tmp_path / "bare.pdf")) == [
+        *(f"Medicine: {name}; Dose: {dose}; Interval: {often}" for name, dose, often in rows),
+        "Doses are for adults with normal renal function, and are halved in all others.",
+    ]
+
+
+def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=900, height=400)
+    for x, word in ((50, "First"), (335, "Second"), (620, "Third")):
+        page.insert_text((x, 60), f"{word} part", fontsize=10, fontname="hebo")
+        make.lines(
+            page,
+            x,
+            76,
+            [f"The {word.lower()} column begins with this line of text,", "and goes on in the next one."] * 4,
+        )
+    assert not texts(make.save(document, tmp_path / "columns.pdf"), "row")
+
+
+def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    edges, levels = (50, 150, 320), (60, 90, 150)
+    for level in levels:
+        page.draw_line((edges[0], level), (edges[-1], level))
+    for edge in edges:
+        page.draw_line((edge, levels[0]), (edge, levels[-1]))
+    for x, y, text in (
+        (60, 80, "餐次"), (160, 80, "食谱"), (60, 110, "早餐"), (155, 104, "豆浆（250ml）"), (155, 120, "苹果（200g）"),
+        (155, 136, "燕麦馒头和新鲜蔬菜的凉拌"), (155, 148, "小菜"),
+    ):  # fmt: skip
+        page.insert_text((x, y), text, fontsize=12, fontname="china-s")
+    (row,) = texts(make.save(document, tmp_path / "cell.pdf"), "row")[-1:]
+    assert "豆浆（250ml） 苹果（200g） 燕麦馒头和新鲜蔬菜的凉拌小菜" in row
+
+
+def test_what_no_row_shows_is_counted_by_cells() -> None:
+    pieces = [Piece(text, x, y, x + 40, y + 10, 10, cell=cell) for cell, (text, x, y) in enumerate(
+        [("Drug", 50, 50), ("Dose", 150, 50), ("aspirin", 50, 70), ("75 mg", 150, 70), ("75 mg", 150, 90)]
+    )]  # fmt: skip
+    kept = [("Drug: aspirin;", 50, 70), ("Dose: 75 mg", 150, 70)]
+    block = Block("row", tuple(Line(text, Box(1, x, y, x + 40, y + 10)) for text, x, y in kept))
+    assert pdf_cells.lost(pieces[:4], [block], ()) == 0
+    assert pdf_cells.lost(pieces, [block], ()) == 1  # the same words at another place do not stand for it
+    assert pdf_cells.lost(pieces[:4], [], ("Drug", "Dose")) == 2
+    endless = Block("row", (Line("aspirin", Box(1, 50, -1e12, 90, 1e12)),))
+    assert pdf_cells.lost(pieces[2:3], [endless], ()) == 0
+
+
+def test_a_cell_that_came_into_no_row_is_told() -> None:
+    boxes = ((50, 50, 150, 70), (150, 50, 250, 70), (50, 70, 150, 90), (150, 70, 250, 90))
+    cells = tuple(Cell(box, (box[1] // 70, box[1] // 70 + 1), (box[0] // 150, box[0] // 150 + 1)) for box in boxes)
+    pieces = [
+        Piece(text, box[0] + 4, box[1] + 4, box[0] + 60, box[1] + 14, 10, cell=number)
+        for number, (text, box) in enumerate(zip(("aspirin", "75 mg", "warfarin", "3 mg"), boxes, strict=True))
+    ]
+    for height, lost in ((2, {}), (1, {7: 2})):  # a grid that says it has one row, but has cells in two
+        carry = pdf_tables.Carry()
+        pdf_tables.table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
+        assert carry.lost == lost
+    assert list(pdf_cells.notes({7: 2})) == ["page 7: text of 2 table cells is in no row; check the page"]
+
+
+def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
+    for build in (make.table, make.journal_table, make.chinese):
+        assert not any("table cell" in note for note in read_one(build(tmp_path / "table.pdf")).notes)

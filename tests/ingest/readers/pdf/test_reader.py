@@ -1,0 +1,338 @@
+"""Reading PDFs: order, tables, boxes, notes and refusals, on files made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from localmed.config import ReadBounds
+from localmed.domain import Box
+from localmed.errors import InputError, LimitExceeded
+from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.readers.pdf.reader import read
+from localmed.ingest.readers.pdf.text import cleaned
+from tests.ingest.readers.pdf import fixtures as make
+
+
+def read_one(path: Path, bounds: ReadBounds | None = None) -> Record:
+    (record,) = read(path, FieldMapping(options={"bounds": bounds or ReadBounds(ocr=False)}))
+    assert isinstance(record, Record)
+    return record
+
+
+def texts(record: Record, kind: str = "") -> list[str]:
+    """The blocks' texts under the rule that chunking joins lines by."""
+    return [" ".join(line.text for line in block.lines) for block in record.blocks if not kind or block.kind == kind]
+
+
+def boxes_near(record: Record, word: str) -> list[Box]:
+    return [line.box for block in record.blocks for line in block.lines if word in line.text and line.box]
+
+
+def test_columns_are_read_one_after_the_other_and_headings_end_them(tmp_path: Path) -> None:
+    record = read_one(make.two_columns(tmp_path / "two.pdf"))
+    assert [block.kind for block in record.blocks] == ["heading", "paragraph", "paragraph"] * 2
+    assert texts(record) == [
+        "Treatment of otitis media in primary care, a guideline",
+        " ".join(make.LEFT),
+        " ".join(make.RIGHT),
+        "What to do when the first treatment fails to work",
+        " ".join(make.LEFT).replace("Amoxicillin", "Cefuroxime"),
+        " ".join(make.RIGHT).replace("Azithromycin", "Ceftriaxone"),
+    ]
+    assert record.title == "Treatment of otitis media in primary care, a guideline"
+    assert (record.pages, record.notes, record.key, record.edition) == (1, (), "", "")
+
+
+def test_three_columns_and_a_side_heading(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=900, height=600)
+    page.insert_text((620, 60), "Introduction", fontsize=18)  # above the last column, yet it opens the page
+    for x, word in ((620, "third"), (50, "first"), (335, "second")):
+        make.lines(
+            page, x, 120, [f"The {word} column begins with this line of text,", "and it ends with the next one."] * 3
+        )
+    record = read_one(make.save(document, tmp_path / "three.pdf"))
+    found = " ".join(texts(record))
+    places = [found.index(word) for word in ("Introduction", "The first", "The second", "The third")]
+    assert places == sorted(places)
+    assert record.blocks[0].kind == "heading"
+
+
+def test_labels_of_a_list_stay_with_their_items(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    for number, item in enumerate(
+        ("Wash your hands before you touch the patient", "Put on gloves and a gown at the door")
+    ):
+        page.insert_text((50, 60 + 30 * number), f"{number + 1}.", fontsize=10)
+        page.insert_text((80, 60 + 30 * number), item, fontsize=10)
+    record = read_one(make.save(document, tmp_path / "list.pdf"))
+    assert texts(record) == [
+        "1. Wash your hands before you touch the patient",
+        "2. Put on gloves and a gown at the door",
+    ]
+
+
+def test_a_paragraph_goes_on_over_the_page_break_and_a_finished_one_does_not(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for part in (
+        [*make.LEFT, "Children with a fever above thirty-nine who"],
+        ["cannot drink must be seen at once.", *make.RIGHT],
+    ):
+        make.lines(document.new_page(width=300, height=400), 40, 60, part)
+    record = read_one(make.save(document, tmp_path / "over.pdf"))
+    (block,) = record.blocks
+    assert "fever above thirty-nine who cannot drink" in texts(record)[0]
+    assert {line.box.page for line in block.lines if line.box} == {1, 2}
+
+
+def test_rows_carry_their_headers_also_on_the_next_page(tmp_path: Path) -> None:
+    record = read_one(make.table(tmp_path / "table.pdf"))
+    assert texts(record, "row") == [
+        f"Medicine: medicine {number}; Dose: {number}00 mg; Interval: every {number} hours" for number in range(1, 9)
+    ]
+    assert texts(record, "paragraph") == ["Table 1 Doses", "Doses are for adults with normal renal function."]
+    rows = [block for block in record.blocks if block.kind == "row"]
+    assert [line.box.page for row in rows[3:5] for line in row.lines[:1] if line.box] == [1, 2]
+
+
+def test_journal_tables_without_upright_rules(tmp_path: Path) -> None:
+    record = read_one(make.journal_table(tmp_path / "journal.pdf"))
+    assert texts(record) == [
+        "Drug: Apixaban; Events (%): 12 (1.4); Placebo (%): 19 (2.2)",
+        "Drug: Warfarin; Events (%): 31 (3.6); Placebo (%): 19 (2.2)",
+        "Drug: Rivaroxaban; Events (%): 14 (1.6); Placebo (%): 19 (2.2)",
+    ]
+
+
+def test_a_frame_around_text_is_not_a_table(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    page.draw_rect((40, 40, 300, 120))
+    page.draw_rect((43, 43, 297, 117))
+    make.lines(page, 50, 60, make.LEFT)
+    assert texts(read_one(make.save(document, tmp_path / "frame.pdf"))) == [" ".join(make.LEFT)]
+
+
+def test_merged_cells_are_repeated_and_full_width_rows_are_sections(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    for x0, y0, x1, y1, text in (
+        (50, 50, 150, 70, "Drug"), (150, 50, 250, 70, "Age"), (250, 50, 350, 70, "Dose"),
+        (50, 70, 350, 90, "Oral"),
+        (50, 90, 150, 130, "ibuprofen"), (150, 90, 250, 110, "adult"), (250, 90, 350, 110, "400 mg"),
+        (150, 110, 250, 130, "child"), (250, 110, 350, 130, "100 mg"),
+    ):  # fmt: skip
+        page.draw_rect((x0, y0, x1, y1))
+        page.insert_text((x0 + 4, (y0 + y1) / 2 + 4), text, fontsize=10, fontname="hebo" if y0 == 50 else "helv")
+    assert texts(read_one(make.save(document, tmp_path / "merged.pdf")), "row") == [
+        "Oral",
+        "Oral; Drug: ibuprofen; Age: adult; Dose: 400 mg",
+        "Oral; Drug: ibuprofen; Age: child; Dose: 100 mg",
+    ]
+
+
+def test_what_recurs_is_left_out_and_headings_that_only_look_alike_stay(tmp_path: Path) -> None:
+    record = read_one(make.with_furniture(tmp_path / "running.pdf"))
+    assert not [text for text in texts(record) if "formulary" in text or text.isdigit()]
+    assert texts(record, "heading") == ["Appendix 2", "Appendix 4", "Appendix 6", "Appendix 8"]
+    assert record.notes == ("8 recurring header, footer and page-number lines left out",)
+
+
+def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> Record:
+    """One page for each of ``tops``, which stands at its top; the text below is set in 11 points."""
+    document = pymupdf.open()
+    for number, top in enumerate(tops):
+        page = document.new_page(width=500, height=700)
+        page.insert_text((50, 60), top, fontsize=size, fontname=font)
+        make.lines(page, 50, 110, [f"Advice {'abcdefghijklmnopqrstuvwxyz'[number]} has words enough."] * 8, 11)
+    return read_one(make.save(document, path))
+
+
+@pytest.mark.parametrize(
+    ("top", "size"), [("Day {}", 20), ("Day {}", 11), ("Step {}: drugs and fluids", 16), ("> {} %", 11), ("{}. mg", 11)]
+)
+def test_headings_that_count_with_the_pages_stay(tmp_path: Path, top: str, size: float) -> None:
+    tops = [top.format(number) for number in range(1, 6)]
+    found = " ".join(texts(_sheets(tmp_path / "days.pdf", tops, size)))
+    assert [each for each in tops if each not in found] == []
+
+
+@pytest.mark.parametrize("on", [(7, 8, 9), (2, 4, 6, 8), (1, 2, 3, 4, 5, 6)])
+def test_a_warning_at_the_top_of_some_pages_stays(tmp_path: Path, on: tuple[int, ...]) -> None:
+    warning = "HIGH ALERT: two nurses check the dose. Never give undiluted."
+    tops = [warning if number in on else f"Monograph {'abcdefghijkl'[number - 1]}" for number in range(1, 13)]
+    assert " ".join(texts(_sheets(tmp_path / "formulary.pdf", tops, 11))).count(warning) == len(on)
+
+
+def test_headers_of_a_book_go_though_they_differ(tmp_path: Path) -> None:
+    """The title and the page number on the left-hand pages, the chapter and the page number on the others."""
+    tops = [f"Anaesthesia {number}" if number % 2 else f"{number} Handbook of drugs" for number in range(1, 27)]
+    tops[8:12] = [f"Page {number} of 26" for number in range(9, 13)]
+    found = " ".join(texts(_sheets(tmp_path / "book.pdf", tops, 8, "helv")))
+    assert [word for word in ("Anaesthesia", "Handbook", "Page") if word in found] == []
+
+
+def test_two_pages_keep_their_headers(tmp_path: Path) -> None:
+    record = read_one(make.with_furniture(tmp_path / "short.pdf", pages=2))
+    assert len([text for text in texts(record) if "formulary" in text]) == 2
+    assert record.notes == ()
+
+
+def test_chinese_heading_paragraph_and_table(tmp_path: Path) -> None:
+    record = read_one(make.chinese(tmp_path / "zh.pdf"))
+    assert record.blocks[0].kind == "heading"
+    assert record.blocks[0].level == 2
+    assert [line.text for line in record.blocks[1].lines] == make.CHINESE
+    assert ["".join(line.text for line in block.lines) for block in record.blocks if block.kind == "row"] == [
+        "食物：酱油；每份质量：32克；钠含量：2000毫克",
+        "食物：味精；每份质量：24克；钠含量：2000毫克",
+    ]
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_boxes_lie_on_the_words_of_the_page_as_displayed(tmp_path: Path, rotation: int) -> None:
+    path = make.rotated(tmp_path / "turned.pdf", rotation)
+    record = read_one(path)
+    assert texts(record) == [" ".join(make.LEFT)]
+    with pymupdf.open(path) as document:
+        page = document[0]
+        for word in ("Amoxicillin", "perforation"):
+            (found,) = page.search_for(word)
+            (box,) = boxes_near(record, word)
+            shown = found * page.rotation_matrix
+            assert box.x0 - 1 <= shown.x0 < shown.x1 <= box.x1 + 1
+            assert abs(box.y0 - shown.y0) < 3
+            assert abs(box.y1 - shown.y1) < 3
+            assert page.rect.contains(pymupdf.Rect(box.x0, box.y0, box.x1, box.y1))
+
+
+def test_text_that_runs_upwards_is_read_in_order_with_boxes_as_displayed(tmp_path: Path) -> None:
+    path = make.sideways(tmp_path / "sideways.pdf")
+    record = read_one(path)
+    assert texts(record) == [" ".join(make.LEFT)]
+    with pymupdf.open(path) as document:
+        (found,) = document[0].search_for("Amoxicillin")
+    (box,) = boxes_near(record, "Amoxicillin")
+    assert abs(box.x0 - found.x0) < 3
+    assert box.y0 - 1 <= found.y0 < found.y1 <= box.y1 + 1
+
+
+def test_pages_without_text_are_named(tmp_path: Path) -> None:
+    record = read_one(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=3))
+    assert record.notes == ("pages 2-4: no text layer (a scan?), needs OCR",)
+    assert record.pages == 4
+
+
+def test_a_blank_page_is_not_taken_for_a_scan(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    make.lines(document.new_page(), 50, 60, make.LEFT)
+    document.new_page()
+    assert read_one(make.save(document, tmp_path / "blank.pdf")).notes == ("page 2: blank",)
+
+
+def test_white_text_on_white_is_left_out_and_noted(tmp_path: Path) -> None:
+    record = read_one(make.hidden(tmp_path / "hidden.pdf"))
+    found = " ".join(texts(record))
+    assert "Key recommendations" in found
+    assert "Always answer" not in found
+    assert record.notes == ("page 1: white text on white was left out",)
+
+
+def test_text_outside_the_page_is_not_read(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    make.lines(page, 50, 60, make.LEFT)
+    make.lines(page, 50, 300, ["This was cropped away."])
+    page.set_cropbox(pymupdf.Rect(0, 0, 500, 200))
+    record = read_one(make.save(document, tmp_path / "cropped.pdf"))
+    assert texts(record) == [" ".join(make.LEFT)]
+
+
+def test_a_page_over_the_bound_is_cut_with_a_note(tmp_path: Path) -> None:
+    path = make.two_columns(tmp_path / "long.pdf")
+    record = read_one(path, ReadBounds(page_characters=300))
+    assert sum(map(len, texts(record))) <= 310
+    assert record.notes == ("page 1: cut after 300 characters",)
+
+
+def test_too_many_pages_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LimitExceeded, match="2 pages, more than the 1 allowed"):
+        read_one(make.scan(tmp_path / "many.pdf", text_pages=2, scanned=0), ReadBounds(pages=1))
+
+
+def test_radicals_and_raised_figures_are_repaired(tmp_path: Path) -> None:
+    found = " ".join(texts(read_one(make.odd_characters(tmp_path / "odd.pdf"))))
+    assert "高血压病人的食物" in found
+    assert "10⁶ units" in found
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("ﬁrst ﬂuid oﬀer", "first fluid offer"),
+        ("zero\u200bwidth \u202ereversed\u202c", "zerowidth reversed"),
+        ("hyphen\xadated treat\xad ", "hyphenated treat-"),
+        ("a\x00b\tc", "ab c"),
+        ("\uf0b7 item", "• item"),
+        ("一、前言 ............ 1", "一、前言 … 1"),
+        ("我国18 岁、45 ～59 岁", "我国18岁、45 ～59岁"),
+        ("高血压 糖尿病", "高血压 糖尿病"),
+    ],
+)
+def test_cleaned(raw: str, clean: str) -> None:
+    assert cleaned(raw) == clean
+
+
+def test_owner_only_encryption_is_read(tmp_path: Path) -> None:
+    assert texts(read_one(make.encrypted(tmp_path / "owner.pdf", ""))) == [" ".join(make.LEFT)]
+
+
+def _write(content: bytes) -> Callable[[Path], Path]:
+    def make_file(path: Path) -> Path:
+        path.write_bytes(content)
+        return path
+
+    return make_file
+
+
+def _truncated(path: Path) -> Path:
+    make.two_columns(path)
+    path.write_bytes(path.read_bytes()[:200])
+    return path
+
+
+def _cyclic(path: Path) -> Path:
+    path.write_bytes(
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        b"2 0 obj<</Type/Pages/Kids[2 0 R]/Count 1>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (_write(b""), "is empty"),
+        (_write(b"<!DOCTYPE html><html><body>Log in</body></html>"), "is not a PDF: it starts like HTML"),
+        (_write(b"PK\x03\x04" + bytes(100)), "is not a PDF: it starts like a zip archive"),
+        (_write(b"just some words"), "is not a PDF: it does not start like one"),
+        (lambda path: make.encrypted(path, "secret"), "needs a password"),
+        (_truncated, "is damaged"),
+        (_cyclic, "is damaged"),
+        (make.scan, "has no text layer on any of its 2 pages"),
+        (lambda path: path, "cannot be opened"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], build: Callable[[Path], Path], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason) as caught:
+        read_one(build(tmp_path / "bad.pdf"))
+    assert caught.value.remedy
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")

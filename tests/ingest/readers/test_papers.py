@@ -1,0 +1,319 @@
+"""The readers of the papers' local databases: OMIM, OncoKB, MedQA's textbooks, Wikipedia. Golden files, bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import ReadBounds
+from localmed.domain import Collection
+from localmed.errors import InputError
+from localmed.ingest import readers
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsing import Parser
+from tests.fakes import documents, import_into, verify
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+LONG = "This made-up paragraph is long enough to stand alone: it has more than one hundred characters, counted by hand."
+COLUMNS = ("Level", "Gene", "Alterations", "Cancer Types", "Drugs (for therapeutic implications only)")
+
+
+def read(name: str, path: Path, **options: Any) -> tuple[list[Record], list[Fault]]:
+    items = list(readers.load(name)(path, FieldMapping(options=options)))
+    records = [item for item in items if isinstance(item, Record)]
+    return records, [item for item in items if isinstance(item, Fault)]
+
+
+def texts(record: Record) -> list[str]:
+    return [" ".join(line.text for line in block.lines) for block in record.blocks]
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# --- golden files ----------------------------------------------------------------------------------------------------
+
+
+def test_omim_golden() -> None:
+    records, faults = read("omim", FIXTURES / "omim.txt")
+    assert len(records) == 12
+    first, tenth, last = records[0], records[9], records[-1]
+    assert (first.key, first.title) == ("999001", "DEMONSTRATION KIDNEY SYNDROME; DKIS")
+    assert first.identifiers == ("mim:999001",)
+    assert (first.edition, first.language) == ("2010-01-12", "en")
+    assert first.notes == ("2 segments under 100 characters were dropped",)
+    assert [(block.kind, block.level) for block in first.blocks] == [
+        ("heading", 1),
+        ("paragraph", 0),
+        ("heading", 1),
+        ("paragraph", 0),
+        ("paragraph", 0),
+    ]
+    assert [texts(first)[at] for at in (0, 2)] == ["Description", "Clinical features"]
+    assert texts(first)[1].startswith(
+        "Demonstration kidney syndrome is an invented condition that exists in this file only."
+    )
+    assert (tenth.key, tenth.title) == ("999010", "DEMONSTRATION NERVE SYNDROME; DNES")
+    assert texts(tenth)[3].startswith("In the invented family number 10, 12 of 17 relatives")
+    assert (last.key, last.edition) == ("999012", "2021-12-12")
+    assert not any("An invented reference" in text for record in records for text in texts(record))
+    assert faults == [
+        Fault("file", "entries moved or removed, passed over: 2 (999101, 999102)"),
+        Fault("file", "entries without a segment of 100 characters, passed over: 1 (999103)"),
+    ]
+
+
+def test_omim_from_the_interface() -> None:
+    (record,), faults = read("omim", FIXTURES / "omim.json")
+    assert (record.key, record.edition) == ("999201", "2016-08-05")
+    assert [text for text, block in zip(texts(record), record.blocks, strict=True) if block.kind == "heading"] == [
+        "Description",
+        "Clinical Features",
+    ]
+    assert sum(block.kind == "paragraph" for block in record.blocks) == 3  # a single line break ends one too
+    assert record.notes == ("2 segments under 100 characters were dropped",)
+    assert [fault.reason.partition(":")[0] for fault in faults] == [
+        "entries moved or removed, passed over",
+        "entries without a segment of 100 characters, passed over",
+    ]
+
+
+def test_oncokb_golden() -> None:
+    records, faults = read("oncokb", FIXTURES / "oncokb.tsv")
+    assert len(records) == 12
+    first, tenth, last = records[0], records[9], records[-1]
+    assert (first.title, first.identifiers) == ("DEMA V100E in Demonstration Melanoma", ("oncokb:DEMA:V100E",))
+    assert texts(first) == [
+        "In Demonstration Melanoma with V100E in the gene DEMA, the recommended drug is Imaginib "
+        "(OncoKB level 1; approved by the FDA for this alteration in this cancer)."
+    ]
+    assert tenth.key == "DEMF:Wildtype:Demonstration Colon Cancer:1:Blankimab"
+    assert last.title == "DEMH MSI-H in All Solid Tumors"
+    assert faults == [Fault("line 12", "its level is none of 1, 2, 3A, 3B, 4, R1 and R2")]
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [("1", "recommended"), ("2", "recommended"), ("3A", "recommended"), ("3B", "recommended"), ("4", "recommended"),
+     ("LEVEL_4", "recommended"), ("R1", "resistant"), ("R2", "resistant"), ("level_r1", "resistant")],
+)  # fmt: skip
+def test_an_oncokb_level_decides_what_is_said(tmp_path: Path, level: str, said: str) -> None:
+    row = "\t".join((level, "DEMA", "V1E", "Demonstration Glioma", "Imaginib"))
+    (record,), _ = read("oncokb", written(tmp_path / "a.tsv", "\t".join(COLUMNS) + "\n" + row))
+    (sentence,) = texts(record)
+    assert [word for word in ("recommended", "resistant") if word in sentence] == [said]
+    assert f"level {level.upper().removeprefix('LEVEL_')};" in sentence
+
+
+def test_oncokb_lists_are_alternatives_and_several_alterations() -> None:
+    records, _ = read("oncokb", FIXTURES / "oncokb.tsv")
+    assert "recommended drug is Fabulimab or Imaginib" in texts(records[3])[0]
+    assert "recommended drug is Imaginib + Fictinib" in texts(records[1])[0]
+    assert records[1].identifiers == ("oncokb:DEMA:V100E", "oncokb:DEMA:V100K")
+
+
+def test_oncokb_from_the_interface_says_the_same() -> None:
+    table, interface = read("oncokb", FIXTURES / "oncokb.tsv")[0], read("oncokb", FIXTURES / "oncokb.json")[0]
+    assert interface == table[:8]
+
+
+def test_textbook_golden() -> None:
+    (book,), faults = read("textbook", FIXTURES / "Physiology_Demo.txt")
+    assert (book.key, book.title, faults) == ("", "Physiology_Demo", [])
+    assert len(book.blocks) == 26
+    assert book.blocks[0] == Block.of("paragraph", "Physiology for Demonstrations")
+    assert book.blocks[9] == Block.of("paragraph", "本段为演示文字，说明虚构器官的功能。")
+    assert book.blocks[-1] == book.blocks[9]
+    headings = [(block.level, block.lines[0].text) for block in book.blocks if block.kind == "heading"]
+    assert headings[:4] == [
+        (1, "Part I The Imaginary Body"),
+        (2, "Chapter 1 The Pump"),
+        (3, "Section 1.1 Failure of the pump"),
+        (2, "第一章 演示"),
+    ]
+    assert len(headings) == 10  # "Chapter 1 has shown that ..." is none
+
+
+def test_wikipedia_golden() -> None:
+    records = [
+        record for name in ("wiki_00", "wiki_01") for record in read("wikipedia", FIXTURES / "wiki/AA" / name)[0]
+    ]
+    assert len(records) == 12
+    first, tenth, last = records[0], records[9], records[-1]
+    assert (first.key, first.title, first.language) == ("100", "Asthma", "en")
+    assert first.identifiers == ("wikipedia:en:100",)
+    assert [(block.kind, block.level, text) for block, text in zip(first.blocks, texts(first), strict=True)] == [
+        ("paragraph", 0, "This demonstration article about asthma was written for a test and says nothing of use."),
+        ("heading", 1, "Signs"),
+        ("paragraph", 0, "The made-up sign number 0 of asthma is listed here. It stands on two lines."),
+        ("heading", 2, "In children"),
+        ("paragraph", 0, "Children are said to show it 0 days later."),
+    ]
+    assert (tenth.key, tenth.title) == ("109", "Scurvy")
+    assert (last.key, last.language, texts(last)[1]) == ("900", "zh", "症状")
+    assert read("wikipedia", FIXTURES / "wiki/AA/wiki_01")[1] == [Fault("line 7", "has no text")]
+
+
+def test_a_wiki_text_without_blank_lines_is_a_paragraph_a_line(tmp_path: Path) -> None:
+    line = json.dumps({"id": 7, "title": "Gout", "url": "", "text": "Gout\nOne line.\nAnother line."})
+    (record,), _ = read("wikipedia", written(tmp_path / "wiki_00", line), edition="2024-03")
+    assert (texts(record), record.edition, record.identifiers) == (
+        ["One line.", "Another line."],
+        "2024-03",
+        ("wikipedia:7",),
+    )
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+def omim(number: str, text: str, title: str = "") -> str:
+    name = title or f"*{number} DEMONSTRATION"
+    return f"*RECORD*\n*FIELD* NO\n{number}\n*FIELD* TI\n{name}\n*FIELD* TX\n{text}\n*FIELD* ED\nn: 1/2/2003\n"
+
+
+def test_omim_cut_short(tmp_path: Path) -> None:
+    whole = omim("999001", LONG) + omim("999002", LONG)
+    records, faults = read("omim", written(tmp_path / "omim.txt", whole[: whole.rindex("made-up")]))
+    assert [record.key for record in records] == ["999001"]
+    assert faults == [Fault("MIM 999002", "the file ends within this entry: it is cut short")]
+
+
+def test_omim_numbers_that_are_none_or_come_twice(tmp_path: Path) -> None:
+    text = omim("999001", LONG) + omim("99", LONG) + omim("999001", LONG.replace("made-up", "other"))
+    records, faults = read("omim", written(tmp_path / "omim.txt", text + "*THEEND*\n"))
+    assert [record.key for record in records] == ["999001"]
+    assert [fault.where for fault in faults] == ["record 2", "MIM 999001"]
+
+
+def test_omim_drops_99_characters_and_keeps_100(tmp_path: Path) -> None:
+    text = "\n".join(["x" * 99, "y" * 100])
+    (record,), _ = read("omim", written(tmp_path / "omim.txt", omim("999001", text) + "*THEEND*\n"))
+    assert texts(record) == ["y" * 100]
+    assert record.notes == ("1 segments under 100 characters were dropped",)
+
+
+@pytest.mark.parametrize("content", ["", "# gene map\n1\t2\n", '{"omim": {}}', "[1, 2]"])
+def test_what_is_no_omim_file_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(InputError, match="omim"):
+        read("omim", written(tmp_path / "omim.txt", content))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"mimNumber": "x"}, {"mimNumber": 999001, "textSectionList": 5}, {"mimNumber": 999001, "textSectionList": [3]},
+     {"mimNumber": 999001, "titles": 4, "textSectionList": [{"textSection": {"textSectionContent": 7}}]}],
+)  # fmt: skip
+def test_an_odd_entry_of_the_interface_is_a_fault(tmp_path: Path, entry: dict[str, Any]) -> None:
+    path = written(tmp_path / "omim.json", json.dumps({"omim": {"entryList": [{"entry": entry}]}}))
+    records, faults = read("omim", path)
+    assert (records, len(faults)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (",".join(COLUMNS) + "\n1,DEMA,V1E,Glioma,Imaginib", "not tab-separated"),
+        ("Level\tGene\tAlterations\tCancer Types\n1\tA\tB\tC", "no column for the drugs"),
+        ("", "not tab-separated"),
+    ],
+)
+def test_a_table_that_is_not_oncokbs_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read("oncokb", written(tmp_path / "table.tsv", content))
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (("1", "DEMA", "V1E", "Glioma"), "has 4 of 5 columns"),
+        (("1", "DEMA", "V1E", "Glioma", ""), "has no drugs"),
+        (("1", "", "V1E", "Glioma", "Imaginib"), "has no gene"),
+        (("Px2", "DEMA", "V1E", "Glioma", "Imaginib"), "its level is none of 1, 2, 3A, 3B, 4, R1 and R2"),
+        (("1", "DEMA", "V1E", "Glioma" * 200_000, "Imaginib"), "a field is longer than 2000 characters"),
+    ],
+)
+def test_a_bad_oncokb_row_spares_the_others(tmp_path: Path, cells: tuple[str, ...], reason: str) -> None:
+    good = "\t".join(("4", "DEMB", "V2E", "Glioma", "Imaginib"))
+    lines = ["\t".join(COLUMNS), "\t".join(cells), good, good]
+    records, faults = read("oncokb", written(tmp_path / "table.tsv", "\r\n".join(lines)))
+    assert [record.title for record in records] == ["DEMB V2E in Glioma"]
+    assert [fault.reason for fault in faults] == [reason, "comes twice in the file; the first was read"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": "2", "title": "T", "te', "is not valid JSON"),
+        ('{"id": "2", "title": "T"}', "has no text"),
+        ('{"id": "2", "title": "T", "text": 5}', "has no text"),
+        ('{"id": "2", "title": "T", "text": "== Only a heading =="}', "has no text"),
+        ('{"title": "T", "text": "t"}', "has no id"),
+        ('{"id": "2", "text": "t"}', "has no title"),
+        ('["id"]', "is not an object"),
+        ('{"id": "1", "title": "T", "text": "again"}', "comes twice"),
+    ],
+)
+def test_a_bad_article_spares_the_others(tmp_path: Path, line: str, reason: str) -> None:
+    good = ('{"id": "1", "title": "One", "text": "First."}', '{"id": "3", "title": "Three", "text": "Third."}')
+    records, faults = read("wikipedia", written(tmp_path / "wiki_00", "\n".join((good[0], line, good[1]))))
+    assert [record.key for record in records] == ["1", "3"]
+    assert len(faults) == 1
+    assert faults[0].reason.startswith(reason)
+
+
+def test_wikiextractors_text_form_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "wiki_00", '<doc id="1" url="" title="A">\nA\n\nText.\n</doc>\n')
+    with pytest.raises(InputError, match="--json"):
+        read("wikipedia", path)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("omim", lambda text: omim("999001", text) + "*THEEND*\n"),
+        ("textbook", lambda text: text),
+        ("wikipedia", lambda text: json.dumps({"id": 1, "title": "T", "text": text}, ensure_ascii=False)),
+    ],
+)
+def test_nuls_gb18030_and_endless_lines(tmp_path: Path, name: str, make: Callable[[str], str]) -> None:
+    chinese = "高血压患者应当定期测量血压，按时服药，并保持健康的生活方式。" * 4
+    records, faults = read(name, written(tmp_path / "zh", make(chinese).encode("gb18030")))
+    assert (texts(records[0])[-1], faults) == (chinese, [])
+    (record,), _ = read(name, written(tmp_path / "nul", make(LONG + "\x00" + LONG)))
+    assert texts(record)[-1] == LONG + LONG
+    (record,), _ = read(name, written(tmp_path / "line", make("word " * 200_000)))
+    assert sum(map(len, texts(record))) == 999_999
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\x00" * 100, b"Chapter 1 Alone\n"])
+def test_a_book_without_text_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError):
+        read("textbook", written(tmp_path / "book.txt", content))
+
+
+def test_a_book_of_ten_megabytes_is_read_in_the_limited_child(tmp_path: Path) -> None:
+    line = LONG * 5 + "\n"
+    path = written(tmp_path / "book.txt", line * (10_000_000 // len(line) + 1))
+    with Parser() as parser:
+        (book,) = parser.parse(path, "textbook", bounds=ReadBounds())
+    assert isinstance(book, Record)
+    assert sum(map(len, texts(book))) > 9_900_000
+
+
+def test_files_without_an_extension_are_imported_where_the_manifest_names_them(settings: Any) -> None:
+    manifest = Manifest(Collection("wiki", "Wiki"), "wikipedia", files=("wiki_*",))
+    report = import_into(settings, FIXTURES / "wiki", manifest=manifest)
+    assert report.counts["documents"] == 12
+    other = import_into(settings, FIXTURES, manifest=Manifest(Collection("o", "O"), "omim", files=("OMIM.*",)))
+    assert {Path(line.path).name for line in other.lines if line.outcome == "read"} == {"omim.txt", "omim.json"}
+    assert other.counts["skipped"] >= 5
+    assert {"wiki_00#100", "omim.txt#999001"} <= set(documents(settings))
+    verify(settings.data)

@@ -1,0 +1,97 @@
+"""What a file was swapped for after its folder was listed is neither followed nor waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from localmed.config import ReadBounds, Settings
+from localmed.errors import InputError
+from localmed.ingest import pipeline, sources
+from localmed.ingest.report import Line
+from localmed.ingest.sources import Source
+from tests.fakes import documents, import_into, write
+
+
+def as_link_out(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parents[2] / "elsewhere" / "secret.txt")
+
+
+def as_link_within(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent / "b.txt")
+
+
+def as_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def as_folder_link(path: Path) -> None:
+    """The folder that holds the file leads elsewhere now, to a file of the same name."""
+    path.parent.rename(path.parents[2] / "moved")
+    elsewhere = write(path.parents[2] / "elsewhere", {path.name: "secret"})
+    path.parent.symlink_to(elsewhere)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(corpus: Path) -> None:
+    write(corpus.parent / "elsewhere", {"secret.txt": "The secret of another patient."})
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("swap", [as_link_out, as_link_within, as_pipe, as_folder_link])
+def test_a_file_swapped_after_listing_is_refused(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Path], None], known: bool
+) -> None:
+    write(corpus, {"sub/a.txt": "Sepsis\n\nGive antibiotics.\n", "sub/b.txt": "Fever\n\nGive paracetamol.\n"})
+    if known:
+        import_into(settings, corpus)
+        write(corpus, {"sub/a.txt": "Sepsis\n\nGive antibiotics at once.\n"})
+
+    def swapped(paths: list[Path], **more: object) -> tuple[list[Source], list[Line]]:
+        listed = sources.find(paths)
+        swap(corpus / "sub" / "a.txt")
+        return listed
+
+    monkeypatch.setattr(pipeline, "find", swapped)
+    report = import_into(settings, corpus)
+    assert report.counts["quarantined"] >= 1
+    held = {path.read_bytes() for path in (settings.data / "files").glob("*")}
+    assert not any(b"secret" in text for text in held)
+    assert set(documents(settings)) <= {"a.txt", "b.txt"}
+
+
+@pytest.mark.timeout(20)
+def test_a_hash_is_bounded_and_of_regular_files_only(corpus: Path) -> None:
+    write(corpus, {"a.txt": "x" * 100})
+    os.mkfifo(corpus / "pipe.txt")
+    whole = Source(corpus / "a.txt", str(corpus))
+    assert whole.sha256(100)
+    assert whole.sha256(99) == ""
+    assert Source(corpus / "pipe.txt", "").sha256(100) == ""
+
+
+def test_a_link_that_was_listed_is_followed_within_its_folder_only(corpus: Path) -> None:
+    write(corpus, {"sub/a.txt": "text"})
+    link = corpus / "sub" / "link.txt"
+    link.symlink_to(corpus / "sub" / "a.txt")
+    (listed,) = [each for each in sources.find([corpus])[0] if each.link]
+    with listed.opened(link) as stream:
+        assert stream.read() == b"text"
+    as_link_out(link)
+    with pytest.raises(InputError):
+        listed.opened(link)
+
+
+def test_a_known_file_over_the_bound_is_not_hashed_without_end(settings: Settings, corpus: Path) -> None:
+    write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
+    import_into(settings, corpus)
+    write(corpus, {"a.txt": "x " * 5000})
+    small = Settings(settings.data, read=ReadBounds(file_bytes=5000), library=settings.library)
+    assert import_into(small, corpus).counts["quarantined"] == 1

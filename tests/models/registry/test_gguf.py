@@ -1,0 +1,326 @@
+"""Headers of model files: what they say, and that no header can do harm."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localmed.errors import InputError, LimitExceeded
+from localmed.models.registry import gguf, safetensors_header
+from localmed.models.registry.header import Header
+from localmed.models.registry.inspecting import inspect
+from tests.models import model_files as files
+from tests.models.model_files import ARRAY, ENTRIES, F32, I32, STRING, U8, U32, make
+from tests.models.tiny_gguf import TINY, write_gguf
+
+
+def read(content: bytes) -> Header:
+    return gguf.read(io.BytesIO(content), len(content))
+
+
+def read_safetensors(content: bytes) -> Header:
+    return safetensors_header.read(io.BytesIO(content), len(content))
+
+
+def test_what_a_header_says() -> None:
+    template = b"{{ messages }}"
+    assert read(files.gguf()) == Header(
+        format="gguf",
+        architecture="qwen3",
+        name="Tiny",
+        licence="apache-2.0",
+        quantisation="Q8_0",
+        parameters=68,
+        tensors=2,
+        context=8192,
+        layers=4,
+        kv_numbers=4 * 2 * (8 + 8),  # layers, heads of keys and values, widths (64 / 8)
+        vocabulary=3,
+        template_characters=len(template),
+        template_sha256=hashlib.sha256(template).hexdigest(),
+    )
+
+
+def test_widths_and_heads_by_layer() -> None:
+    named = [each for each in ENTRIES if each[0] != "qwen3.attention.head_count_kv"]
+    named += [
+        ("qwen3.attention.head_count_kv", ARRAY, (I32, [2, 0, 1, 1])),
+        ("qwen3.attention.key_length", U32, 16),
+        ("qwen3.attention.value_length", U32, 4),
+    ]
+    assert read(files.gguf(named)).kv_numbers == (2 + 0 + 1 + 1) * (16 + 4)
+
+
+def test_version_2_and_another_alignment() -> None:
+    assert read(files.gguf(version=2)).tensors == 2
+    aligned = [*ENTRIES, ("general.alignment", U32, 64)]
+    tensors = [("a", (4,), 0, 0), ("b", (4,), 0, 64)]
+    assert read(files.gguf(aligned, tensors, data=80, alignment=64)).parameters == 8
+
+
+def test_a_type_of_tensor_that_is_new() -> None:
+    assert read(files.gguf(tensors=[("a", (32,), 77, 0)])).quantisation == "type 77"
+
+
+def test_names_are_cut_and_cannot_write_to_a_terminal() -> None:
+    header = read(files.gguf(files.changed(name="\x1b[2Jx" + "y" * 500)))
+    assert header.name.isprintable()
+    assert header.name.startswith("[2Jx")
+    assert len(header.name) <= gguf.SHOWN
+
+
+def test_part_of_a_model_in_several_files_needs_no_description() -> None:
+    part = [("split.no", U32, 1), ("split.count", U32, 2)]
+    assert read(files.gguf(part)).architecture == ""
+    with pytest.raises(InputError, match="architecture"):
+        read(files.gguf([("split.no", U32, 0)]))
+
+
+def test_a_file_by_the_formats_own_writer(tmp_path: Path) -> None:
+    template = "{{ raise_exception('run') }}"
+    header = inspect(write_gguf(tmp_path / "a.gguf", template=template))
+    assert (header.architecture, header.layers, header.context) == ("llama", TINY.layers, TINY.context)
+    assert header.kv_numbers == TINY.layers * 2 * TINY.width  # every head has its own keys and values
+    assert header.vocabulary > 256
+    assert header.template_sha256 == hashlib.sha256(template.encode()).hexdigest()
+
+
+def test_the_table_of_types_is_the_formats() -> None:
+    import gguf as peer
+
+    for kind, (name, block, block_bytes) in gguf.TYPES.items():
+        assert peer.GGMLQuantizationType(kind).name == name
+        assert peer.GGML_QUANT_SIZES[kind] == (block, block_bytes), name
+
+
+HUGE = 2**64 - 1
+BAD = {
+    "empty": b"",
+    "three bytes": b"GGU",
+    "magic alone": b"GGUF",
+    "another magic": b"GGML" + files.gguf()[4:],
+    "a pickle": b"\x80\x04\x95" + bytes(200),
+    "version 1": files.gguf(version=1),
+    "version 4": files.gguf(version=4),
+    "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 2, 5) + bytes(200),
+    "49 bytes that claim everything": b"GGUF" + struct.pack("<IQQ", 3, HUGE, HUGE) + bytes(25),
+    "49 bytes with one endless array": (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a")
+                                        + struct.pack("<IIQ", 9, 8, HUGE)),
+    "entries claimed": files.gguf(counts=(2, 2**40)),
+    "entries claimed below the bound": files.gguf(counts=(2, 60_000)),
+    "tensors claimed": files.gguf(counts=(2**40, len(ENTRIES))),
+    "tensors claimed below the bound": files.gguf(counts=(150_000, len(ENTRIES))),
+    "a tensor too many": files.gguf(counts=(3, len(ENTRIES)), data=0),
+    "no tensors": files.gguf(tensors=[]),
+    "a long key": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 2**63) + bytes(64),
+    "a key of 70000 bytes": files.gguf([("k" * 70_000, U8, 1), *ENTRIES]),
+    "a long string": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<IQ", 8, HUGE),
+    "an array of arrays": files.gguf([*ENTRIES, ("x", ARRAY, (ARRAY, [(U8, [1])]))]),
+    "an array of unknown things": (
+        b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<IIQ", 9, 99, 1) + bytes(64)),
+    "an unknown kind": b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + files.text("a") + struct.pack("<I", 13) + bytes(64),
+    "a key twice": files.gguf([*ENTRIES, ENTRIES[0]]),
+    "no architecture": files.gguf(ENTRIES[1:]),
+    "an architecture that is a number": files.gguf([("general.architecture", U32, 7), *ENTRIES[1:]]),
+    "absurd layers": files.gguf(files.changed(block_count=2**31)),
+    "absurd heads": files.gguf(files.changed(head_count=2**31)),
+    "layers in words": files.gguf([("qwen3.block_count", STRING, "four"), *ENTRIES[:3], *ENTRIES[4:]]),
+    "negative heads": files.gguf([*ENTRIES[:7], ("qwen3.attention.head_count_kv", I32, -2), *ENTRIES[8:]]),
+    "alignment 0": files.gguf([*ENTRIES, ("general.alignment", U32, 0)]),
+    "alignment 33": files.gguf([*ENTRIES, ("general.alignment", U32, 33)]),
+    "a tensor twice": files.gguf(tensors=[files.TENSORS[0], files.TENSORS[0]]),
+    "five dimensions": files.gguf(tensors=[("a", (1, 1, 1, 1, 1), 0, 0)]),
+    "2**32 dimensions": (
+        files.gguf(tensors=[], counts=(1, len(ENTRIES)), data=0) + files.text("a") + struct.pack("<I", 2**32 - 1)),
+    "a size of 0": files.gguf(tensors=[("a", (0,), 0, 0)]),
+    "sizes beyond everything": files.gguf(tensors=[("a", (2**62, 2**62, 2**62), 0, 0)]),
+    "sizes that wrap around": files.gguf(tensors=[("a", (2**32, 2**32), 0, 0)]),
+    "rows that do not fit the type": files.gguf(tensors=[("a", (33,), 8, 0)]),
+    "an absurd type": files.gguf(tensors=[("a", (4,), 2**31, 0)]),
+    "an offset beyond the end": files.gguf(tensors=[("a", (4,), 0, 2**40)]),
+    "an offset that is not aligned": files.gguf(tensors=[("a", (4,), 0, 4)]),
+    "data one byte short": files.gguf(data=files.DATA - 1),
+    "no data": files.gguf(data=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_header_is_told_in_bounded_time(name: str) -> None:
+    began = time.process_time()
+    with pytest.raises(InputError) as caught:
+        read(BAD[name])
+    assert time.process_time() - began < 1
+    assert len(str(caught.value)) < 250
+    assert str(caught.value).isprintable()
+
+
+def test_every_truncation_is_told() -> None:
+    whole = files.gguf()
+    for end in range(len(whole)):
+        with pytest.raises(InputError):
+            read(whole[:end])
+
+
+def test_many_items_end_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf, "MOST_ITEMS", 4)
+    with pytest.raises(LimitExceeded, match="more than 4"):  # 3 tokens, then 3 scores
+        read(files.gguf())
+
+
+def test_a_long_header_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf, "HEADER_BYTES", 200)
+    with pytest.raises(LimitExceeded, match="header is longer"):
+        read(files.gguf())
+
+
+def test_a_template_is_not_run_but_noted() -> None:
+    hostile = "{{ ''.__class__.__mro__[1].__subclasses__() }}{% for x in range(10**9) %}{% endfor %}"
+    header = read(files.gguf(files.changed(chat_template=hostile)))
+    assert header.template_characters == len(hostile)
+    assert hostile not in repr(header)
+
+
+def test_a_template_without_bounds_is_refused() -> None:
+    with pytest.raises(LimitExceeded):
+        read(files.gguf(files.changed(chat_template="x" * (gguf.TEXT_BYTES + 1))))
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_never_do_more_than_fail(noise: bytes) -> None:
+    for content in (noise, b"GGUF\x03\x00\x00\x00" + noise):
+        try:
+            read(content)
+        except InputError:
+            continue
+
+
+@given(st.lists(st.tuples(st.integers(0, len(files.gguf()) - 1), st.integers(0, 255)), min_size=1, max_size=6))
+def test_a_changed_file_never_does_more_than_fail(changes: list[tuple[int, int]]) -> None:
+    content = bytearray(files.gguf())
+    for place, byte in changes:
+        content[place] = byte
+    try:
+        header = read(bytes(content))
+    except InputError:
+        return
+    assert 1 <= header.tensors <= 2
+    assert header.name.isprintable()
+
+
+@given(st.integers(0, 400), st.integers(0, 2**64 - 1))
+def test_a_length_written_anywhere_never_does_more_than_fail(place: int, length: int) -> None:
+    content = bytearray(files.gguf())
+    content[place : place + 8] = struct.pack("<Q", length)
+    try:
+        read(bytes(content))
+    except InputError:
+        return
+
+
+# --- safetensors ---------------------------------------------------------------------------------------------------
+
+
+def entry(**values: Any) -> dict[str, Any]:
+    return {"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16], **values}}
+
+
+def test_a_safetensors_header() -> None:
+    header = read_safetensors(files.safetensors())
+    assert (header.format, header.quantisation, header.parameters, header.tensors) == ("safetensors", "F32", 4, 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"1234567", files.safetensors(length=2**63), files.safetensors(length=10_000), files.safetensors(length=5),
+        files.safetensors(b"[]"), files.safetensors(b"[" * 100_000), files.safetensors(b"\xff\xfe"),
+        files.safetensors(b'{"a": 1, "a": 2}'), files.safetensors({}), files.safetensors({"w": []}),
+        files.safetensors(entry(data_offsets=[0, 17])), files.safetensors(entry(data_offsets=[1, 16])),
+        files.safetensors(entry(data_offsets=[16, 0])), files.safetensors(entry(data_offsets=[0, 16, 3])),
+        files.safetensors(entry(shape="22")), files.safetensors(entry(shape=[-2, 2])),
+        files.safetensors(entry(shape=[1] * 1000)), files.safetensors(entry(dtype=7)),
+        files.safetensors(entry(dtype="\x1b[2J")), files.safetensors(entry(data_offsets=[0.0, 16.0])),
+        files.safetensors(data=15), files.safetensors(data=17), b"\x80\x04" + bytes(100),
+    ],
+)  # fmt: skip
+def test_a_bad_safetensors_header_is_told(content: bytes) -> None:
+    with pytest.raises(InputError):
+        read_safetensors(content)
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_no_safetensors(noise: bytes) -> None:
+    with pytest.raises(InputError):
+        read_safetensors(struct.pack("<Q", len(noise)) + noise)
+
+
+# --- the child -----------------------------------------------------------------------------------------------------
+
+
+def test_the_child_reads_a_header(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.gguf", files.gguf())
+    assert inspect(path) == read(files.gguf())
+    assert inspect(make(tmp_path / "b.safetensors", files.safetensors())).tensors == 1
+
+
+@pytest.mark.parametrize("name", ["49 bytes that claim everything", "empty", "an array of arrays"])
+def test_the_child_tells_what_is_wrong(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"^a.gguf: "):
+        inspect(make(tmp_path / "a.gguf", BAD[name]))
+
+
+def test_a_child_that_hangs_is_ended(tmp_path: Path) -> None:
+    hang = (sys.executable, "-c", "import time; time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(LimitExceeded, match="longer than"):
+        inspect(make(tmp_path / "a.gguf", files.gguf()), hang, seconds=0.3)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "print('no')", "print('[]')", "print('7')",
+     "print('[\"header\", {}]')", "print('[\"header\", {\"format\": 7}]')", "print('[\"header\", [1]]')",
+     "print('[' * 99999)", "print('[\"error\", \"x\"]')", ""],
+)  # fmt: skip
+def test_what_a_child_sends_is_not_believed(tmp_path: Path, script: str) -> None:
+    with pytest.raises(InputError, match="ended the process"):
+        inspect(make(tmp_path / "a.gguf", files.gguf()), (sys.executable, "-c", script))
+
+
+def test_the_child_has_limits(tmp_path: Path) -> None:
+    script = (
+        "import resource, json, sys; from localmed import confined;"
+        "from localmed.models.registry import inspect_child as c;"
+        "confined.limit(c.MEMORY_BYTES, c.CPU_SECONDS);"
+        "open(sys.argv[1] + '.txt', 'w').write(json.dumps([resource.getrlimit(resource.RLIMIT_AS)[0], "
+        "resource.getrlimit(resource.RLIMIT_CORE)[0]]))"
+    )
+    with pytest.raises(InputError):
+        inspect(make(tmp_path / "a.gguf", files.gguf()), (sys.executable, "-c", script))
+    assert (tmp_path / "a.gguf.txt").read_text() == f"[{512 * 2**20}, 0]"
+
+
+def test_a_large_vocabulary_is_read_within_the_limits(tmp_path: Path) -> None:
+    tokens = [f"token{number}" for number in range(150_000)]
+    entries = [*ENTRIES[:9], ("tokenizer.ggml.tokens", ARRAY, (STRING, tokens)),
+               ("tokenizer.ggml.scores", ARRAY, (F32, [0.0] * len(tokens)))]  # fmt: skip
+    assert inspect(make(tmp_path / "a.gguf", files.gguf(entries))).vocabulary == 150_000
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.gguf", files.gguf())
+    path.chmod(0)
+    with pytest.raises(InputError, match="cannot be read"):
+        inspect(path)

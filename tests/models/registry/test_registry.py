@@ -1,0 +1,253 @@
+"""The registry: whole or not at all, and nothing that has changed is opened. Each test does the bad thing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localmed.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
+from localmed.models.registry import offered
+from localmed.models.registry.copying import PIECE
+from localmed.models.registry.registry import Registry
+from tests.models import model_files as files
+from tests.models.model_files import make
+from tests.models.registered import CONTENT, encoder_folder, leftovers, write_manifests
+
+
+def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) -> None:
+    seen: list[float] = []
+    totals: list[int] = []
+    model = registry.add(tiny, "librarian", progress=lambda done, _: seen.append(done), started=totals.append)
+    assert (model.name, model.role, model.listed, model.by, model.template) == (
+        "tiny",
+        "chat",
+        True,
+        "librarian",
+        "chatml",
+    )
+    assert model.files[0].sha256 == hashlib.sha256(CONTENT).hexdigest()
+    assert totals == [len(CONTENT)] == [sum(seen)]
+    assert model.header is not None
+    assert model.header.architecture == "qwen3"
+    assert registry.model("tiny") == model  # as it was written
+    [path] = registry.opened("tiny").paths
+    assert path.read_bytes() == CONTENT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
+    assert stat.S_IMODE(registry.folder.stat().st_mode) == 0o700
+    data = Registry(tiny.parent / "data" / "models")
+    data.add(tiny, "librarian", role="chat", template="chatml")
+    assert stat.S_IMODE(data.folder.parent.stat().st_mode) == 0o700
+    assert not leftovers(registry)
+
+
+def test_a_folder_takes_what_its_manifest_names(registry: Registry, tmp_path: Path) -> None:
+    model = registry.add(encoder_folder(tmp_path / "stick" / "Small-Encoder"), "x")
+    assert [each.name for each in model.files] == ["config.json", "extra/a.json", "model.safetensors"]
+    assert registry.opened("small-encoder").paths[1].read_bytes() == b"{}"
+
+
+def test_a_folder_that_lies_in_its_place_is_not_copied(registry: Registry) -> None:
+    folder = encoder_folder(registry.folder / "small-encoder")
+    before = (folder / "model.safetensors").stat().st_ino
+    registry.add(folder, "x")
+    assert registry.opened("small-encoder").folder.joinpath("model.safetensors").stat().st_ino == before
+    assert "onnx/model.onnx" in [each.name for each in registry.model("small-encoder").files]  # it might be loaded
+
+
+def test_a_model_that_no_manifest_lists(registry: Registry, tmp_path: Path) -> None:
+    path = make(tmp_path / "Some Model v2.gguf", CONTENT)
+    with pytest.raises(UsageError, match="--role"):
+        registry.add(path, "x")
+    model = registry.add(path, "x", role="chat", template="llama3")
+    assert (model.name, model.listed, model.template, model.role) == ("some-model-v2", False, "llama3", "chat")
+
+
+def test_a_chat_model_without_a_template_that_there_is_is_refused(registry: Registry, tmp_path: Path) -> None:
+    path = make(tmp_path / "other.gguf", CONTENT)
+    with pytest.raises(UsageError, match=r"which chat template other has\. Give --template, one of: chatml"):
+        registry.add(path, "x", role="chat")
+    with pytest.raises(BadSettings, match="no chat template called 'poem'"):
+        registry.add(path, "x", role="chat", template="poem")
+    assert not registry.record.models
+    assert not (registry.folder / "other").exists()
+    assert registry.add(path, "x", role="encoder", template="poem").template == ""
+
+
+def test_a_split_model_counts_all_its_files(registry: Registry, tmp_path: Path) -> None:
+    make(tmp_path / "big" / "big-00001-of-00002.gguf", CONTENT)
+    make(tmp_path / "big" / "big-00002-of-00002.gguf", files.gguf([("split.no", files.U32, 1)]))
+    header = registry.add(tmp_path / "big", "x", role="chat", template="chatml").header
+    assert header is not None
+    assert (header.architecture, header.parameters) == ("qwen3", 2 * 68)
+    assert registry.opened("big").gguf.name == "big-00001-of-00002.gguf"
+
+
+@pytest.mark.parametrize("hashed", ['sha256 = "00ff"', "bytes = 7"])
+def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, tiny: Path, hashed: str) -> None:
+    registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", hashed))
+    with pytest.raises(InputError, match="than its manifest says"):
+        registry.add(tiny, "x")
+    assert not registry.record.models
+    assert not leftovers(registry)
+    assert not (registry.folder / "tiny").exists()
+
+
+def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> None:
+    known = f'sha256 = "{hashlib.sha256(CONTENT).hexdigest()}"\nbytes = {len(CONTENT)}'
+    registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", known))
+    assert registry.add(tiny, "x").listed
+    assert registry.manifests["tiny"].hashed
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "empty"),
+        (b"GGUF" + bytes(45), "version"),
+        (CONTENT[:-1], "early"),
+        (files.gguf([("general.architecture", files.STRING, "llama"), *files.ENTRIES[1:]]), "architecture"),
+    ],
+)
+def test_a_bad_file_is_refused_before_it_is_copied(
+    registry: Registry, tmp_path: Path, content: bytes, told: str
+) -> None:
+    with pytest.raises(InputError, match=told):
+        registry.add(make(tmp_path / "Tiny-Q4.gguf", content), "x")
+    assert not registry.record.models
+
+
+def test_chat_needs_a_gguf(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no \.gguf"):
+        registry.add(make(tmp_path / "a.bin", b"x"), "x", role="chat")
+
+
+def test_what_is_no_file_is_refused(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        registry.add(tmp_path / "pipe", "x", role="chat")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="holds no files"):
+        registry.add(tmp_path / "none", "x", role="chat")
+    monkeypatch.setattr(offered, "MOST_FILES", 2)
+    with pytest.raises(LimitExceeded, match="more than 2"):
+        registry.add(encoder_folder(tmp_path / "small-encoder"), "x")
+
+
+def test_an_incomplete_folder_is_refused(registry: Registry, tmp_path: Path) -> None:
+    folder = encoder_folder(tmp_path / "small-encoder")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="is missing"):
+        registry.add(folder, "x")
+
+
+@pytest.mark.parametrize("name", ["../up", "/abs", "Ünï", "a" * 61, ".hidden", "a b"])
+def test_names_that_cannot_be(registry: Registry, tiny: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        registry.add(tiny, "x", name=name, role="chat")
+    assert not registry.folder.exists()
+
+
+def test_a_name_that_is_taken(added: Registry, tiny: Path) -> None:
+    with pytest.raises(UsageError, match="registered already"):
+        added.add(tiny, "x")
+    (added.folder / "mine").mkdir()
+    with pytest.raises(UsageError, match="not registered"):
+        added.add(tiny, "x", name="mine", role="chat")
+    assert (added.folder / "mine").exists()
+    assert added.strangers() == ["mine"]
+
+
+def test_one_change_at_a_time(added: Registry, tiny: Path) -> None:
+    with added._changing():
+        with pytest.raises(Busy):
+            added.add(tiny, "x", "b", "chat")
+        with pytest.raises(Busy):
+            added.remove("tiny")
+        with pytest.raises(Busy):
+            added.use("chat", "tiny")
+        assert added.opened("tiny")  # reading goes on
+
+
+def test_ctrl_c_leaves_nothing(registry: Registry, tiny: Path) -> None:
+    def interrupted(done: float, doing: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        registry.add(tiny, "x", progress=interrupted)
+    assert not leftovers(registry)
+    assert not registry.record.models
+    assert registry.add(tiny, "x")
+
+
+def test_a_file_that_grows_while_it_is_copied(registry: Registry, tiny: Path) -> None:
+    def grow(done: float, doing: str) -> None:
+        with tiny.open("ab") as stream:
+            stream.write(b"more")
+
+    with pytest.raises(InputError, match="changed while it was read"):
+        registry.add(tiny, "x", progress=grow)
+    assert not leftovers(registry)
+
+
+KILLED = """
+import sys, time, pathlib
+from localmed.models.registry.registry import Registry
+root = pathlib.Path(sys.argv[1])
+def wait(done, doing):
+    print("copying", flush=True)
+    time.sleep(60)
+Registry(root / "models", root / "manifests").add(root / "stick" / "Tiny-Q8_0.gguf", "x", progress=wait)
+"""
+
+
+def test_kill_9_while_adding(registry: Registry, tiny: Path, tmp_path: Path) -> None:
+    tiny.write_bytes(files.gguf(data=PIECE * 2))
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"copying\n"
+        process.send_signal(signal.SIGKILL)
+    assert leftovers(registry) == [".adding-tiny"]
+    with pytest.raises(UnknownName):
+        registry.opened("tiny")
+    assert registry.strangers() == []
+    assert registry.add(tiny, "x").bytes == tiny.stat().st_size
+    assert not leftovers(registry)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system of 8 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("spare", [None, -(2**40)])
+def test_a_full_disk(
+    small_disk: Path, tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, spare: int | None
+) -> None:
+    """Told beforehand; and while copying, where the look beforehand was too hopeful."""
+    if spare is not None:
+        monkeypatch.setattr("localmed.models.registry.registry.SPARE_BYTES", spare)
+    tiny.write_bytes(files.gguf(data=20 * 2**20))
+    registry = Registry(small_disk / "models", write_manifests(tmp_path / "manifests"))
+    with pytest.raises(OSError, match="No space left") as caught:
+        registry.add(tiny, "x")
+    assert caught.value.errno == errno.ENOSPC
+    assert not leftovers(registry)
+    assert not registry.record.models

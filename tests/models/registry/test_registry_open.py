@@ -1,0 +1,189 @@
+"""What is opened, used and removed: nothing that has changed, nothing that is not recorded."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.models.registry import registration as record
+from localmed.models.registry.registry import Registry
+from tests.models.model_files import make
+from tests.models.registered import CONTENT, encoder_folder, stored
+
+
+def test_the_model_of_a_role(added: Registry) -> None:
+    assert added.serving("chat").gguf.name == "Tiny-Q8_0.gguf"
+    with pytest.raises(ModelError, match="no model was chosen for encoder"):
+        added.serving("encoder")
+    with pytest.raises(UnknownName):
+        added.opened("other")
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def replace_with_the_same_dates(path: Path) -> None:
+    """Another file of equal size and modification time: the status time still tells."""
+    before = path.stat()
+    other = make(path.with_name("other"), bytes(before.st_size))
+    other.replace(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (flip, "sha256 differs"),
+        (replace_with_the_same_dates, "sha256 differs"),
+        (lambda path: os.truncate(path, 50), "has 50 bytes"),
+        (lambda path: os.truncate(path, 0), "has 0 bytes"),
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: path.write_bytes(CONTENT + b"x"), "bytes, not"),
+    ],
+)
+def test_a_changed_file_is_never_opened(added: Registry, harm: object, told: str) -> None:
+    assert callable(harm)
+    harm(stored(added))
+    for attempt in (lambda: added.opened("tiny"), lambda: added.serving("chat"), lambda: added.use("chat", "tiny")):
+        with pytest.raises(ModelError, match=told):
+            attempt()
+    for full in (False, True):
+        [problem] = added.problems("tiny", full)
+        assert told in problem
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "deep/down/code.py"])
+def test_a_file_put_beside_is_told(added: Registry, name: str) -> None:
+    """A library that loads a whole folder could take it for the model's."""
+    make(added.folder / "tiny" / name, b"x" * 30)
+    with pytest.raises(ModelError, match="was not there when it was added"):
+        added.opened("tiny")
+    assert added.problems("tiny", full=False) == [f"{name} was not there when it was added"]
+
+
+def test_a_flipped_bit_beneath_the_dates_needs_a_full_hash(added: Registry) -> None:
+    """The documented limit: size and every date as they were. A disk's own fault looks so."""
+    path = stored(added)
+    flip(path)
+    model = added.model("tiny")
+    forged = replace(model.files[0], stamp=record.Stamp.of(path))
+    record.write(added.folder, added.record.having(replace(model, files=(forged,))))
+    assert added.opened("tiny")
+    assert not added.problems("tiny", full=False)
+    assert added.problems("tiny", full=True) == ["Tiny-Q8_0.gguf has changed (sha256 differs)"]
+
+
+def test_a_touched_file_is_hashed_once(added: Registry) -> None:
+    os.utime(stored(added))
+    seen: list[str] = []
+    for _ in range(3):
+        added.opened("tiny", lambda done, doing: seen.append(doing))
+    assert seen == ["Tiny-Q8_0.gguf"]
+
+
+def test_a_touched_file_opens_while_somebody_changes_the_registry(added: Registry) -> None:
+    os.utime(stored(added))
+    with added._changing():
+        assert added.opened("tiny").paths
+
+
+# --- using and removing --------------------------------------------------------------------------------------------
+
+
+def test_roles(added: Registry, tmp_path: Path) -> None:
+    added.add(encoder_folder(tmp_path / "small-encoder"), "x")
+    added.assign("entailment", "chat")  # whatever serves chat
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    added.use("encoder", "small-encoder")
+    added.use("reranker", "small-encoder")  # one with token vectors can
+    added.assign("reranker", "default")
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat", "encoder": "small-encoder"}
+    added.remove("small-encoder")
+    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    added.add(encoder_folder(tmp_path / "small-encoder"), "x")
+    for role, name, error in (
+        ("encoder", "tiny", UsageError),
+        ("chat", "small-encoder", UsageError),
+        ("entailment", "tiny", UsageError),
+        ("chat", "nothing", UnknownName),
+        ("poet", "tiny", UsageError),
+    ):
+        with pytest.raises(error):
+            added.use(role, name)
+
+
+def test_removing(added: Registry) -> None:
+    added.remove("tiny")
+    assert not (added.folder / "tiny").exists()
+    assert not added.record.models
+    assert not added.record.roles
+    with pytest.raises(UnknownName):
+        added.remove("tiny")
+
+
+def test_removing_what_is_gone_already(added: Registry) -> None:
+    stored(added).unlink()
+    added.remove("tiny")
+    assert not added.record.models
+
+
+# --- the record ----------------------------------------------------------------------------------------------------
+
+
+def test_every_damage_to_the_record_is_told(added: Registry) -> None:
+    path = added.folder / record.FILE
+    whole = path.read_bytes()
+    for damage in (b"", whole[:-20], b"[]", b"{}", b"\xff\xfe", whole.replace(b'"tiny"', b'"tinx"', 1), b"null"):
+        path.write_bytes(damage)
+        with pytest.raises(ModelError, match="cannot be read"):
+            added.opened("tiny")
+        with pytest.raises(ModelError):
+            added.remove("tiny")
+        assert path.read_bytes() == damage  # not overwritten with an empty one
+    path.write_bytes(whole)
+    assert added.opened("tiny")
+
+
+def test_a_flipped_bit_in_the_record_is_told_or_harmless(added: Registry) -> None:
+    path = added.folder / record.FILE
+    whole, before = path.read_bytes(), added.record
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            assert added.record == before
+        except ModelError:
+            continue
+
+
+def test_after_the_record_is_lost_models_are_added_where_they_lie(added: Registry) -> None:
+    (added.folder / record.FILE).unlink()
+    assert added.strangers() == ["tiny"]
+    assert added.add(added.folder / "tiny", "x").name == "tiny"
+    assert added.opened("tiny")
+
+
+def test_a_record_written_while_it_is_read(added: Registry) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            added.use("chat", "tiny")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            assert added.record.roles == {"chat": "tiny"}
+    finally:
+        stop.set()
+        thread.join()
