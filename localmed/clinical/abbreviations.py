@@ -7,11 +7,11 @@ is not in the letters. Not covered: marks for amounts and times ("5/7", "x3"), a
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from localmed.clinical.tables import table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
 NEAR = 14  # characters before one that may say that it is none: "stage IV"
@@ -71,7 +71,7 @@ def _key(written: str) -> str:
 
 @cache
 def _table() -> _Table:
-    data = tomllib.loads(files(__package__).joinpath("abbreviations.toml").read_text("utf-8"))
+    data = table("abbreviations")
     meanings = {key: (tuple(pair),) for key, pair in (data["usual"] | data["chinese"]).items()}
     meanings |= {key: tuple(map(tuple, pairs)) for key, pairs in data["several"].items()}
     longest_first = sorted(data["chinese"], key=len, reverse=True)

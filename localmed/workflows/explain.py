@@ -138,9 +138,7 @@ def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: P
         notes += (message("explain.not_explained", count=len(left), most=EXPLAINED, names=names),)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(cited.evidence.values())
-    answer = Answer(
-        AnswerStatus.ANSWERED, order, language, (), (), searched, provenance, notes=notes, evidence=shown
-    )
+    answer = Answer(AnswerStatus.ANSWERED, order, language, (), (), searched, provenance, notes=notes, evidence=shown)
     return replace(
         answer,
         notes=notes + overdue(shown),
