@@ -120,7 +120,7 @@ class App:
         return NOTHING if self._encoder else connect(self.data, self.settings.host, self._choices())
 
     def _choices(self) -> dict[str, str]:
-        return choices(self.serving, self.registry.record, self.settings.chat)
+        return choices(self.serving, self.registry.registrations, self.settings.chat)
 
     def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
         """Be the model host of this data folder until something can be read from the file number ``stop``."""
@@ -146,8 +146,8 @@ class App:
     @property
     def serving(self) -> dict[str, str]:
         """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
-        record = self.registry.record
-        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+        registered = self.registry.registrations
+        return chosen_models(self.settings, {**registered.roles, **self._uses}, registered.models)
 
     def built_with(self) -> str:
         """The encoder of the generation being served; "" if nothing has been imported."""
@@ -161,13 +161,13 @@ class App:
         Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
         """
         self.librarian()
-        record = self.registry.record
+        registered = self.registry.registrations
         if not built_in(role, name):
             self.registry.fitting(role, name)
-        roles = {**record.roles, role: name}
+        roles = {**registered.roles, role: name}
         if name == DEFAULT:
             del roles[role]
-        choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
+        choice.check(role, chosen_models(self.settings, roles, registered.models), self.registry)
         if (role, name) == ("entailment", CHAT) and self.chat is None:
             raise UsageError("no chat model serves", "First: localmed models use chat NAME")
         model_changes.use(self.registry, self.data, role, name, progress)

@@ -169,7 +169,7 @@ def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
 
 def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
     agrees = all(each.best == 0 for each in choices)
-    return Coherence(agrees, "chat model", "" if agrees else "the answer contradicts its sources")
+    return Coherence(agrees, "chat", "" if agrees else "the answer contradicts its sources")
 
 
 def _statement_and_sources(given: CoherenceInput) -> tuple[str, ...]:

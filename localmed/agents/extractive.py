@@ -203,7 +203,7 @@ def sub_questions(given: Asked) -> tuple[str, ...]:
 def coherence(given: CoherenceInput) -> Coherence:
     """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
     contradicted = any(each.verdict and each.verdict.support is Support.CONTRADICTED for each in given.statements)
-    return Coherence(not contradicted, "rule", "a sentence contradicts its source" if contradicted else "")
+    return Coherence(not contradicted, "rules", "a sentence contradicts its source" if contradicted else "")
 
 
 def self_contained(given: FollowUp) -> str:

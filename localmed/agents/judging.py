@@ -2,7 +2,7 @@
 
 One choice of true or false for each of the three criteria, which share the question, the context and the answer before
 them. ``BADGE_STRICT`` asks the same with other words and from the other side ("is anything missing?"): a second vote of
-a jury on the same model, not an independent one. Whatever the model says is "not validated here".
+a jury on the same model, not an independent one. How often the model errs was not measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from localmed.agents import evidence as shown
 from localmed.agents.asking import Asked
 from localmed.agents.roles import Choosing, Role
-from localmed.domain import Evidence, Statement
+from localmed.domain import BadgeJudge, Evidence, Statement
 from localmed.ports import Choice
 from localmed.verification.badge import Criteria, Vote
 
@@ -70,11 +70,11 @@ def _task(given: JudgingInput) -> str:
 
 
 def _vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(each.best == 0 for each in choices)), "chat model")
+    return Vote(Criteria(*(each.best == 0 for each in choices)), BadgeJudge("chat"))
 
 
 def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(each.best == 1 for each in choices)), "chat model, strict")
+    return Vote(Criteria(*(each.best == 1 for each in choices)), BadgeJudge("chat_strict"))
 
 
 BADGE = Role(

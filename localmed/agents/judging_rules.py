@@ -6,7 +6,7 @@ know the share alone. ``grounded``: every sentence is a quotation or was shown t
 whose support was not shown is not.
 
 Thresholds were chosen on one half of LiveQA's test questions with human grades of MedQuAD's answers, and measured on
-the other (tests/benchmarks/badges.py); ``ERRORS`` says what came out, for every reader of a badge. Chinese was not
+the other (tests/benchmarks/badges.py); ``MEASURED`` says what came out, for every reader of a badge. Chinese was not
 measured.
 """
 
@@ -16,17 +16,17 @@ from collections.abc import Sequence
 
 from localmed.agents.cast import Rules
 from localmed.agents.judging import BADGE, JudgingInput
-from localmed.domain import Statement, Support
+from localmed.domain import BadgeJudge, Statement, Support
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.relevance import searched_text, weigh
-from localmed.verification.badge import NOT_VALIDATED, Criteria, Vote
+from localmed.verification.badge import Criteria, Vote
 
-JUDGE = "rules"
+RULES = "rules"
 COMPARED = 12  # cited sentences whose meaning is compared with the question's: 0.1 s on two cores
 ANSWERS, RELATED = 0.6, 0.42  # least similarity: few false greens before few missed ones
 ANSWERS_BY_WORDS, RELATED_BY_WORDS = 0.6, 0.4  # least share of the question's weight, where no similarity is known
-ERRORS = "measured on graded answers of MedQuAD: wrong in 13 % on answering, 16 % on being related"
+MEASURED = BadgeJudge(RULES, "MedQuAD", (("answers", 0.13), ("related", 0.16)))  # on graded answers
 _CARRIED = (Support.VERBATIM, Support.SUPPORTED)
 
 
@@ -46,9 +46,9 @@ class JudgingRules:
         grounded = carried(given.statements)
         if given.language not in self._encoder.identity.languages:
             share = self._share(given)
-            return Vote(Criteria(share >= ANSWERS_BY_WORDS, share >= RELATED_BY_WORDS, grounded), JUDGE, NOT_VALIDATED)
+            return Vote(Criteria(share >= ANSWERS_BY_WORDS, share >= RELATED_BY_WORDS, grounded), BadgeJudge(RULES))
         near = self._similarity(given)
-        return Vote(Criteria(near >= ANSWERS, near >= RELATED, grounded), JUDGE, ERRORS)
+        return Vote(Criteria(near >= ANSWERS, near >= RELATED, grounded), MEASURED)
 
     def _share(self, given: JudgingInput) -> float:
         question = weigh(given.question, self._index)

@@ -17,6 +17,7 @@ import click
 from localmed import language
 from localmed.domain import SearchFilter, Status, is_date
 from localmed.errors import UsageError
+from localmed.presentation.neutral import escaped, neutral
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -101,20 +102,25 @@ def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print a value (dataclasses and lists of them included) as JSON."""
+    """Print a value (dataclasses and lists of them included) as JSON; what a terminal would obey is escaped."""
     plain = [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
-    click.echo(json.dumps(plain, ensure_ascii=False, indent=2))
+    click.echo(escaped(json.dumps(plain, ensure_ascii=False, indent=2)))
 
 
 def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
+def echo(text: object = "", *, err: bool = False, bold: bool = False, colour: str | None = None) -> None:
+    """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
+    click.secho(neutral(str(text)), err=err, bold=bold, fg=colour)
+
+
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
     """Print ``text`` broken to the terminal's width, ``hanging`` before every line but the first."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
     for number, line in enumerate(_lines(text, width - max(width_of(indent), width_of(hanging)))):
-        click.secho(f"{hanging if number else indent}{line}", bold=bold)
+        echo(f"{hanging if number else indent}{line}", bold=bold)
 
 
 def width_of(text: str) -> int:

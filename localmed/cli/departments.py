@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 
-from localmed.cli.common import echo_wrapped, question_argument
+from localmed.cli.common import question_argument
 from localmed.cli.running import Options, give, run, workflow_options
-from localmed.cli.showing import label_of
-from localmed.cli.texts import texts
 
 
 @click.command("departments")
@@ -28,7 +24,4 @@ def command(
     own words; - reads it from standard input, which keeps it out of the shell's history.
     """
     answer = run(ctx, lambda app, followed: app.consultation().departments(question, followed), options)
-    stated = replace(answer, statements=tuple(each for part in answer.parts for each in part.statements))
-    if stated.statements and not options.as_json:
-        echo_wrapped(texts(answer.language)[label_of(stated)], bold=True)
     give(answer, options)

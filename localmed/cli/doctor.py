@@ -50,8 +50,8 @@ def _checks(
 
     try:
         with opened(ctx) as app:
-            with suppress(ModelError):  # a record that cannot be read is told by a check
-                started(sum(each.bytes for each in app.registry.record.models.values()))
+            with suppress(ModelError):  # a registry that cannot be read is a check of its own
+                started(sum(each.bytes for each in app.registry.registrations.models.values()))
             site = doctor.site_of(app.settings, app.registry, full, advance, app.host_status)
             yield from doctor.examine(site, doctor.checks_for(app.settings))
     except BadSettings as error:

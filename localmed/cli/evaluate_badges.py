@@ -75,13 +75,13 @@ def command(
 def _measured(
     ctx: click.Context, questions: Path, named: tuple[str, ...], out: Path, resume: bool, show: bool
 ) -> BadgeReport:
-    from localmed.evaluation import badge_rows, badges, link_files
+    from localmed.evaluation import badges, link_files, rows
 
     asked = link_files.questions(questions)
     with opened(ctx) as app:
         sources = _sources(app, named)
         made_with = {"questions": link_files.digest_of(questions), "sources": ", ".join(sources), **_models(app)}
-        done = badge_rows.begin(out / ROWS, made_with, resume)
+        done = rows.begin_badges(out / ROWS, made_with, resume)
         with progress(show) as (started, advance):
             started(len(asked) * len(sources))
             found: dict[str, dict[str, Badge]] = {each.id: {} for each in asked}
@@ -90,7 +90,7 @@ def _measured(
                     row = (each.id, source)
                     if row not in done:
                         done[row] = _badge(app, each, collections)
-                        badge_rows.keep(out / ROWS, row, done[row])
+                        rows.keep_badge(out / ROWS, row, done[row])
                     found[each.id][source] = done[row]
                     advance(1, source)
         app.note("evaluate", f"badges, {len(asked)} questions", "finished", generation=app.library.manifest.number)

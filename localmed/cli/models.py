@@ -61,8 +61,7 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _described(app: App, name: str) -> dict[str, Any]:
     """What is known of a model, from its manifest and from the registry."""
-    manifest, record = app.registry.manifests.get(name), app.registry.record
-    model = record.models.get(name)
+    manifest, model = app.registry.manifests.get(name), app.registry.registrations.models.get(name)
     files = _files(model, manifest)
     return {
         "name": name,
@@ -130,7 +129,7 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
 def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
     with opened(ctx) as app, progress(not as_json) as (started, advance):
-        names = [app.registry.model(name).name] if name else list(app.registry.record.models)
+        names = [app.registry.model(name).name] if name else list(app.registry.registrations.models)
         started(sum(app.registry.model(each).bytes for each in names))
         results = {each: app.registry.problems(each, True, advance) for each in names}
     if as_json:
@@ -177,7 +176,7 @@ def use(ctx: click.Context, role: str, name: str) -> None:
     """
     with opened(ctx) as app:
         with progress(True) as (started, advance):
-            known = app.registry.record.models.get(name)
+            known = app.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
             app.use(role, name, advance)
         serving = app.serving

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli.common import (
+    echo,
     echo_wrapped,
     filter_options,
     json_option,
@@ -16,8 +17,8 @@ from localmed.cli.common import (
     question_argument,
     wanted,
 )
-from localmed.cli.texts import texts
-from localmed.domain import Hit, Status
+from localmed.domain import Hit, Message, Status, message
+from localmed.presentation.words import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.search import Found
@@ -44,31 +45,33 @@ def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bo
         late = {each: overdue for each, (_, overdue) in holding.items() if overdue}
         print_json({**asdict(found), "overdue": late})
         return
-    labels = texts(found.language)
     for number, hit in enumerate(found.hits, 1):
-        _show(number, hit, *holding[hit.passage.document_id], labels)
+        _show(number, hit, *holding[hit.passage.document_id], found.language)
     if not found.hits:
-        click.echo(labels["nothing"])
+        echo(words(message("search.nothing"), found.language))
     if not found.dense and found.hits:
-        click.echo(labels["words_only"], err=True)
+        echo(words(message("search.words_only"), found.language), err=True)
 
 
 def _documents(found: Found) -> list[str]:
     return list(dict.fromkeys(hit.passage.document_id for hit in found.hits))
 
 
-def _show(number: int, hit: Hit, status: Status, overdue: str, labels: dict[str, str]) -> None:
+def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) -> None:
     passage = hit.passage
-    parts = [f"[{passage.id[:12]}] {passage.title}"]
+    details: list[Message] = []
     if passage.page:
-        parts.append(labels["page"].format(page=passage.page))
+        details.append(message("answer.page", page=passage.page))
     if passage.ocr is not None:
-        parts.append(labels["ocr"].format(sure=passage.ocr))
+        details.append(message("answer.ocr", confidence=passage.ocr))
     if status is not Status.CURRENT:
-        parts.append(labels[status.value])
+        details.append(Message(f"answer.{status.value}"))
     if overdue:
-        parts.append(labels["overdue"].format(date=overdue))
-    echo_wrapped(", ".join(parts), f"{number:>2}. ", "    ", bold=True)
+        details.append(message("answer.overdue", date=overdue))
+    title = f"[{passage.id[:12]}] {passage.title}"
+    echo_wrapped(
+        ", ".join((title, *(words(detail, language) for detail in details))), f"{number:>2}. ", "    ", bold=True
+    )
     headings = [heading for heading in passage.headings if heading != passage.title]
     if headings:
         echo_wrapped(" > ".join(headings), "    ", "    ")

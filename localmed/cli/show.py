@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
-from localmed.cli.texts import texts
-from localmed.domain import Evidence, Status
+from localmed.cli.common import echo, json_option, opened, print_json
+from localmed.domain import Evidence, Status, message
 from localmed.errors import NoLibrary
+from localmed.presentation.words import words
 
 if TYPE_CHECKING:
     from localmed.app import App
@@ -52,21 +52,21 @@ def command(
         print_json(evidence)
         return
     found = evidence.passage
-    click.secho(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
+    echo(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
     if evidence.status is not Status.CURRENT:
-        click.secho(f"This document is {WORDS[evidence.status]}.", fg="red")
+        echo(f"This document is {WORDS[evidence.status]}.", colour="red")
     if evidence.overdue:
-        click.secho(f"It was to be reviewed by {evidence.overdue}.", fg="red")
+        echo(f"It was to be reviewed by {evidence.overdue}.", colour="red")
     if gone:
-        click.secho("This text is no longer in the library.", fg="red")
-    click.echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
+        echo("This text is no longer in the library.", colour="red")
+    echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
     if found.ocr is not None:
-        click.echo(texts(found.language)["ocr"].format(sure=found.ocr))
+        echo(words(message("answer.ocr", confidence=found.ocr), found.language))
     if found.headings:
-        click.echo(" > ".join(found.headings))
-    click.echo(f"\n{found.text}")
+        echo(" > ".join(found.headings))
+    echo(f"\n{found.text}")
     if image:
-        click.echo(f"\nWritten: {image}")
+        echo(f"\nWritten: {image}")
 
 
 def _kept(app: App, answer: Path, marker: str) -> tuple[Evidence, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from localmed.domain import Answer, AnswerStatus, Part
+from localmed.domain import Answer, AnswerStatus, Part, TextPart
 from localmed.workflows.leaflet import KINDS, LABELS, level, model_label, told
 
 
@@ -16,12 +16,12 @@ def readable(answer: Answer) -> Answer:
         return answer
     labels, name = LABELS[answer.language], answer.released_by
     released = labels["released"].format(name=name, date=date.today().isoformat()) if name else labels["not_released"]
-    parts = [Part("heading", released)]
+    parts = [TextPart("heading", released)]
     for kind in KINDS:
         found = [_readable(each, labels) for each in answer.parts if each.kind == kind]
-        parts += [Part("heading", f"== {labels[kind]} =="), *found] if found else []
+        parts += [TextPart("heading", f"== {labels[kind]} =="), *found] if found else []
     measured = level(answer, labels)
-    parts += [Part("heading", measured)] if measured else []
+    parts += [TextPart("heading", measured)] if measured else []
     return replace(answer, parts=tuple(parts), status=AnswerStatus.ANSWERED if len(parts) > 1 else answer.status)
 
 

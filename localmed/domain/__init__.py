@@ -16,19 +16,15 @@ from localmed.domain.answers import (
     Answer,
     AnswerStatus,
     Badge,
-    Citation,
+    BadgeJudge,
     Conflict,
     ConflictKind,
-    Origin,
-    Part,
     Provenance,
-    Statement,
-    Support,
     TraceStep,
-    Verdict,
     Verification,
 )
-from localmed.domain.messages import Message, Parameter, message
+from localmed.domain.messages import Message, Parameter, Said, message
+from localmed.domain.parts import Part, TextPart
 from localmed.domain.sources import (
     ID_LENGTH,
     STATED,
@@ -46,6 +42,7 @@ from localmed.domain.sources import (
     digest,
     is_date,
 )
+from localmed.domain.statements import Citation, Origin, Statement, Support, Verdict
 
 __all__ = [
     "ID_LENGTH",
@@ -53,6 +50,7 @@ __all__ = [
     "Answer",
     "AnswerStatus",
     "Badge",
+    "BadgeJudge",
     "Box",
     "Citation",
     "Collection",
@@ -69,11 +67,13 @@ __all__ = [
     "Part",
     "Passage",
     "Provenance",
+    "Said",
     "SearchFilter",
     "Span",
     "Statement",
     "Status",
     "Support",
+    "TextPart",
     "TraceStep",
     "Verdict",
     "Verification",

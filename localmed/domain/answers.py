@@ -5,62 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localmed.domain.sources import Box, Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
-
-    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
-    """
-
-    marker: str
-    passage_id: str
-    document_id: str
-    start: int
-    end: int
-    quote: str
-    page: int = 0
-    boxes: tuple[Box, ...] = ()
-
-
-class Origin(StrEnum):
-    """Who wrote a statement; the three are labelled differently wherever they are shown."""
-
-    EXTRACTIVE = "extractive"
-    GENERATED = "generated"
-    UNVERIFIED = "unverified"
-
-
-class Support(StrEnum):
-    """Whether a statement's citations carry it."""
-
-    VERBATIM = "verbatim"
-    SUPPORTED = "supported"
-    UNSUPPORTED = "unsupported"
-    CONTRADICTED = "contradicted"
-    UNCHECKED = "unchecked"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The outcome of checking one statement: what was found, who judged, and why in one sentence."""
-
-    support: Support
-    judge: str
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One sentence of an answer. ``withheld`` sentences failed their check and are shown as a gap."""
-
-    text: str
-    citations: tuple[Citation, ...]
-    origin: Origin
-    verdict: Verdict | None = None
-    withheld: bool = False
+from localmed.domain.messages import Message, Said
+from localmed.domain.parts import Part
+from localmed.domain.sources import Evidence
+from localmed.domain.statements import Citation, Statement
 
 
 class Badge(StrEnum):
@@ -70,6 +18,19 @@ class Badge(StrEnum):
     YELLOW = "yellow"
     RED = "red"
     NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeJudge:
+    """Who judged a badge (a code of ``badge.judge``, or a name), and how often it was measured to err.
+
+    ``wrong`` is the share of errors by criterion (``answers``, ``related``, ``grounded``) on the data ``measured_on``;
+    empty where it was never measured.
+    """
+
+    name: str
+    measured_on: str = ""
+    wrong: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +46,11 @@ class Verification:
     markers_rejected: int = 0
     judge: str = ""
     badge: Badge = Badge.NONE
-    reason: str = ""
-    badge_judge: str = ""  # who judged, each with the measured error rate or that there is none
+    reason: Said = ""
+    badge_judges: tuple[BadgeJudge, ...] = ()
     badge_before: Badge = Badge.NONE
     badges: tuple[tuple[str, Badge], ...] = ()
-    checks: tuple[tuple[str, str], ...] = ()
+    checks: tuple[Message, ...] = ()
 
 
 class AnswerStatus(StrEnum):
@@ -119,7 +80,7 @@ class Conflict:
     kind: ConflictKind
     marker: str
     against: str
-    reason: str
+    reason: Said
     ours: Citation
     theirs: Citation
 
@@ -149,23 +110,6 @@ class TraceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a workflow's answer under its own title: a term explained, a department, a patient's applicability.
-
-    ``kind`` names what it is ("term", "department", "applicability", ...), ``title`` is shown above it. ``statements``
-    are cited like an answer's; ``facts`` are named values that are no claims about medicine (a floor, a PICO element in
-    the user's own words, a source's date). ``start:end`` is where the title stands in the user's text, if it does.
-    """
-
-    kind: str
-    title: str
-    statements: tuple[Statement, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-    start: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What a question came to. ``searched`` names the collections looked through, in that order.
 
@@ -181,7 +125,7 @@ class Answer:
     searched: tuple[str, ...]
     provenance: Provenance
     verification: Verification = field(default_factory=Verification)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Said, ...] = ()
     trace: tuple[TraceStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     workflow: str = "ask"

@@ -12,7 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Badge
 from localmed.errors import InputError, UsageError
+
+Row = tuple[str, str]  # a question's id, a source
+_BADGES = frozenset(each.value for each in Badge)
 
 
 def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
@@ -59,3 +63,18 @@ def _write(file: Path, mode: str, *values: Any) -> None:
             os.fsync(opened.fileno())
     except OSError as error:
         raise InputError(f"{file} cannot be written ({error.strerror})", "Give another --out") from None
+
+
+# --- a batch of badges ------------------------------------------------------------------------------------------------
+
+
+def begin_badges(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[Row, Badge]:
+    """The badges that ``file`` holds if ``resume`` (see ``begin``)."""
+    kept = begin(file, made_with, resume)
+    whole = (each for each in kept if isinstance(each, list) and len(each) == 3 and each[2] in _BADGES)
+    return {(str(question), str(source)): Badge(badge) for question, source, badge in whole}
+
+
+def keep_badge(file: Path, row: Row, badge: Badge) -> None:
+    """Add a finished badge."""
+    keep(file, [*row, badge.value])

@@ -29,7 +29,7 @@ from typing import Self, TypeVar, cast
 import psutil
 
 from localmed.config import IngestSettings, ReadBounds
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import COMMAND, Parser
 
 MOST_CHILDREN = 4  # by default: one process encodes and writes what they read, and cannot keep up with more
@@ -40,7 +40,7 @@ RECORD_BYTES = 1_000  # of memory for a record beside its lines
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
 Given = TypeVar("Given")
-Items = Iterator[Record | Fault]
+Items = Iterator[SourceRecord | Fault]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Job:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.items: deque[tuple[Record | Fault, int]] = deque()
+        self.items: deque[tuple[SourceRecord | Fault, int]] = deque()
         self.bytes = 0
         self.done = self.abandoned = False
         self.error: BaseException | None = None
@@ -157,7 +157,7 @@ class Parsers:
         if job.error is not None:
             raise job.error
 
-    def _taken(self, job: _Job) -> Record | Fault:
+    def _taken(self, job: _Job) -> SourceRecord | Fault:
         item, size = job.items.popleft()
         job.bytes -= size
         self._bytes -= size
@@ -199,12 +199,12 @@ class Parsers:
     def _parse(self, parser: Parser, job: _Job) -> None:
         task = job.task
         parsed = parser.parse(task.path, task.reader, self._mapping, self._bounds, task.name)
-        with closing(cast(Generator[Record | Fault], parsed)) as items:
+        with closing(cast(Generator[SourceRecord | Fault], parsed)) as items:
             for item in items:
                 if not self._hold(job, item):
                     return
 
-    def _hold(self, job: _Job, item: Record | Fault) -> bool:
+    def _hold(self, job: _Job, item: SourceRecord | Fault) -> bool:
         """Keep ``item`` until it is taken, waiting for room; False if nobody wants it any more."""
         size = size_of(item)
         with self._changed:
@@ -224,7 +224,7 @@ class Parsers:
         return held < self._settings.ahead_bytes
 
 
-def size_of(item: Record | Fault) -> int:
+def size_of(item: SourceRecord | Fault) -> int:
     """About how many bytes of memory ``item`` takes."""
     if isinstance(item, Fault):
         return RECORD_BYTES

@@ -22,7 +22,7 @@ from localmed.config import Settings
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, Record
+from localmed.ingest.parsed import Fault, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.library.originals import Keep
 
@@ -104,7 +104,7 @@ def _within(archive: str, member: str) -> str:
     return f"{archive}/{member}" if archive else member
 
 
-def named(item: Record | Fault, member: str, latest: bool) -> Record | Fault:
+def named(item: SourceRecord | Fault, member: str, latest: bool) -> SourceRecord | Fault:
     """``item`` called by the member it stands in; where versions count, a record is called as it is anywhere."""
     if isinstance(item, Fault):
         return Fault(f"{member}: {item.where}", item.reason)

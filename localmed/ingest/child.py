@@ -33,11 +33,11 @@ from localmed import confined
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, Record, Working
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, SourceRecord, Working
 from localmed.library.terms import Term
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
-FIELDS = tuple(item.name for item in dataclasses.fields(Record))
+FIELDS = tuple(item.name for item in dataclasses.fields(SourceRecord))
 TERM_FIELDS = tuple(item.name for item in dataclasses.fields(Term))
 
 Message = list[Any]
@@ -98,7 +98,7 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
     mapping = FieldMapping(fields, {**request["options"], "bounds": bounds})
     reader: Reader = readers.load(request["reader"])
     for item in reader(path, mapping):
-        if isinstance(item, Record) and _characters(item) > bounds.record_characters:
+        if isinstance(item, SourceRecord) and _characters(item) > bounds.record_characters:
             raise LimitExceeded(
                 f"{path.name}: a record holds more than {bounds.record_characters} characters (read.record_characters)",
                 "Split the file or raise the bound",
@@ -139,7 +139,7 @@ def _encoded(message: Message) -> bytes:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-def _characters(record: Record) -> int:
+def _characters(record: SourceRecord) -> int:
     return sum(len(line.text) for block in record.blocks for line in block.lines)
 
 

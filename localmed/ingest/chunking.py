@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, Span, digest
 from localmed.ingest import line_ends
-from localmed.ingest.parsed import Line, Record
+from localmed.ingest.parsed import Line, SourceRecord
 from localmed.language import HAN, break_point, sentences
 
 _WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
@@ -35,12 +35,12 @@ class Piece:
     paragraph: int
 
 
-def content_of(record: Record) -> str:
+def content_of(record: SourceRecord) -> str:
     """The digest of everything that was extracted: title, headings, text, in order."""
     return digest(record.title, *(f"{block.kind}{block.level}:{text_of(block.lines)[0]}" for block in record.blocks))
 
 
-def passages(record: Record, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
+def passages(record: SourceRecord, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
     """Cut ``record`` into the passages of ``document``; those with lines read by OCR say how sure it was of them."""
     sure = {line.box: line.ocr for block in record.blocks for line in block.lines if line.box and line.ocr is not None}
     for passage in _passages(record, document, settings):
@@ -53,7 +53,7 @@ def _confidence(passage: Passage, sure: Mapping[Box, float]) -> float | None:
     return round(sum(size * each for size, each in read) / max(1, sum(size for size, _ in read)), 3) if read else None
 
 
-def _passages(record: Record, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
+def _passages(record: SourceRecord, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
     offset = 0
     headings: list[tuple[int, str]] = []
     pending: list[Piece] = []

@@ -10,7 +10,7 @@ from localmed.errors import InputError
 from localmed.ingest import chunking, readers
 from localmed.ingest.archives import Part
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Record
+from localmed.ingest.parsed import SourceRecord
 from localmed.ingest.sources import Source
 from localmed.language import detect
 from localmed.library.governed import governance_of
@@ -40,7 +40,7 @@ class Descriptions:
         version = readers.version_of(reader, self._ocr)
         return digest(str(RECIPE), reader, version, repr(self._chunk), self._manifest.recipe(self.facts(source)))
 
-    def completed(self, record: Record, source: Source) -> Record:
+    def completed(self, record: SourceRecord, source: Source) -> SourceRecord:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self.facts(source)
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
@@ -54,7 +54,7 @@ class Descriptions:
             replaced_by=facts.get("replaced_by") or record.replaced_by,
         )
 
-    def document(self, record: Record, source: Source, part: Part, content: str) -> Document:
+    def document(self, record: SourceRecord, source: Source, part: Part, content: str) -> Document:
         """The document of a completed ``record``, which was read from ``part`` of ``source``."""
         key = self._key(source, record.key)
         return Document(
@@ -86,7 +86,7 @@ class Descriptions:
             return record
         return f"{source.path}#{record}" if record else str(source.path)
 
-    def _successor(self, record: Record, source: Source) -> str:
+    def _successor(self, record: SourceRecord, source: Source) -> str:
         """The document id of the record, or of the file beside this one, that ``replaced_by`` names."""
         if not record.replaced_by:
             return ""

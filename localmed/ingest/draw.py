@@ -1,4 +1,9 @@
-"""Pages as images, drawn in a child process: the originals are as hostile when they are shown as when they are read."""
+"""Pages as images, drawn in a child process: the originals are as hostile when they are shown as when they are read.
+
+Of a source without pages a passage is drawn among its neighbours in the document, as the reader of a printed page sees
+what stands before and after: each heading path before the first passage under it, whole passages, nearest first, until
+``AROUND`` characters on a side are full.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,19 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localmed import children
 from localmed.domain import Box, Evidence, Passage
 from localmed.errors import InputError, LimitExceeded, UsageError
-from localmed.ingest.surroundings import around
 from localmed.library import originals
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
+AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
+
+_GAP = "\n\n"
 
 
 def cited(
@@ -91,3 +99,47 @@ def _reason(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode != InputError.exit_code:
         return children.named(done.returncode)
     return (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
+
+
+# --- a passage in its context -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A text and where the passage stands in it."""
+
+    text: str
+    start: int
+    end: int
+
+
+def around(passage: Passage, document: Sequence[Passage]) -> Surroundings:
+    """``passage`` among the passages of its ``document`` in their order; alone where it is none of them."""
+    place = next((at for at, each in enumerate(document) if each.id == passage.id), None)
+    if place is None:
+        return Surroundings(passage.text, 0, len(passage.text))
+    before = _fitting(document[:place][::-1])[::-1]
+    after = _fitting(document[place + 1 :])
+    text, start = "", 0
+    headings: tuple[str, ...] = ()
+    for each in (*before, passage, *after):
+        text += _GAP if text else ""
+        if each.headings != headings:
+            headings = each.headings
+            text += f"{' › '.join(headings)}\n" if headings else ""
+        if each is passage:
+            start = len(text)
+        text += each.text
+    return Surroundings(text, start, start + len(passage.text))
+
+
+def _fitting(passages: Sequence[Passage]) -> list[Passage]:
+    """The first of ``passages`` that fit together."""
+    kept: list[Passage] = []
+    room = AROUND
+    for each in passages:
+        room -= len(each.text)
+        if room < 0:
+            break
+        kept.append(each)
+    return kept

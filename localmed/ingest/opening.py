@@ -20,13 +20,13 @@ from localmed.ingest import readers
 from localmed.ingest.ahead import Items, Parsers, Task
 from localmed.ingest.archives import Part, Parts, named
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, Record
+from localmed.ingest.parsed import Fault, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.ingest.sources import Source
 from localmed.library.originals import Keep
 
 Note = str
-Content = Iterator[tuple[Part, Record | Fault | Note]]
+Content = Iterator[tuple[Part, SourceRecord | Fault | Note]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Opening:
             else:
                 yield from ((step.part, item) for item in self._member(step.part, items))
 
-    def _member(self, part: Part, items: Items) -> Sequence[Record | Fault]:
+    def _member(self, part: Part, items: Items) -> Sequence[SourceRecord | Fault]:
         """What a member of an archive holds, or why it is refused."""
         try:
             whole = list(items)
@@ -121,8 +121,8 @@ class Opening:
         return [named(_untitled(item, part), part.member, self._manifest.latest) for item in whole]
 
 
-def _untitled(item: Record | Fault, part: Part) -> Record | Fault:
+def _untitled(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:
     """``item`` without the title that its reader took from the name of the copy."""
-    if isinstance(item, Record) and item.title == Path(part.sha256).stem:
+    if isinstance(item, SourceRecord) and item.title == Path(part.sha256).stem:
         return replace(item, title="")
     return item

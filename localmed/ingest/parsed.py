@@ -1,6 +1,6 @@
 """What every reader returns: records of placed lines, and faults. The seam between file formats and the pipeline.
 
-A reader is a function ``read(path, mapping) -> Iterator[Record | Fault]`` in a file of its own under ``readers/``
+A reader is a function ``read(path, mapping) -> Iterator[SourceRecord | Fault]`` in a file of its own under ``readers/``
 (``graphs/`` for terminologies, whose readers yield ``Term``s; that of archives yields ``Member``s). It runs in a child
 process (``child.py``), yields as it goes, and never raises for one bad record among good ones: that is a ``Fault``. For
 a file that cannot be read at all it raises ``InputError``.
@@ -8,7 +8,7 @@ a file that cannot be read at all it raises ``InputError``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -50,7 +50,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SourceRecord:
     """One document as read. ``key`` names it inside its file ("" when the file is the document).
 
     ``edition``, ``language`` and ``title`` may be empty: the pipeline then takes the manifest's or works them out.
@@ -115,5 +115,18 @@ class Member:
 
 
 # Documents from most readers, terms from those under ``graphs/``, members from that of archives.
-Item = Record | Term | Member | Fault
+Item = SourceRecord | Term | Member | Fault
 Reader = Callable[[Path, FieldMapping], Iterator[Item | Working]]
+
+
+def once(items: Iterable[SourceRecord | Fault], where: str = "{}") -> Iterator[SourceRecord | Fault]:
+    """``items`` with a fault in place of a record whose key came before; ``where`` is how a fault calls a key."""
+    seen: set[str] = set()
+    for item in items:
+        if isinstance(item, Fault):
+            yield item
+        elif item.key in seen:
+            yield Fault(where.format(item.key), "comes twice in the file; the first was read")
+        else:
+            seen.add(item.key)
+            yield item

@@ -37,7 +37,7 @@ from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
-from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, Record
+from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
 from localmed.library.terms import Term
 
 COMMAND = children.command("localmed.ingest.child")
@@ -89,7 +89,7 @@ class Parser:
         mapping: FieldMapping | None = None,
         bounds: ReadBounds | None = None,
         name: str = "",
-    ) -> Iterator[Record | Fault]:
+    ) -> Iterator[SourceRecord | Fault]:
         """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails.
 
         ``name`` is what an error calls the file, for a stored copy whose own name says nothing.
@@ -113,7 +113,7 @@ class Parser:
     ) -> Iterator[Term | Fault]:
         """Yield the terms and faults of ``path``, as ``parse`` does records."""
         for item in self._named(path, reader, mapping, bounds, name):
-            if isinstance(item, Record | Member):
+            if isinstance(item, SourceRecord | Member):
                 raise InputError(f"{name} holds text, not terms of a graph", "Name a graph's reader in the manifest")
             yield item
 
@@ -297,7 +297,7 @@ def _item(kind: str, values: list[Any]) -> Item:
     pages, lost = int(given.pop("pages")), int(given.pop("lost"))
     lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
     plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
-    return Record(blocks=blocks, relations=relations, pages=pages, lost=lost, **lists, **plain)
+    return SourceRecord(blocks=blocks, relations=relations, pages=pages, lost=lost, **lists, **plain)
 
 
 def _member(name: Any, file: Any) -> Member:

@@ -18,7 +18,7 @@ from localmed.ingest import chunking
 from localmed.ingest.archives import Part
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.opening import Content
-from localmed.ingest.parsed import Fault, Record
+from localmed.ingest.parsed import Fault, SourceRecord
 from localmed.ingest.sources import Source
 from localmed.ingest.twins import Twins
 from localmed.ingest.versions import Versions
@@ -104,7 +104,7 @@ def read(content: Content, source: Source, context: Context) -> Reading:
     return reading
 
 
-def _add(reading: Reading, record: Record, source: Source, part: Part, context: Context) -> None:
+def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, context: Context) -> None:
     """One record of a file: its document and passages, or why it has none."""
     content = chunking.content_of(record)
     document = context.descriptions.document(context.descriptions.completed(record, source), source, part, content)

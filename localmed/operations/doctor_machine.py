@@ -112,14 +112,14 @@ def offline(site: Site) -> Iterator[Check]:
 
 def _wanted(site: Site) -> dict[str, str]:
     """The models that the profile and ``localmed models use`` choose: name by role."""
-    record = site.registry.record
-    chosen = chosen_models(site.settings, record.roles, record.models)
+    registered = site.registry.registrations
+    chosen = chosen_models(site.settings, registered.roles, registered.models)
     return {role: name for role, name in chosen.items() if not built_in(role, name)}
 
 
 def models_chosen(site: Site) -> Iterator[Check]:
     """Every model that is asked for is registered."""
-    known, wanted = site.registry.record.models, _wanted(site)
+    known, wanted = site.registry.registrations.models, _wanted(site)
     for role, name in wanted.items():
         if name not in known:
             there = (site.registry.folder / name).is_dir()
@@ -135,7 +135,11 @@ def models_chosen(site: Site) -> Iterator[Check]:
         yield ok("models", "the starter's own encoder; answers are quoted, not written")
         return
     judge = PROFILES[site.settings.profile]["entailment"]
-    if not built_in("entailment", judge) and judge not in known and "entailment" not in site.registry.record.roles:
+    if (
+        not built_in("entailment", judge)
+        and judge not in known
+        and "entailment" not in site.registry.registrations.roles
+    ):
         says = f"the starter judges entailment: {judge} is not registered"
         yield warning("models", says, f"localmed models add FOLDER --as {judge}")
     if "chat" not in wanted and not server:
@@ -156,7 +160,7 @@ def _server(site: Site) -> Check:
 
 def models_whole(site: Site) -> Iterator[Check]:
     """Every registered file is as it was when it was hashed."""
-    names = list(site.registry.record.models)
+    names = list(site.registry.registrations.models)
     faults = [f"{name}: {each}" for name in names for each in site.registry.problems(name, site.full, site.progress)]
     for fault in faults:
         yield problem("model files", fault, "Put the file back, or remove the model and add it again")

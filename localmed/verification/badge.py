@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from localmed.domain import Badge
-
-NOT_VALIDATED = "not validated here"
+from localmed.domain import Badge, BadgeJudge, Message, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,10 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One judge's criteria, who it was, and how often that judge was measured to err, or ``NOT_VALIDATED``."""
+    """One judge's criteria."""
 
     criteria: Criteria
-    judge: str
-    errors: str = NOT_VALIDATED
+    judge: BadgeJudge
 
 
 def badge(found: Criteria) -> Badge:
@@ -41,17 +38,15 @@ def badge(found: Criteria) -> Badge:
     return Badge.GREEN if found.answers else Badge.YELLOW
 
 
-def reason(found: Criteria) -> str:
-    """Why, in one sentence."""
+def reason(found: Criteria) -> Message:
+    """Why."""
     if badge(found) is Badge.GREEN:
-        return "the sources answer the question, and every sentence shown rests on them"
+        return message("badge.why_green")
     if badge(found) is Badge.YELLOW:
-        return "every sentence shown rests on the sources, which are about the question but do not answer it directly"
+        return message("badge.why_yellow")
     if found.grounded:
-        return "the sources are about something else than the question"
-    if found.related:
-        return "not every sentence was shown to rest on the sources"
-    return "the sources are about something else than the question, and not every sentence rests on them"
+        return message("badge.why_unrelated")
+    return message("badge.why_not_grounded") if found.related else message("badge.why_neither")
 
 
 def majority(votes: Sequence[Criteria]) -> Criteria:
@@ -59,8 +54,3 @@ def majority(votes: Sequence[Criteria]) -> Criteria:
     return Criteria(
         *(sum(getattr(each, name.name) for each in votes) * 2 > len(votes) for name in fields(Criteria))
     )  # fmt: skip
-
-
-def judges(votes: Sequence[Vote]) -> str:
-    """Who judged, each with what is known of its errors."""
-    return "; ".join(f"{each.judge} ({each.errors})" for each in votes)

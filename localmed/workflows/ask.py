@@ -32,7 +32,7 @@ from localmed.agents.decomposing import (
     SYNTHESIS,
     SynthesisInput,
 )
-from localmed.domain import Answer, AnswerStatus, Conflict, Evidence, Provenance, SearchFilter, Statement, Status
+from localmed.domain import Answer, AnswerStatus, Conflict, Evidence, Provenance, Said, SearchFilter, Statement, Status
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.verification import citations
@@ -228,7 +228,7 @@ def citing(
     )
 
 
-def abstained(answer: Answer, reason: str) -> Answer:
+def abstained(answer: Answer, reason: Said) -> Answer:
     """``answer`` as an abstention, with its reason."""
     return replace(answer, notes=(*answer.notes, reason))
 

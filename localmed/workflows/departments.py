@@ -39,6 +39,7 @@ from localmed.domain import (
     Provenance,
     SearchFilter,
     Statement,
+    TextPart,
     Verification,
 )
 from localmed.language import detect, sentences, words
@@ -226,11 +227,11 @@ def _part(
             hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
             more = yield Cite(hits, 1 + max((int(each.marker) for each in evidence), default=0))
     if floor is None:
-        return Part("department", name, advised.why, ((labels["floor"], labels["none"]),)), ()
+        return TextPart("department", name, advised.why, ((labels["floor"], labels["none"]),)), ()
     known = {each.passage.id: each for each in (*evidence, *more)}
     said = _said(floor, known[floor.passage.id])
     why = advised.why + tuple(each for each in said if each.text not in {one.text for one in advised.why})
-    return Part("department", name, why, ((labels["floor"], floor.text),)), tuple(more)
+    return TextPart("department", name, why, ((labels["floor"], floor.text),)), tuple(more)
 
 
 def _said(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
-from localmed.domain import Badge, Evidence, Origin, Statement, Verification
+from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verification, message
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
@@ -74,8 +74,9 @@ def told(before: Verification, coherence: Coherence) -> Verification:
     """``before`` with how step 3 ended; nothing where nobody was asked, as quotations need nobody."""
     if not coherence.judge:
         return before
-    ended = "agrees" if coherence.agrees else "conflicts"
-    return replace(before, checks=(*before.checks, (COHERENCE.name, f"{ended}, by {coherence.judge}")))
+    judge = Message(f"badge.judge.{coherence.judge}")
+    ended = message("gate.agrees", judge=judge) if coherence.agrees else message("gate.conflicts", judge=judge)
+    return replace(before, checks=(*before.checks, ended))
 
 
 def standing(given: CheckInput, before: Verification, plan: Plan) -> Generator[Asked, Any, Checked]:
@@ -85,7 +86,7 @@ def standing(given: CheckInput, before: Verification, plan: Plan) -> Generator[A
     if FINAL_CHECK.name in plan.roles and given.advised:
         fits, notes = yield from attempt(FINAL_CHECK, given)
         passed = tuple(one and other for one, other in zip(passed, fits, strict=True))
-    outcome = (FINAL_CHECK.name, f"{sum(passed)} of {len(passed)} stand")
+    outcome = message("gate.departments_stand", count=len(passed), standing=sum(passed))
     return passed, replace(before, checks=(*before.checks, outcome)), notes
 
 
@@ -113,7 +114,7 @@ def badged(
         before,
         badge=_badge(votes),
         reason=badge.reason(_criteria(votes)),
-        badge_judge=badge.judges(votes),
+        badge_judges=tuple(vote.judge for vote in votes),
         badge_before=_badge(earlier),
         badges=tuple(alone),
     )

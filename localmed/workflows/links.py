@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
-from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter, Verification
+from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter, TextPart, Verification
 from localmed.language import detect
 from localmed.ports import Stance
 from localmed.verification import link_eval
@@ -85,7 +85,7 @@ def _parts(
             ("irreplaceable", kept.get(each, "")),
             ("without source", str(each.unresolved)),
         )
-        parts.append(Part(SET, f"Citation set {number}", facts=facts))
+        parts.append(TextPart(SET, f"Citation set {number}", facts=facts))
     return tuple(parts)
 
 
@@ -108,7 +108,7 @@ def _answer(
         Verification(counts.statements, judge=basis.judge),
         notes,
         workflow="links",
-        parts=(Part(COUNTS, "Link-Eval", facts=link_eval.facts(counts)), *sets),
+        parts=(TextPart(COUNTS, "Link-Eval", facts=link_eval.facts(counts)), *sets),
     )
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from localmed.agents.asking import AnswerInput
 from localmed.agents.source_plan import GRAPH, SOURCES
-from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter
+from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFilter, message
+from localmed.domain.parts import ConceptPart, Definition, SourcePlanPart
 from localmed.language import detect
 from localmed.retrieval.concepts import Card
 from localmed.workflows.answering import write
@@ -19,9 +20,6 @@ from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.gathering import Gathered, Sources, gather, judged
 from localmed.workflows.strategies import STRATEGIES
-
-NO_SOURCES = "No source was asked: the strategy plans no search"
-NOT_THERE = "Not planned for, as the library holds nothing of it: {names}"
 
 
 def plan_sources(
@@ -33,7 +31,7 @@ def plan_sources(
     relevance, more = yield from judged(question, gathered, plan)
     answer = _begun(question, gathered, sources, notes + more, provenance)
     if planned.empty:
-        return abstained(answer, NO_SOURCES)
+        return abstained(answer, message("plan.no_sources"))
     if not relevance.enough or gathered.found is None:
         return abstained(answer, NOT_ENOUGH)
     evidence = yield Cite(relevance.helpful(gathered.best(plan.passages)))
@@ -46,7 +44,8 @@ def plan_sources(
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
     searched = tuple(name for source in SOURCES if gathered.plan.queries(source) for name in getattr(sources, source))
     missing = [source for source in (*SOURCES, GRAPH) if source not in sources.names]
-    notes += (NOT_THERE.format(names=", ".join(missing)),) if missing else ()
+    names = tuple(Message(f"plan.source.{source}") for source in missing)
+    notes += (message("plan.not_there", names=names),) if missing else ()
     return Answer(
         AnswerStatus.ABSTAINED,
         question,
@@ -61,27 +60,23 @@ def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, pr
     )
 
 
-def _planned(gathered: Gathered) -> tuple[Part, ...]:
+def _planned(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
     """What each source was asked, and how many passages came."""
     return tuple(
-        Part("source", source, facts=(*(("query", each) for each in gathered.plan.queries(source)),
-                                      ("passages", str(len(hits)))))
+        SourcePlanPart(source, gathered.plan.queries(source), len(hits))
         for source, hits in gathered.hits
         if gathered.plan.queries(source)
-    )  # fmt: skip
+    )
 
 
-def _looked_up(gathered: Gathered) -> tuple[Part, ...]:
+def _looked_up(gathered: Gathered) -> tuple[ConceptPart, ...]:
     """Of each concept the definition with its source, and its relations."""
     return tuple(
-        Part(
-            "concept", card.concept.name, facts=(*_definition(card), *((r.predicate, r.object) for r in card.relations))
-        )
+        ConceptPart(card.concept.name, _definition(card), tuple((r.predicate, r.object) for r in card.relations))
         for card in gathered.cards
     )
 
 
-def _definition(card: Card) -> tuple[tuple[str, str], ...]:
-    if not card.concept.definition:
-        return ()
-    return (("definition", card.concept.definition), ("source", f"{card.concept.collection} {card.concept.id}"))
+def _definition(card: Card) -> Definition | None:
+    concept = card.concept
+    return Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition else None

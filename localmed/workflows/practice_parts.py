@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from localmed.agents.extractive import Candidate, quotation
 from localmed.agents.practice import ELEMENTS, Pico
-from localmed.domain import Evidence, Part, Statement
+from localmed.domain import Evidence, Part, Statement, TextPart
 from localmed.verification.applicability import Applied, Fact, Warned
 from localmed.verification.levels import level
 
@@ -35,7 +35,7 @@ def pico_part(pico: Pico, language: str) -> Part:
     """The elements of the question."""
     texts = _texts(language)
     facts = ((texts[name], getattr(pico, name) or texts["not_given"]) for name in ELEMENTS)
-    return Part("pico", texts["pico"], facts=tuple(facts))
+    return TextPart("pico", texts["pico"], facts=tuple(facts))
 
 
 def parts(
@@ -52,10 +52,10 @@ def parts(
     warned = warned_statements(applied.warnings, sources)
     made = (
         pico_part(pico, language),
-        Part("warning", texts["warning"], warned, tuple(each.fact for each in applied.warnings)),
-        Part("quantitative", texts["quantitative"], effects),
-        Part("applicability", texts["applicability"], _without(fitting, warned), applied.facts),
-        Part("missing", texts["missing"], facts=_missing(pico, applied, texts, known)),
+        TextPart("warning", texts["warning"], warned, tuple(each.fact for each in applied.warnings)),
+        TextPart("quantitative", texts["quantitative"], effects),
+        TextPart("applicability", texts["applicability"], _without(fitting, warned), applied.facts),
+        TextPart("missing", texts["missing"], facts=_missing(pico, applied, texts, known)),
         *_sources(sources, language),
     )
     return tuple(each for each in made if each.facts or each.statements)
@@ -94,7 +94,9 @@ def _sources(sources: Sequence[Evidence], language: str) -> tuple[Part, ...]:
             (texts["level"], texts["of_five"].format(level=number) if number else texts["no_level"]),
         )
         markers = "".join(f"[{each.marker}]" for each in cited)
-        made.append(Part("source", texts["source"].format(marker=markers, title=cited[0].document_title), facts=facts))
+        made.append(
+            TextPart("source", texts["source"].format(marker=markers, title=cited[0].document_title), facts=facts)
+        )
     return tuple(made)
 
 

@@ -26,6 +26,7 @@ from localmed.domain import (
     SearchFilter,
     Statement,
     Support,
+    TextPart,
     Verdict,
     Verification,
 )
@@ -198,8 +199,8 @@ def _sentences(cited: _Cited, language: str) -> tuple[Part, ...]:
     """What each citation names, and each sentence with the verdict on it."""
     texts = TEXTS[language]
     facts = tuple((f"[{marker}]", _named(study, texts)) for marker, study in cited.studies.items())
-    found = (Part("citations", texts["citations"], facts=facts),) if facts else ()
-    return (*found, Part("support", texts["support"], cited.statements)) if cited.statements else found
+    found = (TextPart("citations", texts["citations"], facts=facts),) if facts else ()
+    return (*found, TextPart("support", texts["support"], cited.statements)) if cited.statements else found
 
 
 def _named(study: Study | None, texts: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from localmed.agents.evidence import citation
-from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support
+from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support, TextPart
 from localmed.retrieval.studies import Study
 from localmed.verification.m_eval_texts import TEXTS
 from localmed.verification.standing import doubted
@@ -36,14 +36,14 @@ def _response(assessment: Assessment, texts: Mapping[str, str]) -> Part:
     counts = "; ".join(f"{texts[name]} {labels.count(name)}" for name in dict.fromkeys(labels))
     label = texts[assessment.label]
     facts = ((texts["label"], label), (texts["claims"], counts))
-    return Part("response", texts["response"].format(label=label), facts=facts)
+    return TextPart("response", texts["response"].format(label=label), facts=facts)
 
 
 def alerts(assessment: Assessment, texts: Mapping[str, str]) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
     facts = [(texts[each.reason], _called(each.study)) for each in assessment.left_out if _told(each)]
     facts += [(texts["doubted"], _called(each.study)) for each in assessment.studies if doubted(each.study.document)]
-    return (Part("alerts", texts["alerts"], facts=tuple(facts)),) if facts else ()
+    return (TextPart("alerts", texts["alerts"], facts=tuple(facts)),) if facts else ()
 
 
 def _told(each: LeftOut) -> bool:
@@ -79,7 +79,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted, texts: Mappin
             facts.append((name, "; ".join(called)))
     quotes = [_quotation(held, studies, place, minted) for place in quoted(held, studies)]
     title = texts["whole" if claim.whole else "claim"].format(text=claim.text)
-    return Part("claim", title, tuple(quotes), tuple(facts), claim.start, claim.end)
+    return TextPart("claim", title, tuple(quotes), tuple(facts), claim.start, claim.end)
 
 
 def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
@@ -109,14 +109,14 @@ def _cited(evidence: Evidence, start: int, end: int) -> Citation:
 def _given(quality: Quality | None, texts: Mapping[str, str]) -> tuple[Part, ...]:
     if quality is None:
         return ()
-    return (Part("given", texts["given"].format(quality=texts[quality]),
+    return (TextPart("given", texts["given"].format(quality=texts[quality]),
                  facts=((texts["label"], texts[quality]), (texts["reason"], texts[f"why {quality}"]))),)  # fmt: skip
 
 
 def _studies(assessment: Assessment, texts: Mapping[str, str]) -> tuple[Part, ...]:
     rows = sorted(enumerate(assessment.studies), key=lambda row: -row[1].reliability.score)
     facts = tuple((_called(each.study), _row(each, place, assessment, texts)) for place, each in rows)
-    return (Part("studies", texts["studies"], facts=facts),) if facts else ()
+    return (TextPart("studies", texts["studies"], facts=facts),) if facts else ()
 
 
 def _row(each: Weighed, place: int, assessment: Assessment, texts: Mapping[str, str]) -> str:

@@ -23,11 +23,10 @@ import numpy as np
 
 from localmed.config import ReadBounds
 from localmed.ingest.ocr import child as ocr
-from localmed.ingest.parsed import Record
+from localmed.ingest.parsed import SourceRecord
 from localmed.ingest.parsing import Parser
-from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.opening import opened, raster
 from localmed.ingest.readers.pdf.page import read_page
-from localmed.ingest.readers.pdf.raster import raster
 from tests.benchmarks.common import Place, Row, met
 
 SCANS = (  # file, what is printed, language
@@ -103,11 +102,11 @@ def imported_pages(file: Path, count: int) -> list[str]:
     """The text of each page as the import has it."""
     with Parser() as parser:
         (record,) = parser.parse(file, bounds=ReadBounds())
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return pages_of(record, count)
 
 
-def pages_of(record: Record, count: int) -> list[str]:
+def pages_of(record: SourceRecord, count: int) -> list[str]:
     """The record's text, page by page, each printed line once: table rows repeat their headers and merged cells."""
     pages: list[dict[Any, str]] = [{} for _ in range(count)]
     headers: set[tuple[int, str]] = set()

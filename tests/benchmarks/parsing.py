@@ -17,7 +17,7 @@ from pathlib import Path
 
 from localmed.config import IngestSettings, ReadBounds
 from localmed.ingest.ahead import Parsers, Task
-from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.sources import Source, largest_first
 from tests.benchmarks.common import Place, Row, met
 
@@ -72,6 +72,6 @@ def _pages(tasks: list[Task], children: int = 2) -> list[int]:
     bounds = ReadBounds(ocr=False)  # text pages are measured; OCR has figures of its own
     with Parsers(IngestSettings(children=children), FieldMapping(), bounds) as parsers:
         return [
-            sum(item.pages for item in items if isinstance(item, Record))
+            sum(item.pages for item in items if isinstance(item, SourceRecord))
             for _, items in parsers.read(tasks, lambda task: task)
         ]

@@ -26,7 +26,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from localmed.ingest.chunking import text_of
-from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from tests.benchmarks.common import Place, Row, met
 
@@ -68,7 +68,7 @@ def _pages(numbers: Sequence[int]) -> str:
 
 def blocks(path: Path, pages: Sequence[int]) -> list[str]:
     """The text of each block of ``path`` that stands at least in part on ``pages``, table rows left out."""
-    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, Record))
+    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, SourceRecord))
     texts = [block.lines for block in record.blocks if block.kind != "row"]
     return [text_of(lines)[0] for lines in texts if any(line.box and line.box.page in pages for line in lines)]
 

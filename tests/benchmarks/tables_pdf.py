@@ -27,7 +27,7 @@ from typing import Any
 import pymupdf
 
 from localmed.ingest.chunking import text_of
-from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from tests.benchmarks.common import Place, Row, met
 
@@ -70,7 +70,7 @@ def _share(good: int, total: int) -> str:
 
 def row_texts(path: Path, pages: Sequence[int] = ()) -> tuple[list[str], int]:
     """The text of each table row of ``path`` on ``pages`` (of all without), and how many notes name lost cells."""
-    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, Record))
+    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, SourceRecord))
     rows = [block.lines for block in record.blocks if block.kind == "row"]
     kept = [lines for lines in rows if not pages or any(line.box and line.box.page in pages for line in lines)]
     return [text_of(lines)[0] for lines in kept], sum(NOTED in note for note in record.notes)

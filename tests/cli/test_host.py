@@ -23,7 +23,7 @@ from localmed.models.host.adapters import HostEncoder, connect
 from localmed.models.host.choices import choices
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.minilm import MiniLM
-from localmed.models.registry.registration import Record
+from localmed.models.registry.registration import Registrations
 from tests.cli.conftest import COMMAND, Localmed, environment
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -91,7 +91,7 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
 def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> None:
     settings = Settings(copied.data)
     with host(copied.data) as process:
-        hosted = connect(copied.data, settings.host, choices(CHOSEN, Record(), settings.chat))
+        hosted = connect(copied.data, settings.host, choices(CHOSEN, Registrations(), settings.chat))
         assert isinstance(hosted.encoder, HostEncoder)
         texts = ["the dose of the day", "a long night on call " * 30, QUESTION]
         same = MiniLM().encode(texts, "query")

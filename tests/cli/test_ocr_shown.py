@@ -9,10 +9,9 @@ import pytest
 import tantivy
 
 from localmed.cli import search, showing
-from localmed.cli.texts import texts
-from localmed.domain import Evidence, Hit, Passage, Status
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Passage, Status
 from localmed.library import lexical
-from tests.values import evidence
+from tests.values import PROVENANCE, evidence
 
 
 @pytest.fixture
@@ -21,19 +20,23 @@ def scanned() -> Evidence:
     return replace(source, passage=replace(source.passage, ocr=0.934))
 
 
+def answer_of(source: Evidence, language: str) -> Answer:
+    return Answer(AnswerStatus.ANSWERED, "Which antibiotic?", language, (), (source,), (), PROVENANCE)
+
+
 @pytest.mark.parametrize(
     ("language", "says"), [("en", "read by OCR, confidence 0.93"), ("zh", "文字由 OCR 识别，置信度 0.93")]
 )
 def test_sources_and_hits_say_so(
     scanned: Evidence, language: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    showing._show_source(scanned, [], texts(language))
-    search._show(1, Hit(scanned.passage, 1.0), Status.CURRENT, "", texts(language))
+    showing.show(answer_of(scanned, language))
+    search._show(1, Hit(scanned.passage, 1.0), Status.CURRENT, "", language)
     assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2
 
 
 def test_text_of_the_files_own_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    showing._show_source(evidence("1", "Give amoxicillin for ten days."), [], texts("en"))
+    showing.show(answer_of(evidence("1", "Give amoxicillin for ten days."), "en"))
     assert "OCR" not in capsys.readouterr().out
 
 

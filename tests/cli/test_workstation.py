@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.cli.texts import texts
+from localmed.messages import catalogue
 from localmed.models.registry.manifests import FOLDER
 from localmed.workflows.ask import LEXICAL_ONLY
 from tests.cli.conftest import Localmed
@@ -22,7 +22,7 @@ ENGLISH = {
 }
 QUESTION = "普通病房的探视时间是什么时候"
 Make = Callable[[Path], Path]
-WORDS_ONLY = texts("zh")["words_only"]
+WORDS_ONLY = str(catalogue("zh")["search.words_only"])
 
 
 def set_to(localmed: Localmed, settings: str) -> Localmed:

@@ -11,7 +11,7 @@ import pytest
 
 from localmed.domain import Badge
 from localmed.errors import InputError, UsageError
-from localmed.evaluation import badge_rows, badges, plot
+from localmed.evaluation import badges, plot, rows
 
 # The counts of Table 2d: Atropos, System, Perplexity.
 JOINT = {
@@ -79,12 +79,12 @@ def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
 
 def test_rows_outlive_an_interruption(tmp_path: Path) -> None:
     file, made = tmp_path / "rows.jsonl", {"questions": "1"}
-    assert badge_rows.begin(file, made, resume=False) == {}
-    badge_rows.keep(file, ("1", "a"), Badge.GREEN)
+    assert rows.begin_badges(file, made, resume=False) == {}
+    rows.keep_badge(file, ("1", "a"), Badge.GREEN)
     with file.open("a") as stream:
         stream.write('["2", "a", "gre')  # cut off
-    assert badge_rows.begin(file, made, resume=True) == {("1", "a"): Badge.GREEN}
+    assert rows.begin_badges(file, made, resume=True) == {("1", "a"): Badge.GREEN}
     with pytest.raises(UsageError, match="other questions"):
-        badge_rows.begin(file, {"questions": "2"}, resume=True)
+        rows.begin_badges(file, {"questions": "2"}, resume=True)
     with pytest.raises(InputError, match="cannot be written"):
-        badge_rows.begin(tmp_path, made, resume=False)
+        rows.begin_badges(tmp_path, made, resume=False)

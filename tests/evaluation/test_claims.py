@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import Answer, AnswerStatus, Part
+from localmed.domain import Answer, AnswerStatus, TextPart
 from localmed.errors import InputError
 from localmed.evaluation import claims
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
@@ -33,9 +33,11 @@ def verified(given: VerifyInput) -> Answer:
                  "not enough evidence")  # fmt: skip
     told = {"correct": "supported", "mistaken": "contradicted"}.get(label.partition(":")[0], label)
     parts = (
-        Part("response", "Response", facts=(("label", label),)),
-        Part("claim", "Claim", facts=(("label", told), ("votes", "1 for"))),
-        Part("alerts", "Alerts", facts=(("retracted", "A trial"),)) if "Two" in given.text else Part("given", ""),
+        TextPart("response", "Response", facts=(("label", label),)),
+        TextPart("claim", "Claim", facts=(("label", told), ("votes", "1 for"))),
+        TextPart("alerts", "Alerts", facts=(("retracted", "A trial"),))
+        if "Two" in given.text
+        else TextPart("given", ""),
     )
     return Answer(AnswerStatus.ANSWERED, given.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts)
 

@@ -17,7 +17,7 @@ from localmed.config import IngestSettings, ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from tests.ingest.test_child import HOSTILE, gone
 
 AS_NAMED = FieldMapping(options={"do": "as named"})
@@ -101,7 +101,7 @@ def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
         results = found.read(given, lambda each: each)
         _, items = next(results)
         first = next(items)
-        assert isinstance(first, Record)
+        assert isinstance(first, SourceRecord)
         time.sleep(1.0)
         most = 2 * (50_000 + 3 * ahead.size_of(first))
         assert 0 < found._bytes <= most

@@ -18,7 +18,7 @@ from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import child, parsing, readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.test_confined import interfaces, namespace, needs_namespaces
 
@@ -42,9 +42,9 @@ def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[Parser]:
 
 def attempt(
     parser: Parser, file: Path, do: str, bounds: ReadBounds = SMALL, good: int = 1
-) -> tuple[list[Record | Fault], InputError | None]:
+) -> tuple[list[SourceRecord | Fault], InputError | None]:
     """What came of a hostile parse, and the error it ended with."""
-    items: list[Record | Fault] = []
+    items: list[SourceRecord | Fault] = []
     try:
         for item in parser.parse(file, "hostile", FieldMapping(options={"do": do, "good": good}), bounds):
             items.append(item)
@@ -53,9 +53,9 @@ def attempt(
     return items, None
 
 
-def pid_of(items: list[Record | Fault]) -> int:
+def pid_of(items: list[SourceRecord | Fault]) -> int:
     first = items[0]
-    assert isinstance(first, Record)
+    assert isinstance(first, SourceRecord)
     return int(first.key.split("-")[0])
 
 
@@ -103,7 +103,7 @@ def test_each_way_to_fail_ends_in_one_clear_error(
 
 def test_records_before_the_failure_reach_the_parent(parser: Parser, file: Path) -> None:
     items, error = attempt(parser, file, "raise", good=3)
-    assert [type(item) for item in items] == [Record] * 3
+    assert [type(item) for item in items] == [SourceRecord] * 3
     assert error is not None
 
 
@@ -206,13 +206,13 @@ def test_what_must_not_be_opened_is_not(file: Path, tmp_path: Path) -> None:
         with pytest.raises(LimitExceeded, match=r"read\.file_bytes"):
             list(parser.parse(file, bounds=ReadBounds(file_bytes=5)))
         [record] = parser.parse(file)
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert record.blocks == (Block.of("paragraph", "Good text."),)
 
 
 def test_nothing_is_lost_on_the_way() -> None:
     lines = (Line("甲\ud800", Box(2, 0.5, 1, 2, 3.25)), Line("plain"))
-    full = Record(
+    full = SourceRecord(
         key="k",
         title="t",
         blocks=(Block("heading", lines[1:], 2), Block("row", lines)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, digest
 from localmed.ingest import chunking
-from localmed.ingest.parsed import Block, BlockKind, Line, Record
+from localmed.ingest.parsed import Block, BlockKind, Line, SourceRecord
 from localmed.language import sentences
 
 SENTENCES = [
@@ -36,7 +36,7 @@ def document(content: str = "content", collection: str = "ward") -> Document:
     return Document("id", collection, "key", "Title", "en", "file.txt", "0" * 64, content, "text")
 
 
-def cut(record: Record, limit: int = 100, of: Document | None = None) -> list[Passage]:
+def cut(record: SourceRecord, limit: int = 100, of: Document | None = None) -> list[Passage]:
     made = of or document(chunking.content_of(record))
     return list(chunking.passages(record, made, ChunkSettings(limit)))
 
@@ -51,7 +51,7 @@ lines = st.builds(
 )
 texts = st.lists(lines, max_size=6).map(tuple)
 blocks = st.builds(Block, st.sampled_from(["heading", "paragraph", "paragraph", "row"]), texts, st.integers(1, 3))
-records = st.builds(lambda parts: Record("", "Title", tuple(parts)), st.lists(blocks, max_size=10))
+records = st.builds(lambda parts: SourceRecord("", "Title", tuple(parts)), st.lists(blocks, max_size=10))
 limits = st.integers(20, 200)
 
 
@@ -59,7 +59,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def sections(record: Record) -> list[tuple[tuple[str, ...], str]]:
+def sections(record: SourceRecord) -> list[tuple[tuple[str, ...], str]]:
     """The text under each heading, with the path of headings to it."""
     found: list[tuple[tuple[str, ...], str]] = []
     path: list[tuple[int, str]] = []
@@ -76,7 +76,7 @@ def sections(record: Record) -> list[tuple[tuple[str, ...], str]]:
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
-def test_every_character_is_in_one_passage_under_its_heading_in_order(record: Record, limit: int) -> None:
+def test_every_character_is_in_one_passage_under_its_heading_in_order(record: SourceRecord, limit: int) -> None:
     made: list[tuple[tuple[str, ...], str]] = []
     last: Passage | None = None
     for passage in cut(record, limit):
@@ -96,7 +96,7 @@ def test_every_character_is_in_one_passage_under_its_heading_in_order(record: Re
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
-def test_no_passage_is_longer_than_the_limit_or_empty(record: Record, limit: int) -> None:
+def test_no_passage_is_longer_than_the_limit_or_empty(record: SourceRecord, limit: int) -> None:
     for passage in cut(record, limit):
         assert passage.text.strip()
         assert len(passage.text) <= limit
@@ -104,7 +104,7 @@ def test_no_passage_is_longer_than_the_limit_or_empty(record: Record, limit: int
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
-def test_no_sentence_is_cut_unless_it_is_too_long(record: Record, limit: int) -> None:
+def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: int) -> None:
     whole = [squeezed(each.text) for each in cut(record, limit) if not each.table]
     for block in record.blocks:
         text = chunking.text_of(block.lines)[0]
@@ -115,7 +115,7 @@ def test_no_sentence_is_cut_unless_it_is_too_long(record: Record, limit: int) ->
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
-def test_rows_and_paragraphs_do_not_mix(record: Record, limit: int) -> None:
+def test_rows_and_paragraphs_do_not_mix(record: SourceRecord, limit: int) -> None:
     rows = squeezed("".join(chunking.text_of(each.lines)[0] for each in record.blocks if each.kind == "row"))
     made = cut(record, limit)
     assert squeezed("".join(each.text for each in made if each.table)) == rows
@@ -123,7 +123,7 @@ def test_rows_and_paragraphs_do_not_mix(record: Record, limit: int) -> None:
 
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
-def test_spans_lie_inside_and_say_what_their_line_says(record: Record, limit: int) -> None:
+def test_spans_lie_inside_and_say_what_their_line_says(record: SourceRecord, limit: int) -> None:
     by_box: dict[Box, str] = {}
     for block in record.blocks:
         for line in block.lines:
@@ -145,7 +145,7 @@ def test_spans_lie_inside_and_say_what_their_line_says(record: Record, limit: in
 
 @hypothesis(deadline=None, max_examples=100)
 @given(records, limits)
-def test_ids_are_stable_and_unique(record: Record, limit: int) -> None:
+def test_ids_are_stable_and_unique(record: SourceRecord, limit: int) -> None:
     made = cut(record, limit)
     assert made == cut(record, limit)
     assert len({each.id for each in made}) == len(made)
@@ -158,7 +158,7 @@ def test_ids_are_stable_and_unique(record: Record, limit: int) -> None:
 
 
 def test_other_content_is_other_content() -> None:
-    record = Record("", "Title", (paragraph("One."), paragraph("Two.")))
+    record = SourceRecord("", "Title", (paragraph("One."), paragraph("Two.")))
     others = [
         replace(record, title="Other"),
         replace(record, blocks=(paragraph("One. Two."),)),
@@ -198,21 +198,21 @@ def test_an_undone_hyphen_belongs_to_no_line() -> None:
 
 
 def test_chinese_sentences_are_packed_without_blanks_and_paragraphs_with_a_break() -> None:
-    record = Record("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
+    record = SourceRecord("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
     assert [each.text for each in cut(record)] == ["第一句。第二句。\n第三句。"]
-    english = Record("", "Title", (paragraph("One here. Two here."), paragraph("Three.")))
+    english = SourceRecord("", "Title", (paragraph("One here. Two here."), paragraph("Three.")))
     assert [each.text for each in cut(english)] == ["One here. Two here.\nThree."]
 
 
 def test_a_passage_ends_with_its_paragraph_once_it_is_half_full() -> None:
     half, rest = "x" * 49 + ".", "y" * 30 + "."
-    record = Record("", "Title", (paragraph(half), paragraph(rest)))
+    record = SourceRecord("", "Title", (paragraph(half), paragraph(rest)))
     assert [each.text for each in cut(record, 100)] == [half, rest]
     assert len(cut(record, 110)) == 1
 
 
 def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> None:
-    record = Record("", "Title", (paragraph("first part of it, " * 10 + "end."),))
+    record = SourceRecord("", "Title", (paragraph("first part of it, " * 10 + "end."),))
     made = cut(record, 50)
     assert {word for each in made for word in each.text.split()} == {"first", "part", "of", "it,", "end."}
     assert all(each.text == each.text.strip() for each in made)
@@ -220,12 +220,12 @@ def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> Non
 
 
 def test_a_word_without_end_is_cut_at_the_limit() -> None:
-    made = cut(Record("", "Title", (paragraph("x" * 250),)), 100)
+    made = cut(SourceRecord("", "Title", (paragraph("x" * 250),)), 100)
     assert [len(each.text) for each in made] == [100, 100, 50]
 
 
 def test_headings_nest() -> None:
-    record = Record(
+    record = SourceRecord(
         "", "Title",
         (paragraph("Zero."), Block.of("heading", "A", 1), paragraph("One."), Block.of("heading", "B", 2),
          paragraph("Two."), Block.of("heading", "C", 2), Block.of("heading", "D", 1), paragraph("Three.")),
@@ -236,13 +236,15 @@ def test_headings_nest() -> None:
 
 
 def test_what_the_encoder_reads_names_the_subject_once() -> None:
-    record = Record("", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg.")))
+    record = SourceRecord(
+        "", "Title", (Block.of("heading", "Title", 1), Block.of("heading", "Dose.", 2), paragraph("5 mg."))
+    )
     assert cut(record)[0].in_context == "Title. Dose. 5 mg."
 
 
 def test_a_very_long_document_is_cut_in_reasonable_time() -> None:
     text = "Give antibiotics within one hour of recognition. " * 20
-    record = Record("", "Title", tuple(paragraph(text) for _ in range(200)))
+    record = SourceRecord("", "Title", tuple(paragraph(text) for _ in range(200)))
     made = cut(record, 1000)
     assert squeezed("".join(each.text for each in made)) == squeezed(text * 200)
     assert not [each for each in made if re.search(r"\w$", each.text)]

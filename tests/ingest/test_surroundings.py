@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from localmed.domain import Passage
-from localmed.ingest.surroundings import AROUND, around
+from localmed.ingest.draw import AROUND, around
 
 
 def passage(number: int, text: str, *headings: str) -> Passage:

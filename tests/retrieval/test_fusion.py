@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.retrieval.fusion import Ranking, fuse
+from localmed.retrieval.search import Ranking, fuse
 
 PASSAGES = [f"p{number:02d}" for number in range(30)]
 RANKING = st.lists(st.sampled_from(PASSAGES), unique=True, max_size=30).map(

@@ -9,10 +9,11 @@ import pytest
 from localmed.agents.chat import ChatRoles
 from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInput
 from localmed.agents.judging_rules import carried
-from localmed.cli.texts import translated
-from localmed.domain import Badge, Origin, Statement, Support, Verdict
+from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification
+from localmed.messages import catalogue, render
 from localmed.models.scripted import ScriptedChat
-from localmed.verification.badge import NOT_VALIDATED, Criteria, Vote, badge, judges, majority, reason
+from localmed.presentation.badge import badge_view
+from localmed.verification.badge import Criteria, Vote, badge, majority, reason
 from tests.values import evidence, quotation
 
 SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")
@@ -28,9 +29,8 @@ def test_the_table(found: Criteria) -> None:
 
 def test_every_reason_is_one_sentence_in_both_languages() -> None:
     for found in ALL:
-        assert reason(found)
-        assert translated(reason(found), "zh") != reason(found)
-    assert "safe" not in " ".join(reason(each) for each in ALL)
+        assert reason(found).code in catalogue("zh")
+    assert "safe" not in " ".join(render(reason(each), "en") for each in ALL)
 
 
 def test_a_jury_decides_each_criterion_by_majority_and_a_tie_is_no() -> None:
@@ -42,8 +42,19 @@ def test_a_jury_decides_each_criterion_by_majority_and_a_tie_is_no() -> None:
 
 
 def test_a_judge_without_a_measured_error_rate_says_so() -> None:
-    votes = [Vote(ALL[0], "rules", "wrong in 13 %"), Vote(ALL[0], "chat model")]
-    assert judges(votes) == f"rules (wrong in 13 %); chat model ({NOT_VALIDATED})"
+    judges = (
+        BadgeJudge("rules", "MedQuAD", (("answers", 0.13), ("related", 0.16))),
+        BadgeJudge("chat"),
+        BadgeJudge("ward 3; (new)"),
+    )
+    found = Verification(1, badge=Badge.GREEN, badge_before=Badge.GREEN, reason=reason(ALL[0]), badge_judges=judges)
+    shown = badge_view(found, "en")
+    measured = "measured on MedQuAD: wrong in 13 % on answering, 16 % on being related"
+    assert [(judge.name, judge.errors) for judge in shown.judges] == [
+        ("rules", measured), ("chat model", "not validated here"), ("ward 3; (new)", "not validated here"),
+    ]  # fmt: skip
+    assert f"rules ({measured}), chat model (not validated here), ward 3; (new) (not validated here)." in shown.judged
+    assert [judge.name for judge in badge_view(found, "zh").judges] == ["规则", "语言模型", "ward 3; (new)"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +63,7 @@ def test_a_judge_without_a_measured_error_rate_says_so() -> None:
 def test_a_chat_model_judges_each_criterion(question: str, yes: str, no: str) -> None:
     given = JudgingInput(question, GIVEN.evidence, GIVEN.statements)
     vote = ChatRoles(ScriptedChat([no, yes, yes])).perform(BADGE, given)
-    assert vote == Vote(Criteria(False, True, True), "chat model", NOT_VALIDATED)
+    assert vote == Vote(Criteria(False, True, True), BadgeJudge("chat"))
     strict = ChatRoles(ScriptedChat([no, no, yes])).perform(BADGE_STRICT, given)
     assert strict.criteria == Criteria(True, True, False), "its claims are the faults"
 

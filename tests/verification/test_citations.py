@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from localmed.cli.texts import translated
 from localmed.domain import Box, Citation, Origin, Statement, Support
+from localmed.presentation.older import translated
 from localmed.verification.citations import check, exact
 from tests.values import evidence, quotation
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.cli.texts import translated
 from localmed.clinical.medicines import ingredients
 from localmed.domain import Citation, Conflict, ConflictKind
+from localmed.presentation.older import translated
 from localmed.verification.conflicts import MOST, Cited, conflicts
 from localmed.verification.subjects import circumstances, salient
 from tests.values import evidence

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
 from localmed.agents.cast import Rules, cast
-from localmed.cli.texts import translated
 from localmed.domain import (
     Answer,
     AnswerStatus,
     Evidence,
     Hit,
-    Kind,
     SearchFilter,
     Status,
     Support,
     TraceStep,
 )
+from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
+from localmed.presentation.older import translated
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -245,30 +245,11 @@ def test_an_error_passes_through_the_driver() -> None:
 
 def test_an_answer_survives_json() -> None:
     answer, _ = drive()
-    values = json.loads(json.dumps(asdict(answer), ensure_ascii=False))
-    assert json.loads(json.dumps(values, ensure_ascii=False)) == values
+    values = json.loads(json.dumps(answer_json(answer), ensure_ascii=False))
     assert values["status"] == "answered"
     assert values["statements"][0]["citations"][0]["quote"] == "Give 5 mg by mouth."
     assert values["evidence"][0]["passage"]["spans"][0]["box"]["page"] == 1
-    assert rebuilt(Answer, values) == answer
-
-
-def rebuilt(kind: Any, value: Any) -> Any:
-    """A value of ``kind`` from its JSON, by the field types of the dataclasses."""
-    import types
-    import typing
-    from dataclasses import fields, is_dataclass
-
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        return kind(**{each.name: rebuilt(hints[each.name], value[each.name]) for each in fields(kind)})  # type: ignore[operator]
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is tuple:
-        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        return tuple(rebuilt(each, item) for each, item in zip(kinds, value, strict=True))
-    if origin in (typing.Union, types.UnionType):
-        return None if value is None else rebuilt(arguments[0], value)
-    return kind(value)
+    assert answer_of(values) == answer
 
 
 def test_words_that_the_sources_lack_are_told() -> None:
@@ -276,13 +257,3 @@ def test_words_that_the_sources_lack_are_told() -> None:
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
     answer, _ = replay([found(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert "Not named in the sources: glucometer, share" in answer.notes
-
-
-def test_kinds_are_called_by_their_labels_and_collections_as_they_are() -> None:
-    note = SKIPPED.format(names=", ".join([*(each.value for each in Kind if each), "nice"]))
-    english, chinese = translated(note, "en"), translated(note, "zh")
-    assert english.endswith(
-        "of it: guidelines, literature, books, encyclopaedias, patient leaflets, the hospital's own pages, "
-        "terms and relations, nice"
-    )
-    assert chinese.endswith("：指南, 文献, 教科书, 百科, 患者手册, 本院资料, 术语与关系, nice")

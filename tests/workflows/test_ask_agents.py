@@ -8,10 +8,10 @@ from typing import Any
 from localmed.agents.asking import COHERENCE, SELF_CONTAINED, AnswerInput, Coherence, Draft, Relevance
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS, SYNTHESIS
 from localmed.agents.evidence import citation
-from localmed.cli.texts import translated
 from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, Support
 from localmed.errors import Rejected
 from localmed.ports import Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.answering import CONFLICT, PLANTED
 from localmed.workflows.ask import IN_PARTS, NOT_ENOUGH, OWN, PART_MISSING, ask

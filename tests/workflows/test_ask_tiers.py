@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localmed.agents.asking import RELEVANCE, AnswerInput, Draft, Relevance
-from localmed.cli.texts import translated
 from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter, Status
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, ask

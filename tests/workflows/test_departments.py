@@ -23,13 +23,13 @@ from localmed.agents.guidance import (
 )
 from localmed.agents.guidance_rules import quoted
 from localmed.app import App
-from localmed.cli.texts import translated
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
 from localmed.ingest import manifest
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import EncoderIdentity, Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.workflows import departments as flow_module
 from localmed.workflows.departments import (
@@ -100,7 +100,7 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     assert answer.evidence == (HEART_EVIDENCE,)
     assert [getattr(each, "name", "several") for each in requests] == ["several", "cite", "department", "final_check"]
     assert answer.notes == (ALWAYS,)
-    assert answer.verification.checks == (("final_check", "1 of 1 stand"),)
+    assert answer.verification.checks == (message("gate.departments_stand", count=1, standing=1),)
 
 
 def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> None:

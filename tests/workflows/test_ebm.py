@@ -19,11 +19,11 @@ from localmed.agents.practice import (
     Pico,
     PicoInput,
 )
-from localmed.cli.texts import translated
 from localmed.domain import Answer, AnswerStatus, Hit, Origin, Part, SearchFilter, Statement, Status, TraceStep
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
 from localmed.ports import Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ebm as flow_module

@@ -22,11 +22,11 @@ from localmed.agents.orders import (
 )
 from localmed.agents.orders_rules import explain as by_rule
 from localmed.agents.orders_rules import plain, retrieval_question
-from localmed.cli.texts import translated
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected, UsageError
 from localmed.library.graph import Concept, Name, Source
+from localmed.presentation.older import translated
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier

@@ -8,10 +8,10 @@ from typing import Any
 from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Coherence, Draft, Relevance
 from localmed.agents.cast import Rules, cast
 from localmed.agents.judging import BADGE, BADGE_STRICT, JudgingInput
-from localmed.cli.texts import translated
-from localmed.domain import AnswerStatus, Badge, Kind, Origin, SearchFilter, Support, Verification
+from localmed.domain import AnswerStatus, Badge, BadgeJudge, Kind, Origin, SearchFilter, Support, Verification, message
 from localmed.errors import Rejected
 from localmed.ports import Stance
+from localmed.presentation.older import translated
 from localmed.verification.badge import Criteria, Vote
 from localmed.workflows import gate
 from localmed.workflows.ask import ask
@@ -24,8 +24,9 @@ from tests.workflows.test_ask import ENOUGH, HITS, PLAN, QUESTION, SOURCE, Finde
 from tests.workflows.test_ask_agents import ALL, FOR, generated
 
 WRONG = "Give 50 mg by mouth."
-GREEN = Vote(Criteria(True, True, True), "rules", "measured")
-RED = Vote(Criteria(True, True, False), "rules", "measured")
+RULES = BadgeJudge("rules", "MedQuAD", (("answers", 0.13),))
+GREEN = Vote(Criteria(True, True, True), RULES)
+RED = Vote(Criteria(True, True, False), RULES)
 JUDGED = replace(PLAN, roles=PLAN.roles | {"badge"}, jury=("badge",))
 QUOTED = Draft((quotation(SOURCE, 0, 19),))
 
@@ -81,7 +82,7 @@ def test_what_is_shown_gets_one_vote_of_each_judge() -> None:
     assert (given.question, given.evidence) == (QUESTION, (SOURCE,))
     account = answer.verification
     assert (account.badge, account.badge_before, account.badges) == (Badge.GREEN, Badge.GREEN, ())
-    assert account.badge_judge == "rules (measured)"
+    assert account.badge_judges == (RULES,)
     assert account.reason
 
 
@@ -153,8 +154,10 @@ def test_a_judged_answer_replays_from_its_recording() -> None:
 
 
 def test_how_the_coherence_check_ended_is_accounted_for() -> None:
-    account = Verification(1, 0, checks=(("final_check", "1 of 1 stand"),))
+    stand = message("gate.departments_stand", count=1, standing=1)
+    account = Verification(1, 0, checks=(stand,))
     agreed = gate.told(account, Coherence(True, "chat"))
-    assert agreed.checks == (("final_check", "1 of 1 stand"), ("coherence", "agrees, by chat"))
-    assert gate.told(account, Coherence(False, "rule", "why")).checks[-1] == ("coherence", "conflicts, by rule")
+    assert agreed.checks == (stand, message("gate.agrees", judge=message("badge.judge.chat")))
+    against = gate.told(account, Coherence(False, "rules", "why")).checks[-1]
+    assert against == message("gate.conflicts", judge=message("badge.judge.rules"))
     assert gate.told(account, Coherence(True, "")) == account, "nobody was asked"

@@ -14,10 +14,10 @@ from localmed.agents.cast import Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
 from localmed.agents.linking_rules import not_measured
-from localmed.cli.texts import translated
 from localmed.domain import Answer, SearchFilter, TraceStep
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement

@@ -15,17 +15,16 @@ from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, GoldInput, PlanInput
 from localmed.agents.planning_rules import rules
 from localmed.agents.source_plan import SourcePlan, written
-from localmed.cli.texts import translated
-from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter
+from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.errors import Rejected
 from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NOT_ENOUGH
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Driver, Request, Search
+from localmed.workflows.flow import Driver, Request
 from localmed.workflows.gathering import Gathered, Sources
-from localmed.workflows.plan import NO_SOURCES, NOT_THERE, plan_sources
+from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
 from localmed.workflows.strategies import PLANS, STRATEGIES
 from tests.values import PROVENANCE, evidence, hit, quotation
@@ -85,14 +84,15 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     assert answer.status is AnswerStatus.ANSWERED
     assert answer.workflow == "plan"
     assert answer.searched == ("books", "nice", "who", "pubmed")
-    assert {part.title for part in answer.parts} == {"book", "guideline", "research"}
-    assert NOT_THERE.format(names="wiki, graph") in answer.notes
+    assert {part.source for part in answer.parts} == {"book", "guideline", "research"}
+    missing = (message("plan.source.wiki"), message("plan.source.graph"))
+    assert message("plan.not_there", names=missing) in answer.notes
 
 
 def test_no_retrieval_is_no_answer() -> None:
     answer, finder, _ = drive("none")
     assert (answer.status, finder.asked) == (AnswerStatus.ABSTAINED, [])
-    assert NO_SOURCES in answer.notes
+    assert message("plan.no_sources") in answer.notes
 
 
 def test_the_original_question_goes_everywhere() -> None:
@@ -122,8 +122,8 @@ def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
 def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
     answer, _, requests = drive(strategy, **plans(1, 4, 2, 5, 0))
     assert [request.name for request in requests].count("plan") == 4, "it stops at the best score"
-    (part,) = [part for part in answer.parts if part.title == "book"]
-    assert dict(part.facts)["query"].startswith("query 3 after")
+    (part,) = [part for part in answer.parts if part.source == "book"]
+    assert part.queries[0].startswith("query 3 after")
     _, _, requests = drive(strategy, **plans(*[2] * 20))
     assert [request.name for request in requests].count("plan") == PLANS
 
@@ -197,13 +197,3 @@ def test_the_other_roles_on_a_model() -> None:
 
 def test_every_strategy_of_the_paper_is_there() -> None:
     assert list(STRATEGIES) == ["none", "original", "query2doc", "prompting", "reflexion", "serts"]
-
-
-def test_the_notes_can_be_shown_in_chinese() -> None:
-    for note in (NO_SOURCES, NOT_THERE.format(names="wiki")):
-        assert not translated(note, "zh").isascii(), note
-
-
-def test_only_text_sources_are_searched() -> None:
-    _, _, requests = drive("prompting")
-    assert all(each.wanted.collections for each in requests if isinstance(each, Search))

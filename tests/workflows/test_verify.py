@@ -13,11 +13,11 @@ from localmed.agents.asking import Draft, Relevance
 from localmed.agents.cast import cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.judging_rules import carried
-from localmed.cli.texts import translated
 from localmed.domain import (
     Answer,
     AnswerStatus,
     Badge,
+    BadgeJudge,
     Document,
     Evidence,
     Hit,
@@ -30,11 +30,12 @@ from localmed.domain import (
 from localmed.domain import digest as named
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import NOT_JUDGED, Stance
+from localmed.presentation.older import translated
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.badge import NOT_VALIDATED, Criteria, Vote
+from localmed.verification.badge import Criteria, Vote
 from localmed.verification.m_eval_texts import TEXTS, labels
 from localmed.verification.vote import Label, Quality
 from localmed.workflows import verify as flow_module
@@ -52,7 +53,7 @@ BOUNDS = Bounds(15, 9, ("pubmed",))
 RULES = {
     **appraisal.RULES,
     "relevance": lambda given: Relevance((0.9,) * len(given.hits), 0.5),
-    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), "rules"),
+    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), BadgeJudge("rules")),
     "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
 }
 ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
@@ -129,7 +130,7 @@ def part(answer: Answer, kind: str) -> Part:
 
 
 def fact(answer: Answer, kind: str, name: str) -> str:
-    return dict(part(answer, kind).facts)[TEXTS[answer.language].get(name, name)]
+    return str(dict(part(answer, kind).facts)[TEXTS[answer.language].get(name, name)])
 
 
 def test_the_heavier_group_wins_and_is_the_main_evidence() -> None:
@@ -257,7 +258,7 @@ def test_citations_are_looked_up_and_their_support_is_checked() -> None:
 def test_an_answer_written_elsewhere_gets_its_badge() -> None:
     bounds = replace(BOUNDS, jury=("badge",))
     carried = verify("Aspirin prevents stroke [1].", known={"1": FOR}, bounds=bounds)
-    assert (carried.verification.badge, carried.verification.badge_judge) == (Badge.GREEN, f"rules ({NOT_VALIDATED})")
+    assert (carried.verification.badge, carried.verification.badge_judges) == (Badge.GREEN, (BadgeJudge("rules"),))
     for text in (
         "Aspirin prevents stroke [1]. It is cheap.",
         "Aspirin prevents stroke [1]. Aspirin costs 3 euros [1].",

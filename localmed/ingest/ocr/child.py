@@ -143,7 +143,7 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
     """What the engine reads on ``page`` (1-based) of the PDF at ``path``, as the module's docstring says."""
     import numpy as np
 
-    from localmed.ingest.readers.pdf.raster import raster
+    from localmed.ingest.readers.pdf.opening import raster
 
     picture, scale, width, height = raster(path, page, DPI, MOST_PIXELS)
     turn, found = 0, engine.lines(picture)

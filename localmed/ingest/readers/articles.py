@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localmed.ingest.parsed import Block, Fault, Record
+from localmed.ingest.parsed import Block, Fault, SourceRecord
 
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
@@ -45,12 +45,12 @@ def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title:
     return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
 
 
-def record(article: Article) -> Record | Fault:
+def record(article: Article) -> SourceRecord | Fault:
     """The record of ``article``; a fault where it has no text."""
     if not (article.title or article.abstract):
         return Fault(f"PMID {article.pmid}", "has neither a title nor an abstract")
     taken_back = withdrawn(article.types, article.links, article.title)
-    return Record(
+    return SourceRecord(
         key=article.pmid,
         title=article.title,
         blocks=article.abstract or (Block.of("paragraph", article.title),),

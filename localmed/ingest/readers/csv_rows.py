@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, json_records, sheets
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.tables import Cell
@@ -28,7 +28,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _TRIED = 30  # lines that tell the separator
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The table as one record, or each of its rows as one."""
     text = read_text(path)
     csv.field_size_limit(bounds_of(mapping).record_characters)
@@ -40,7 +40,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     blocks = tuple(sheets.blocks_of(cells))
     if not blocks:
         raise InputError(f"{path.name} holds no text", "Check that it is the right file")
-    yield Record("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
+    yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
 
 
 def table(path: Path) -> list[list[str]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.docx_text import UNREAD, W, Words, paragraph_text
 from localmed.ingest.readers.tables import Cell
@@ -28,7 +28,7 @@ _NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnote
 _WRAPPERS = frozenset(W + name for name in ("sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo"))
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The file as one record."""
     notes = office.checked(path, bounds_of(mapping))
     document = office.opened(path, _document)
@@ -38,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
         raise InputError(f"{path.name} holds no text", "Is it a scan in a Word file? Import the scan as PDF")
     title = office.line(document.core_properties.title)
     first = next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
-    yield Record("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
+    yield SourceRecord("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
 
 
 def _document(path: str) -> Any:

@@ -21,7 +21,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, html, markup_flow, values, zipped
 from localmed.ingest.readers.encoding import decode
 from localmed.ingest.readers.markup_flow import flat, name_of
@@ -31,7 +31,7 @@ _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#R
 _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The book as one record, and a fault for each chapter that cannot be read."""
     try:
         with zipfile.ZipFile(path) as package:
@@ -43,7 +43,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
         raise InputError(f"{path.name}: refused as XML ({type(error).__name__})", "Get it from its publisher") from None
 
 
-def _book(path: Path, package: zipfile.ZipFile) -> Iterator[Record | Fault]:
+def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault]:
     if _ENCRYPTION in package.namelist() and _is_locked(package.read(_ENCRYPTION)):
         raise InputError(f"{path.name} is encrypted", "Get a copy without copy protection")
     rootfile = fromstring(package.read(_CONTAINER)).find(".//{*}rootfile")
@@ -59,7 +59,7 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[Record | Fault]:
     if not any(block.kind != "heading" for block in blocks):
         raise InputError(f"{path.name} holds no text", "Check that it is the right file")
     isbn = [each for each in _meta(root, "identifier") if each.lower().startswith(("isbn", "urn:isbn", "978"))]
-    yield Record(
+    yield SourceRecord(
         key="",
         title=next(iter(_meta(root, "title")), "") or path.stem,
         blocks=tuple(blocks),

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from localmed.ingest.parsed import Block, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
@@ -46,7 +46,7 @@ _PLAIN = ("id", "title", "edition", "language", "url", "status", "replaced_by")
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
-def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> Record:
+def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> SourceRecord:
     """``value`` as a record, called ``name`` if it has no id; raise ``ValueError`` where it cannot be one."""
     blocks = tuple(_blocks(value, mapping))
     if not any(block.kind != "heading" for block in blocks):
@@ -55,7 +55,7 @@ def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> Record
     lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
     scheme = mapping.options.get("id_scheme", "")
     known = plain["id"] or ("" if name.startswith("#") else name)  # a place in the file is nobody's identifier
-    return Record(
+    return SourceRecord(
         key=known or name,
         title=plain["title"],
         blocks=blocks,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import markup_flow, values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.markup_flow import Vocabulary, flat
@@ -43,7 +43,7 @@ VOCABULARY = Vocabulary(
 )
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The page as one record."""
     with path.open("rb") as file:
         declared = _DECLARED.search(file.read(_SNIFFED))
@@ -60,7 +60,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa
         notes.append(CUT_SHORT)
     language = values.language(page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "")
     title = _title(page) or first_heading(blocks) or path.stem
-    yield Record("", title, blocks, edition=_date(page), language=language, notes=tuple(notes))
+    yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=tuple(notes))
 
 
 def parsed(name: str, text: str) -> Any:

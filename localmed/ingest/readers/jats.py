@@ -16,12 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import markup_flow, values
 from localmed.ingest.readers.articles import withdrawn
 from localmed.ingest.readers.markup import elements, texts
 from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
-from localmed.ingest.readers.once import once
 
 _VOCABULARY = Vocabulary(
     skipped=frozenset(
@@ -60,7 +59,7 @@ _IDS = (("pmid", "pmid"), ("doi", "doi"), ("pmc", "pmc"), ("pmcid", "pmc"))
 _DATES = ("epub", "electronic", "ppub", "print", "pub", "collection", "")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """A record for each article of the file."""
     yield from once(_record(article, number) for number, article in enumerate(elements(path, _ARTICLE), start=1))
 
@@ -68,7 +67,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa
 _ARTICLE = frozenset({"article"})
 
 
-def _record(article: Element, number: int) -> Record | Fault:
+def _record(article: Element, number: int) -> SourceRecord | Fault:
     meta = article.find("front/article-meta")
     if meta is None:
         return Fault(f"article {number}", "has no article-meta")
@@ -83,7 +82,7 @@ def _record(article: Element, number: int) -> Record | Fault:
         blocks = (Block.of("paragraph", title),)
     kinds = _kinds(article.get("article-type", ""))
     taken_back = withdrawn(kinds, (), title)
-    return Record(
+    return SourceRecord(
         key=key,
         title=title,
         blocks=blocks,

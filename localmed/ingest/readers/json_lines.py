@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.json_records import line_items, records
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each line; faults for lines that are none."""
     yield from records(line_items(path, mapping), mapping)

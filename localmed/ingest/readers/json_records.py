@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import decode, read_text
 from localmed.ingest.readers.fields import NAMES, is_record, record_of
@@ -32,21 +32,21 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 Item = tuple[str, str, Any]  # where it stands, its id where its place gives one, and the value or a Fault
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each object of the file; faults for what is none."""
     yield from records(items(path, mapping), mapping)
 
 
-def records(found: Iterator[Item], mapping: FieldMapping) -> Iterator[Record | Fault]:
+def records(found: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The records that ``found`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
         raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(NAMES)}")
     seen: set[str] = set()
     for number, (where, name, value) in enumerate(found, start=1):
         item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
-        if isinstance(item, Record) and item.key in seen:
+        if isinstance(item, SourceRecord) and item.key in seen:
             item = Fault(where, "its id came before in the file; the first was read")
-        elif isinstance(item, Record):
+        elif isinstance(item, SourceRecord):
             seen.add(item.key)
         yield item
 
@@ -175,7 +175,7 @@ def _blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _checked(value: Any, where: str, name: str, mapping: FieldMapping) -> Record | Fault:
+def _checked(value: Any, where: str, name: str, mapping: FieldMapping) -> SourceRecord | Fault:
     if not isinstance(value, dict):
         return Fault(where, "is not an object")
     try:

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
@@ -34,7 +34,7 @@ _EDITION_KEYS = ("edition", "date", "year")
 _LANGUAGE_KEYS = ("language", "lang")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The file as one record."""
     text = read_text(path)
     front, body = front_matter(text.removesuffix("\ufffd"))
@@ -46,7 +46,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa
     except ValueError as error:
         raise InputError(f"{path.name}: {error}", "Correct its front matter") from None
     first = _text(blocks[0]) if blocks[0].kind == "heading" else ""
-    yield Record(
+    yield SourceRecord(
         key="",
         title=front.get("title", "") or first or path.stem,
         blocks=blocks,

@@ -15,11 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import articles, values
 from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.encoding import read_text
-from localmed.ingest.readers.once import once
 
 _LINE = re.compile(r"([A-Z]{2,4}) {0,2}- ?(.*)")
 # The links of MEDLINE's tags under the names that the XML gives them.
@@ -49,7 +48,7 @@ _DATE = re.compile(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?(?: (\d{1,2})\b)?")
 _FALLBACKS = ("DEP", "EDAT", "CRDT")  # electronic publication, when PubMed got it
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """A record for each article of the file."""
     articles = _articles(read_text(path).removesuffix("\ufffd"))
     yield from once((_record(article, number) for number, article in enumerate(articles, start=1)), "PMID {}")
@@ -72,7 +71,7 @@ def _articles(text: str) -> Iterator[dict[str, list[str]]]:
         yield article
 
 
-def _record(article: dict[str, list[str]], number: int) -> Record | Fault:
+def _record(article: dict[str, list[str]], number: int) -> SourceRecord | Fault:
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
         return Fault(f"article {number}", "has no PMID")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.markup import elements, text_of, texts
 from localmed.ingest.readers.text import paragraphs
@@ -30,7 +30,7 @@ _FOCUS = ("Focus", "doctitle-focus")
 _CUIS = (".//CUI", ".//cui")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each answered question of each document in the file."""
     questions = mapping.options.get("index_questions", True) is not False
     for document in elements(path, ROOTS):
@@ -42,7 +42,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
             yield _record(document, pair, questions)
 
 
-def _record(document: Element, pair: Element, with_question: bool) -> Record:
+def _record(document: Element, pair: Element, with_question: bool) -> SourceRecord:
     question, answer = _part(pair, "Question"), _part(pair, "Answer")
     qid = "" if question is None else question.get("qid", "")
     asked = text_of(question)
@@ -50,7 +50,7 @@ def _record(document: Element, pair: Element, with_question: bool) -> Record:
     if with_question and asked:
         blocks.insert(0, Block.of("heading", asked, 1))
     cuis = (cui for path in _CUIS for cui in texts(document, path))
-    return Record(
+    return SourceRecord(
         key=qid or f"{document.get('id', '')}-{pair.get('pid', '')}",
         title=next((title for path in _FOCUS for title in texts(document, path)), asked if with_question else ""),
         blocks=tuple(blocks),

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, decode
-from localmed.ingest.readers.once import once
 from localmed.ingest.readers.text import paragraphs
 
 SHORTEST = 100  # characters of a segment; shorter ones say nothing that stands alone (LINS)
@@ -57,7 +56,7 @@ class _Passed:
     empty: list[str] = field(default_factory=list)
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each entry with text; faults for what is no entry and for what was passed over."""
     entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
     passed = _Passed()
@@ -73,7 +72,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
             )
 
 
-def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[Record | Fault]:
+def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[SourceRecord | Fault]:
     for entry in entries:
         if isinstance(entry, Fault):
             yield entry
@@ -85,7 +84,7 @@ def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[Rec
             passed.empty.append(entry.number)
 
 
-def _record(entry: _Entry) -> Record | None:
+def _record(entry: _Entry) -> SourceRecord | None:
     blocks: list[Block] = []
     dropped = 0
     for heading, text in entry.sections:
@@ -96,7 +95,7 @@ def _record(entry: _Entry) -> Record | None:
             blocks += kept
     if not blocks:
         return None
-    return Record(
+    return SourceRecord(
         key=entry.number,
         title=entry.title,
         blocks=tuple(blocks),

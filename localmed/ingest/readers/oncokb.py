@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, read_text
-from localmed.ingest.readers.once import once
 
 FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred; more is not this table
 
@@ -51,13 +50,13 @@ _LEVEL = re.compile(r"(?:LEVEL[_ ]?)?(\w+)")
 Row = Mapping[str, str]
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each row that says what a drug does."""
     rows = _json_rows(path, mapping) if json_records.is_json(path) else _table_rows(path)
     yield from once(row if isinstance(row, Fault) else _record(row, where) for where, row in rows)
 
 
-def _record(row: Row, where: str) -> Record | Fault:
+def _record(row: Row, where: str) -> SourceRecord | Fault:
     empty = [name for name in _COLUMNS if not row[name]]
     level = _level(row["level"])
     if "level" not in empty and level not in _LEVELS and level not in _RESISTANCE:
@@ -67,7 +66,7 @@ def _record(row: Row, where: str) -> Record | Fault:
     if any(len(value) > FIELD_CHARACTERS for value in row.values()):
         return Fault(where, f"a field is longer than {FIELD_CHARACTERS} characters")
     gene, variant, cancer = row["gene"], row["variant"], row["cancer"]
-    return Record(
+    return SourceRecord(
         key=f"{gene}:{variant}:{cancer}:{level}:{row['drugs']}",
         title=f"{gene} {variant} in {cancer}",
         blocks=(Block.of("paragraph", _sentence(gene, variant, cancer, level, _drugs(row["drugs"]))),),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.values import superscript
@@ -25,7 +25,7 @@ _DIAGRAM = "/diagramData"
 _FIELDS = frozenset({_A + "r", _A + "fld"})
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The file as one record."""
     notes = office.checked(path, bounds_of(mapping))
     presentation = office.opened(path, _presentation)
@@ -38,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
         notes.append(f"{len(slides) - len(shown)} hidden slides were left out")
     title = office.line(presentation.core_properties.title)
     first = next((found for _, slide in shown if (found := _title(slide))), "")
-    yield Record("", _named(title) or first or path.stem, blocks, notes=tuple(notes))
+    yield SourceRecord("", _named(title) or first or path.stem, blocks, notes=tuple(notes))
 
 
 def _presentation(path: str) -> Any:

@@ -20,11 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import articles, values
 from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.markup import elements, text_of, texts
-from localmed.ingest.readers.once import once
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _DELETED = "deleted by PubMed"
@@ -43,12 +42,12 @@ _CITATIONS = ("MedlineCitation", "BookDocument")
 _TITLES = ("Article/ArticleTitle", "ArticleTitle", "Article/VernacularTitle", "VernacularTitle", "Book/BookTitle")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each article and each deletion; faults for those that cannot be used."""
     yield from once(_items(path, mapping.options.get("versions") == "latest"), "PMID {}")
 
 
-def _items(path: Path, latest: bool) -> Iterator[Record | Fault]:
+def _items(path: Path, latest: bool) -> Iterator[SourceRecord | Fault]:
     for number, article in enumerate(elements(path, _ARTICLES), start=1):
         if article.tag != "DeleteCitation":
             yield _record(article, f"article {number}")
@@ -59,13 +58,15 @@ def _items(path: Path, latest: bool) -> Iterator[Record | Fault]:
             yield Fault("DeleteCitation", f"PubMed has deleted {count} records; withdraw those in the library by hand")
 
 
-def _deleted(pmid: str) -> Record:
+def _deleted(pmid: str) -> SourceRecord:
     """What stands for a record that PubMed has taken back."""
     title = f"PMID {pmid}"
-    return Record(pmid, title, (), language="en", identifiers=(f"pmid:{pmid}",), status="withdrawn", notes=(_DELETED,))
+    return SourceRecord(
+        pmid, title, (), language="en", identifiers=(f"pmid:{pmid}",), status="withdrawn", notes=(_DELETED,)
+    )
 
 
-def _record(article: Element, where: str) -> Record | Fault:
+def _record(article: Element, where: str) -> SourceRecord | Fault:
     citation = next((found for path in _CITATIONS if (found := article.find(path)) is not None), None)
     pmid = "" if citation is None else text_of(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():

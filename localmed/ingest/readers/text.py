@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers.encoding import read_text
 
 HEADING_CHARACTERS = 80  # a longer line is a sentence; guidelines' headings run to ~70
@@ -38,14 +38,14 @@ _CAPITAL_LETTERS = 4  # "II" and "ECG" begin paragraphs too
 _CHINESE = re.compile("[\u3400-\u9fff]")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The file as one record."""
     text = read_text(path)
     notes = (CUT_SHORT,) if text.endswith("\ufffd") else ()
     blocks = tuple(blocks_of(text.removesuffix("\ufffd")))
     if not blocks:
         raise InputError(f"{path.name} holds no text", "Check that it is the right file")
-    yield Record("", _title(blocks) or path.stem, blocks, notes=notes)
+    yield SourceRecord("", _title(blocks) or path.stem, blocks, notes=notes)
 
 
 def blocks_of(text: str) -> Iterator[Block]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.text import CUT_SHORT
 from localmed.ingest.readers.values import one_line
@@ -30,7 +30,7 @@ _HEADINGS = (
 _SENTENCE = re.compile(r"[.。!?！？;；]$|[.!?] [A-Z]|[。！？]")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa: ARG001 - every reader's signature
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The book as one record."""
     text = read_text(path)
     notes = (CUT_SHORT,) if text.endswith("\ufffd") else ()
@@ -38,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:  # noqa
     blocks = tuple(map(_block, filter(None, lines)))
     if not any(block.kind == "paragraph" for block in blocks):
         raise InputError(f"{path.name} holds no text", "Check that it is the right file")
-    yield Record("", path.stem, blocks, notes=notes)
+    yield SourceRecord("", path.stem, blocks, notes=notes)
 
 
 def _block(line: str) -> Block:

@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean
-from localmed.ingest.readers.once import once
 from localmed.ingest.readers.text import paragraphs
 
 _HEADING = re.compile(r"(={2,6})\s*([^=].*?)\s*\1")
 _LANGUAGE = re.compile(r"https?://([a-z]{2,3})\.(?:m\.)?wikipedia\.org/")
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each article; faults for lines that are none."""
     with path.open("rb") as file:
         head = file.read(64).lstrip()
@@ -38,7 +37,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     yield from once(_record(value, where, edition) for where, _, value in items(path, mapping))
 
 
-def _record(value: Any, where: str, edition: str) -> Record | Fault:
+def _record(value: Any, where: str, edition: str) -> SourceRecord | Fault:
     if isinstance(value, Fault):
         return value
     if not isinstance(value, dict):
@@ -53,7 +52,7 @@ def _record(value: Any, where: str, edition: str) -> Record | Fault:
     found = _LANGUAGE.match(url)
     language = values.language(found[1]) if found else ""
     scheme = ":".join(filter(None, ("wikipedia", language)))
-    return Record(key, title, blocks, edition, language, url, identifiers=(f"{scheme}:{key}",))
+    return SourceRecord(key, title, blocks, edition, language, url, identifiers=(f"{scheme}:{key}",))
 
 
 def _blocks(text: str, title: str) -> Iterator[Block]:

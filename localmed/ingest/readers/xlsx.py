@@ -22,7 +22,7 @@ from xml.etree.ElementTree import ParseError
 
 from localmed.config import ReadBounds
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, sheets
 from localmed.ingest.readers.tables import Cell
 
@@ -45,7 +45,7 @@ class _Layout:
     unstored: int = 0  # formulas without a value
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The file as one record."""
     notes = office.checked(path, bounds_of(mapping))
     with warnings.catch_warnings(), path.open("rb") as file:
@@ -67,7 +67,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
         raise InputError(f"{path.name} holds no text", "Check that it is the right file")
     notes += _notes(path, book, layouts)
     title = office.line(book.properties.title) or path.stem
-    yield Record("", title, tuple(blocks), notes=tuple(notes))
+    yield SourceRecord("", title, tuple(blocks), notes=tuple(notes))
 
 
 def table(path: Path, bounds: ReadBounds) -> list[list[str]]:

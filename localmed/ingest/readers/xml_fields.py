@@ -28,13 +28,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import fields, json_records, markup_flow
 from localmed.ingest.readers.markup import elements
 from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each element that the manifest names."""
     name = mapping.options.get("record")
     if not isinstance(name, str) or not name or "text" not in mapping.fields:
@@ -45,7 +45,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault]:
     plain = FieldMapping({ours: ours for ours in mapping.fields if ours != "text"} | {"text": "text"}, mapping.options)
     texts: list[tuple[Block, ...]] = []  # of the record at hand: blocks, which JSON records do not have
     for item in json_records.records(_items(path, name, mapping, texts), plain):
-        yield replace(item, blocks=texts[-1]) if isinstance(item, Record) else item
+        yield replace(item, blocks=texts[-1]) if isinstance(item, SourceRecord) else item
 
 
 def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block, ...]]) -> Iterator[json_records.Item]:

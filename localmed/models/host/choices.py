@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 from localmed.config import NONE, ChatSettings
 from localmed.domain import digest
-from localmed.models.registry.registration import Record
+from localmed.models.registry.registration import Registrations
 
 ROLES = ("encoder", "reranker", "entailment", "chat")  # that a host owns
 
 
-def choices(chosen: Mapping[str, str], record: Record, settings: ChatSettings) -> dict[str, str]:
+def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
     """Role -> what serves it: one text for each way of loading each model. ``chosen`` is ``config.chosen_models``'s."""
     found = {}
     for role in ROLES:
         name = chosen.get(role, NONE)
-        model = record.models.get(name)
+        model = registrations.models.get(name)
         found[role] = f"{name} {model.fingerprint}" if model else name
     found["chat"] += f" {digest(repr(settings))[:12]}"
     return found

@@ -59,7 +59,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         chat_choice.chat(settings.chat, chosen, registry),
         nearest,
     )
-    selected = choices(chosen, registry.record, settings.chat)
+    selected = choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, settings.chat.waiting, settings.chat.waiting_each)
 
 

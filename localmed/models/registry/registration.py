@@ -83,33 +83,33 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Registrations:
     """Everything registered: models by name, and the name of the model that serves a role."""
 
     models: Mapping[str, Model] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
 
-    def having(self, model: Model) -> Record:
+    def having(self, model: Model) -> Registrations:
         """With ``model`` added or put in the place of the one of its name."""
         return replace(self, models={**self.models, model.name: model})
 
-    def without(self, name: str) -> Record:
+    def without(self, name: str) -> Registrations:
         """Without the model ``name``, which then serves nothing."""
         models = {each: model for each, model in self.models.items() if each != name}
-        return Record(models, {role: each for role, each in self.roles.items() if each != name})
+        return Registrations(models, {role: each for role, each in self.roles.items() if each != name})
 
 
-def read(folder: Path) -> Record:
-    """The record of ``folder``, empty if nothing was ever added; raise ``ModelError`` if it cannot be read."""
+def read(folder: Path) -> Registrations:
+    """What is registered in ``folder``, empty if nothing was ever added; raise ``ModelError`` if it cannot be read."""
     try:
         outer = json.loads((folder / FILE).read_text("utf-8"))
         content = outer["registry"]
         if outer["digest"] != _digest(content) or content["format"] != FORMAT:
             raise ValueError
         models = {name: _model(values) for name, values in content["models"].items()}
-        return Record(models, content["roles"])
+        return Registrations(models, content["roles"])
     except FileNotFoundError:
-        return Record()
+        return Registrations()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelError(
             f"the registry of models {folder / FILE} cannot be read ({type(error).__name__})",
@@ -117,10 +117,10 @@ def read(folder: Path) -> Record:
         ) from None
 
 
-def write(folder: Path, record: Record) -> None:
-    """Replace the record of ``folder``."""
-    models = {name: asdict(model) for name, model in sorted(record.models.items())}
-    content = {"format": FORMAT, "models": models, "roles": dict(sorted(record.roles.items()))}
+def write(folder: Path, registrations: Registrations) -> None:
+    """Replace what is registered in ``folder``."""
+    models = {name: asdict(model) for name, model in sorted(registrations.models.items())}
+    content = {"format": FORMAT, "models": models, "roles": dict(sorted(registrations.roles.items()))}
     fresh = folder / f".{FILE}.new"
     with fresh.open("w", encoding="utf-8") as stream:
         json.dump({"digest": _digest(content), "registry": content}, stream, indent=1)

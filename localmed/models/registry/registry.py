@@ -34,11 +34,10 @@ from pathlib import Path
 from localmed.config import DEFAULT, NONE
 from localmed.domain import digest
 from localmed.errors import Busy, ModelError, UnknownName, UsageError
-from localmed.models.registry import offered
-from localmed.models.registry import registration as record
+from localmed.models.registry import offered, registration
 from localmed.models.registry.copying import Progress, copied, hashed, silent
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
-from localmed.models.registry.registration import Model, Record, Stamp, StoredFile
+from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
@@ -51,7 +50,7 @@ Started = Callable[[int], None]  # told how many bytes there are to read
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model that may be loaded: its record and the absolute paths of its files."""
+    """A model that may be loaded: its entry and the absolute paths of its files."""
 
     model: Model
     folder: Path
@@ -93,13 +92,13 @@ class Registry:
         return load_all(self._manifests, self.folder)
 
     @property
-    def record(self) -> Record:
-        """What is registered now; raise ``ModelError`` if the record is damaged."""
-        return record.read(self.folder)
+    def registrations(self) -> Registrations:
+        """What is registered now; raise ``ModelError`` if ``registry.json`` is damaged."""
+        return registration.read(self.folder)
 
     def model(self, name: str) -> Model:
         """The registered model ``name``; raise ``UnknownName`` if there is none."""
-        known = self.record.models
+        known = self.registrations.models
         if name not in known:
             names = ", ".join(known) or "none"
             raise UnknownName(f"no model of that name is registered (registered: {names})", "See: localmed models list")
@@ -107,20 +106,20 @@ class Registry:
 
     def candidates(self) -> list[Candidate]:
         """Every model that is listed or registered, with what it takes; by role, then by size."""
-        known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.record.models}
+        known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.registrations.models}
         found = [Candidate(name, each.role, isinstance(each, Model), each.footprint) for name, each in known.items()]
         return sorted(found, key=lambda each: (ROLES.index(each.role), each.footprint.weights))
 
     def strangers(self) -> list[str]:
         """Folders beside the registered models that are not registered; nothing in them is loaded."""
         folders = sorted(path.name for path in self.folder.iterdir() if path.is_dir()) if self.folder.is_dir() else []
-        return [name for name in folders if not name.startswith(".") and name not in self.record.models]
+        return [name for name in folders if not name.startswith(".") and name not in self.registrations.models]
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
     def serving(self, role: str, progress: Progress = silent) -> Opened:
         """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
-        name = self.record.roles.get(role, NONE)
+        name = self.registrations.roles.get(role, NONE)
         if name == NONE:
             raise ModelError(f"no model was chosen for {role}", f"Choose one: localmed models use {role} NAME")
         return self.opened(name, progress)
@@ -156,7 +155,7 @@ class Registry:
         try:
             with self._changing() as before:
                 if model.name in before.models:
-                    record.write(self.folder, before.having(model))
+                    registration.write(self.folder, before.having(model))
         except (Busy, OSError):  # the next load hashes again
             return
 
@@ -217,10 +216,10 @@ class Registry:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = self._hashed(choice, progress) if inside else self._copied(choice, progress)
             model = replace(_described(choice, files, by, template), header=header)
-            record.write(self.folder, before.having(model))
+            registration.write(self.folder, before.having(model))
         return model
 
-    def _free(self, name: str, before: Record, inside: bool) -> None:
+    def _free(self, name: str, before: Registrations, inside: bool) -> None:
         """Raise ``UsageError`` if there is something of this name already."""
         if name in before.models:
             raise UsageError(f"{name} is registered already", f"Remove it first: localmed models remove {name}")
@@ -246,19 +245,19 @@ class Registry:
                 files.append(copied(path, adding / name, name, progress))
                 offered.check_hash(files[-1], choice.manifest)
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
-                record.sync(folder)
+                registration.sync(folder)
             adding.rename(self.folder / choice.name)
         except BaseException:  # Ctrl-C too
             shutil.rmtree(adding, ignore_errors=True)
             raise
-        record.sync(self.folder)
+        registration.sync(self.folder)
         return tuple(files)
 
     def remove(self, name: str) -> Model:
         """Forget the model ``name`` and delete its files; for the roles that it served nothing is chosen then."""
         with self._changing() as before:
             model = self.model(name)
-            record.write(self.folder, before.without(name))
+            registration.write(self.folder, before.without(name))
             leaving = self.folder / f".removing-{name}"
             if (self.folder / name).exists():
                 (self.folder / name).rename(leaving)
@@ -286,11 +285,11 @@ class Registry:
         """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
         with self._changing() as before:
             roles = {each: served for each, served in before.roles.items() if each != role}
-            record.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
+            registration.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
 
     @contextmanager
-    def _changing(self) -> Iterator[Record]:
-        """The record, while nobody else changes it; what an interruption left behind is removed first."""
+    def _changing(self) -> Iterator[Registrations]:
+        """What is registered, while nobody else changes it; what an interruption left behind is removed first."""
         for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "registry.lock").open("a") as lock:
@@ -300,7 +299,7 @@ class Registry:
                 raise Busy("another localmed process is changing the models", "Wait until it has finished") from None
             for left in (*self.folder.glob(".adding-*"), *self.folder.glob(".removing-*")):
                 shutil.rmtree(left, ignore_errors=True)
-            yield self.record
+            yield self.registrations
 
 
 def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:

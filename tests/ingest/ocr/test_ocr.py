@@ -19,13 +19,12 @@ from localmed.errors import InputError
 from localmed.ingest import chunking
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
-from localmed.ingest.parsed import Block, FieldMapping, Line, Record, Working
+from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.parsing import Parser
 from localmed.ingest.readers.pdf import reader as pdf
 from localmed.ingest.readers.pdf import scan as pdf_scan
-from localmed.ingest.readers.pdf.opening import opened
+from localmed.ingest.readers.pdf.opening import opened, raster
 from localmed.ingest.readers.pdf.page import Page, read_page
-from localmed.ingest.readers.pdf.raster import raster
 from localmed.ingest.readers.pdf.scan_tables import with_tables
 from tests.ingest.readers.pdf import fixtures as make
 
@@ -55,14 +54,14 @@ def pages_read(path: Path, reader: Ocr, bounds: ReadBounds = BOUNDS) -> list[Pag
     return pages
 
 
-def parsed(path: Path, bounds: ReadBounds = ReadBounds()) -> Record:  # noqa: B008  a frozen value
+def parsed(path: Path, bounds: ReadBounds = ReadBounds()) -> SourceRecord:  # noqa: B008  a frozen value
     with Parser() as parser:
         (record,) = parser.parse(path, bounds=bounds)
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return record
 
 
-def lines_with(record: Record, word: str) -> list[Line]:
+def lines_with(record: SourceRecord, word: str) -> list[Line]:
     return [line for block in record.blocks for line in block.lines if word in line.text]
 
 
@@ -179,7 +178,7 @@ def test_a_page_that_is_only_called_garbled_is_not_lost(tmp_path: Path) -> None:
     make.lines(document.new_page(), 50, 60, [f"{number} atggccaagttgacc agtgccgttccgg" for number in range(20)])
     path = make.save(document, tmp_path / "genes.pdf")
     (record,) = pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)}))
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert len(lines_with(record, "atggccaagttgacc")) == 20
     assert record.notes == ("page 2: garbled text layer, may need OCR",)
     (_, lost) = pages_read(path, engine({2: "nonsense"}))
@@ -211,7 +210,7 @@ def test_a_passage_keeps_the_mean_confidence_of_its_lines() -> None:
         Line("letters more", Box(1, 0, 10, 9, 19), 0.9),
         Line("The file's own.", Box(2, 0, 0, 9, 9)),
     )
-    record = Record(
+    record = SourceRecord(
         "", "T", (Block("paragraph", lines), Block("heading", (Line("H"),), 1), Block.of("paragraph", "x."))
     )
     document = Document("i", "c", "k", "T", "en", "s", "", chunking.content_of(record), "pdf")

@@ -10,11 +10,11 @@ import pytest
 
 from localmed.config import ReadBounds
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import json_lines, json_records, values
 
 
-def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[Record | Fault]:
+def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[SourceRecord | Fault]:
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
@@ -23,16 +23,16 @@ def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[R
     return list(chosen.read(path, FieldMapping(fields or {}, options)))
 
 
-def keys(items: list[Record | Fault]) -> list[str]:
-    return [item.key if isinstance(item, Record) else f"! {item.where}" for item in items]
+def keys(items: list[SourceRecord | Fault]) -> list[str]:
+    return [item.key if isinstance(item, SourceRecord) else f"! {item.where}" for item in items]
 
 
-def first(items: list[Record | Fault]) -> Record:
-    assert isinstance(items[0], Record)
+def first(items: list[SourceRecord | Fault]) -> SourceRecord:
+    assert isinstance(items[0], SourceRecord)
     return items[0]
 
 
-def texts(record: Record) -> list[tuple[str, str]]:
+def texts(record: SourceRecord) -> list[tuple[str, str]]:
     return [(block.kind, "|".join(line.text for line in block.lines)) for block in record.blocks]
 
 
@@ -105,7 +105,7 @@ def test_a_broken_file_ends_in_an_error_after_what_was_sound(
     path.write_text(content, encoding="utf-8")
     items = json_records.read(path, FieldMapping())
     for _ in range(read_before):
-        assert isinstance(next(items), Record)
+        assert isinstance(next(items), SourceRecord)
     with pytest.raises(InputError, match=why):
         next(items)
 

@@ -11,7 +11,7 @@ import pytest
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Fault, FieldMapping, Record
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import pubmed
 
 PAGE = """<!DOCTYPE html><html lang="zh-CN"><head><meta charset="{charset}"><title>脓毒症</title>
@@ -24,17 +24,17 @@ PAGE = """<!DOCTYPE html><html lang="zh-CN"><head><meta charset="{charset}"><tit
 </main><footer>版权</footer></body></html>"""
 
 
-def read(path: Path, reader: str = "", **mapping: Any) -> list[Record | Fault]:
+def read(path: Path, reader: str = "", **mapping: Any) -> list[SourceRecord | Fault]:
     return list(readers.choose(path, reader)[1](path, FieldMapping(**mapping)))  # type: ignore[arg-type]
 
 
-def one(path: Path, reader: str = "", **mapping: Any) -> Record:
+def one(path: Path, reader: str = "", **mapping: Any) -> SourceRecord:
     [record] = read(path, reader, **mapping)
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return record
 
 
-def shape(record: Record) -> list[tuple[str, int, str]]:
+def shape(record: SourceRecord) -> list[tuple[str, int, str]]:
     return [(block.kind, block.level, "|".join(line.text for line in block.lines)) for block in record.blocks]
 
 
@@ -133,7 +133,7 @@ def test_any_xml_through_a_mapping(tmp_path: Path) -> None:
     path = tmp_path / "drugs.xml"
     path.write_text(MONOGRAPHS, encoding="utf-8")
     record, fault = read(path, "xml", fields={**FIELDS, "text": tuple(FIELDS["text"])}, options=OPTIONS)
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert (record.key, record.title, record.edition) == ("A1", "Aspirin", "2025-01-02")
     assert shape(record) == [
         ("heading", 1, "Adults"),
@@ -240,7 +240,7 @@ def test_medline_golden_and_equal_to_the_xml_of_the_same_articles(tmp_path: Path
     assert len(found) == 12
     assert found == list(pubmed.read(xml, FieldMapping()))
     for record, number in ((found[0], 1), (found[9], 10), (found[11], 12)):
-        assert isinstance(record, Record)
+        assert isinstance(record, SourceRecord)
         expected = article(number)
         assert (record.key, record.title, record.mesh) == (expected["pmid"], expected["title"], expected["mesh"])
         assert (record.publication_types, record.edition) == (expected["types"], f"2019-{number:02d}-{number:02d}")
@@ -257,14 +257,14 @@ def test_medline_retractions_and_faults(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     first, untitled, twice, unnumbered, last = read(path)
-    assert isinstance(first, Record)
+    assert isinstance(first, SourceRecord)
     assert (first.status, first.relations, first.edition) == ("withdrawn", (("retraction_in", "pmid:2"),), "2019")
     assert shape(first) == [("paragraph", 0, "It was: wrong.")]
     assert first.notes[-1] == "the article itself is in another language (chi)"
     assert untitled == Fault("PMID 2", "has neither a title nor an abstract")
     assert twice == Fault("PMID 1", "comes twice in the file; the first was read")
     assert unnumbered == Fault("article 4", "has no PMID")
-    assert isinstance(last, Record)
+    assert isinstance(last, SourceRecord)
     assert (last.edition, last.notes) == ("2021-06-07", ("no abstract",))
 
 
@@ -273,9 +273,9 @@ def test_jats_golden(tmp_path: Path) -> None:
     given = [article(number) for number in range(1, 13)]
     path.write_text(f"<pmc-articleset>{''.join(map(as_jats, given))}</pmc-articleset>", encoding="utf-8")
     found = read(path)
-    assert [item.key for item in found if isinstance(item, Record)] == [each["pmid"] for each in given]
+    assert [item.key for item in found if isinstance(item, SourceRecord)] == [each["pmid"] for each in given]
     for record, number in ((found[0], 1), (found[9], 10), (found[11], 12)):
-        assert isinstance(record, Record)
+        assert isinstance(record, SourceRecord)
         expected = article(number)
         assert (record.title, record.language, record.mesh) == (expected["title"], "en", expected["mesh"])
         assert (record.publication_types, record.edition) == (

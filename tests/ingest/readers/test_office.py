@@ -22,19 +22,19 @@ from pptx.util import Inches
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
-from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def read(path: Path, bounds: ReadBounds | None = None) -> Record:
+def read(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
     options: dict[str, Any] = {"bounds": bounds} if bounds else {}
     [record] = readers.choose(path)[1](path, FieldMapping(options=options))
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return record
 
 
-def shape(record: Record) -> list[tuple[str, int, str]]:
+def shape(record: SourceRecord) -> list[tuple[str, int, str]]:
     return [(block.kind, block.level, "|".join(line.text for line in block.lines)) for block in record.blocks]
 
 

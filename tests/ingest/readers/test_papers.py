@@ -14,7 +14,7 @@ from localmed.domain import Collection
 from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.fakes import documents, import_into, verify
 
@@ -23,13 +23,13 @@ LONG = "This made-up paragraph is long enough to stand alone: it has more than o
 COLUMNS = ("Level", "Gene", "Alterations", "Cancer Types", "Drugs (for therapeutic implications only)")
 
 
-def read(name: str, path: Path, **options: Any) -> tuple[list[Record], list[Fault]]:
+def read(name: str, path: Path, **options: Any) -> tuple[list[SourceRecord], list[Fault]]:
     items = list(readers.load(name)(path, FieldMapping(options=options)))
-    records = [item for item in items if isinstance(item, Record)]
+    records = [item for item in items if isinstance(item, SourceRecord)]
     return records, [item for item in items if isinstance(item, Fault)]
 
 
-def texts(record: Record) -> list[str]:
+def texts(record: SourceRecord) -> list[str]:
     return [" ".join(line.text for line in block.lines) for block in record.blocks]
 
 
@@ -304,7 +304,7 @@ def test_a_book_of_ten_megabytes_is_read_in_the_limited_child(tmp_path: Path) ->
     path = written(tmp_path / "book.txt", line * (10_000_000 // len(line) + 1))
     with Parser() as parser:
         (book,) = parser.parse(path, "textbook", bounds=ReadBounds())
-    assert isinstance(book, Record)
+    assert isinstance(book, SourceRecord)
     assert sum(map(len, texts(book))) > 9_900_000
 
 

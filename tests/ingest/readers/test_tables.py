@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import csv_rows, sheets, tables
 from localmed.ingest.readers.tables import Cell
 
@@ -135,7 +135,7 @@ def test_csv_in_every_separator_and_encoding(tmp_path: Path, separator: str, enc
     lines = [("药物", "剂量", "备注"), ("阿司匹林", "75mg", '"饭后，\n每日一次"'), ("肝素", "", "皮下注射")]
     path.write_text("\r\n".join(separator.join(line) for line in lines), encoding=encoding)
     [record] = csv_rows.read(path, FieldMapping())
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     assert rows(record.blocks) == ["药物：阿司匹林；剂量：75mg；备注：饭后， 每日一次", "药物：肝素；备注：皮下注射"]
 
 
@@ -145,7 +145,7 @@ def test_csv_rows_as_records_and_what_is_broken(tmp_path: Path) -> None:
     assert readers.name_of(path) == "csv"
     mapping = FieldMapping({"id": "code", "title": "name", "text": "tip"})
     first, second, third = csv_rows.read(path, mapping)
-    assert isinstance(first, Record)
+    assert isinstance(first, SourceRecord)
     assert (first.key, first.title, rows(first.blocks)) == ("7", "Fever", ["Drink."])
     assert second == Fault("row 3", "has no text")
     assert third == Fault("row 4", "has more cells than the header")

@@ -8,16 +8,16 @@ import pytest
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, FieldMapping, Line, Record
+from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import encoding, markdown, text
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ZH = "高血压患者应当限制食盐，每日摄入量不超过五克。\n医生须告知病人并记录血压。"
 
 
-def one(path: Path, reader: str = "") -> Record:
+def one(path: Path, reader: str = "") -> SourceRecord:
     [record] = readers.choose(path, reader)[1](path, FieldMapping())
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return record
 
 

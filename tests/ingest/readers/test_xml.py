@@ -10,18 +10,18 @@ import pytest
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Record
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import medquad, pubmed
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PUBMED = FIXTURES / "pubmed_small.xml"
 
 
-def articles(path: Path = PUBMED) -> dict[str, Record]:
-    return {item.key: item for item in pubmed.read(path, FieldMapping()) if isinstance(item, Record)}
+def articles(path: Path = PUBMED) -> dict[str, SourceRecord]:
+    return {item.key: item for item in pubmed.read(path, FieldMapping()) if isinstance(item, SourceRecord)}
 
 
-def shape(record: Record) -> list[tuple[str, str]]:
+def shape(record: SourceRecord) -> list[tuple[str, str]]:
     return [(block.kind, "|".join(line.text for line in block.lines)) for block in record.blocks]
 
 
@@ -29,7 +29,7 @@ def test_pubmed_golden() -> None:
     found = articles()
     assert list(found) == [f"9000000{number}" for number in (1, 2, 3, 4, 5, 6)]
     first, last = found["90000001"], found["90000006"]
-    assert first == Record(
+    assert first == SourceRecord(
         key="90000001",
         title="Examplinib versus placebo in mild asthma: a CO2-blinded trial.",
         blocks=(
@@ -108,7 +108,9 @@ def test_pubmed_gzipped_and_cut_off(tmp_path: Path) -> None:
     content = PUBMED.read_bytes()
     cut.write_bytes(content[: content.index(b"90000004</PMID>\n    <Article")])
     items = pubmed.read(cut, FieldMapping())
-    assert [item.key for item in (next(items), next(items), next(items)) if isinstance(item, Record)][-1] == "90000003"
+    assert [item.key for item in (next(items), next(items), next(items)) if isinstance(item, SourceRecord)][
+        -1
+    ] == "90000003"
     with pytest.raises(InputError, match="broken XML at line"):
         next(items)
     short.write_bytes(zipped.read_bytes()[:-40])
@@ -130,8 +132,8 @@ def test_pubmed_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 def test_medquad_golden() -> None:
     first, last = medquad.read(FIXTURES / "medquad_small.xml", FieldMapping())
-    assert isinstance(first, Record)
-    assert isinstance(last, Record)
+    assert isinstance(first, SourceRecord)
+    assert isinstance(last, SourceRecord)
     assert (first.key, first.title, first.url) == ("0000001-1", "Example Disease", "topics/example-disease")
     assert first.identifiers == ("cui:C0000001", "cui:C0000002", "qid:0000001-1")
     assert shape(first) == [
@@ -144,9 +146,9 @@ def test_medquad_golden() -> None:
 
 def test_medquad_without_questions_and_in_its_other_vocabularies(tmp_path: Path) -> None:
     bare = medquad.read(FIXTURES / "medquad_small.xml", FieldMapping(options={"index_questions": False}))
-    assert all(isinstance(item, Record) and item.blocks[0].kind == "paragraph" for item in bare)
+    assert all(isinstance(item, SourceRecord) and item.blocks[0].kind == "paragraph" for item in bare)
     [lower] = medquad.read(FIXTURES / "medquad_lower.xml", FieldMapping())
-    assert isinstance(lower, Record)
+    assert isinstance(lower, SourceRecord)
     assert (lower.key, lower.title, lower.identifiers[0]) == ("0000009-1", "Other Disease", "cui:C0000009")
     other = tmp_path / "other.xml"
     content = (FIXTURES / "medquad_small.xml").read_text(encoding="utf-8")

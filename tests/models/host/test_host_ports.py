@@ -15,7 +15,7 @@ from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
-from localmed.models.registry.registration import Model, Record
+from localmed.models.registry.registration import Model, Registrations
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
@@ -135,9 +135,9 @@ def test_choices_tell_trainings_and_settings_apart() -> None:
         return Model("bge-m3", "encoder", True, (), "", "", fingerprint)
 
     chosen = {"encoder": "bge-m3", "reranker": "none", "entailment": "starter", "chat": "none", "terms": "none"}
-    one = choices(chosen, Record({"bge-m3": model("a")}), ChatSettings())
+    one = choices(chosen, Registrations({"bge-m3": model("a")}), ChatSettings())
     assert set(one) == {"encoder", "reranker", "entailment", "chat"}
-    other = choices(chosen, Record({"bge-m3": model("b")}), ChatSettings(context=4096))
+    other = choices(chosen, Registrations({"bge-m3": model("b")}), ChatSettings(context=4096))
     assert {role for role in one if one[role] != other[role]} == {"encoder", "chat"}
 
 

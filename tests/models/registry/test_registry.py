@@ -77,7 +77,7 @@ def test_a_chat_model_without_a_template_that_there_is_is_refused(registry: Regi
         registry.add(path, "x", role="chat")
     with pytest.raises(BadSettings, match="no chat template called 'poem'"):
         registry.add(path, "x", role="chat", template="poem")
-    assert not registry.record.models
+    assert not registry.registrations.models
     assert not (registry.folder / "other").exists()
     assert registry.add(path, "x", role="encoder", template="poem").template == ""
 
@@ -96,7 +96,7 @@ def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, tiny: Path,
     registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", hashed))
     with pytest.raises(InputError, match="than its manifest says"):
         registry.add(tiny, "x")
-    assert not registry.record.models
+    assert not registry.registrations.models
     assert not leftovers(registry)
     assert not (registry.folder / "tiny").exists()
 
@@ -122,7 +122,7 @@ def test_a_bad_file_is_refused_before_it_is_copied(
 ) -> None:
     with pytest.raises(InputError, match=told):
         registry.add(make(tmp_path / "Tiny-Q4.gguf", content), "x")
-    assert not registry.record.models
+    assert not registry.registrations.models
 
 
 def test_chat_needs_a_gguf(registry: Registry, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_ctrl_c_leaves_nothing(registry: Registry, tiny: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         registry.add(tiny, "x", progress=interrupted)
     assert not leftovers(registry)
-    assert not registry.record.models
+    assert not registry.registrations.models
     assert registry.add(tiny, "x")
 
 
@@ -250,4 +250,4 @@ def test_a_full_disk(
         registry.add(tiny, "x")
     assert caught.value.errno == errno.ENOSPC
     assert not leftovers(registry)
-    assert not registry.record.models
+    assert not registry.registrations.models

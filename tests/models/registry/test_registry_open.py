@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from localmed.errors import ModelError, UnknownName, UsageError
-from localmed.models.registry import registration as record
+from localmed.models.registry import registration
 from localmed.models.registry.registry import Registry
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, stored
@@ -75,8 +75,8 @@ def test_a_flipped_bit_beneath_the_dates_needs_a_full_hash(added: Registry) -> N
     path = stored(added)
     flip(path)
     model = added.model("tiny")
-    forged = replace(model.files[0], stamp=record.Stamp.of(path))
-    record.write(added.folder, added.record.having(replace(model, files=(forged,))))
+    forged = replace(model.files[0], stamp=registration.Stamp.of(path))
+    registration.write(added.folder, added.registrations.having(replace(model, files=(forged,))))
     assert added.opened("tiny")
     assert not added.problems("tiny", full=False)
     assert added.problems("tiny", full=True) == ["Tiny-Q8_0.gguf has changed (sha256 differs)"]
@@ -102,13 +102,13 @@ def test_a_touched_file_opens_while_somebody_changes_the_registry(added: Registr
 def test_roles(added: Registry, tmp_path: Path) -> None:
     added.add(encoder_folder(tmp_path / "small-encoder"), "x")
     added.assign("entailment", "chat")  # whatever serves chat
-    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    assert added.registrations.roles == {"chat": "tiny", "entailment": "chat"}
     added.use("encoder", "small-encoder")
     added.use("reranker", "small-encoder")  # one with token vectors can
     added.assign("reranker", "default")
-    assert added.record.roles == {"chat": "tiny", "entailment": "chat", "encoder": "small-encoder"}
+    assert added.registrations.roles == {"chat": "tiny", "entailment": "chat", "encoder": "small-encoder"}
     added.remove("small-encoder")
-    assert added.record.roles == {"chat": "tiny", "entailment": "chat"}
+    assert added.registrations.roles == {"chat": "tiny", "entailment": "chat"}
     added.add(encoder_folder(tmp_path / "small-encoder"), "x")
     for role, name, error in (
         ("encoder", "tiny", UsageError),
@@ -124,8 +124,8 @@ def test_roles(added: Registry, tmp_path: Path) -> None:
 def test_removing(added: Registry) -> None:
     added.remove("tiny")
     assert not (added.folder / "tiny").exists()
-    assert not added.record.models
-    assert not added.record.roles
+    assert not added.registrations.models
+    assert not added.registrations.roles
     with pytest.raises(UnknownName):
         added.remove("tiny")
 
@@ -133,14 +133,14 @@ def test_removing(added: Registry) -> None:
 def test_removing_what_is_gone_already(added: Registry) -> None:
     stored(added).unlink()
     added.remove("tiny")
-    assert not added.record.models
+    assert not added.registrations.models
 
 
 # --- the record ----------------------------------------------------------------------------------------------------
 
 
 def test_every_damage_to_the_record_is_told(added: Registry) -> None:
-    path = added.folder / record.FILE
+    path = added.folder / registration.FILE
     whole = path.read_bytes()
     for damage in (b"", whole[:-20], b"[]", b"{}", b"\xff\xfe", whole.replace(b'"tiny"', b'"tinx"', 1), b"null"):
         path.write_bytes(damage)
@@ -154,18 +154,18 @@ def test_every_damage_to_the_record_is_told(added: Registry) -> None:
 
 
 def test_a_flipped_bit_in_the_record_is_told_or_harmless(added: Registry) -> None:
-    path = added.folder / record.FILE
-    whole, before = path.read_bytes(), added.record
+    path = added.folder / registration.FILE
+    whole, before = path.read_bytes(), added.registrations
     for place in range(0, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         try:
-            assert added.record == before
+            assert added.registrations == before
         except ModelError:
             continue
 
 
 def test_after_the_record_is_lost_models_are_added_where_they_lie(added: Registry) -> None:
-    (added.folder / record.FILE).unlink()
+    (added.folder / registration.FILE).unlink()
     assert added.strangers() == ["tiny"]
     assert added.add(added.folder / "tiny", "x").name == "tiny"
     assert added.opened("tiny")
@@ -183,7 +183,7 @@ def test_a_record_written_while_it_is_read(added: Registry) -> None:
     try:
         end = time.monotonic() + 0.3
         while time.monotonic() < end:
-            assert added.record.roles == {"chat": "tiny"}
+            assert added.registrations.roles == {"chat": "tiny"}
     finally:
         stop.set()
         thread.join()

@@ -5,6 +5,9 @@ only if it reads as a table: two filled rows and columns, and no single cell tha
 frame around a layout. Every character inside a kept table belongs to one cell, the nearest where borders leave a gap.
 
 Not covered: tables without upright rules (``booktabs.py``).
+
+A level rule separates what stands above from what stands below if it is wider than any one of several columns can be,
+belongs to no table, and touches no text, which would make it an underline.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ FRAME_SHARE = 0.75  # of the text in one cell: a frame, not a table
 FRAME_CHARACTERS = 600
 
 Rectangle = tuple[float, float, float, float]
+WIDE = 0.6  # of the width of the page's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def _inside(rule: Rectangle, levels: Sequence[Rectangle]) -> bool:
     return len(met) >= 2 and any(rule[1] - SAME_EDGE <= one[1] <= rule[3] + SAME_EDGE for one in met)
 
 
-def find(page: Any) -> list[Grid]:
+def find_ruled(page: Any) -> list[Grid]:
     """The tables that PyMuPDF sees on ``page``, cells numbered through; not yet judged by their text."""
     grids: list[Grid] = []
     first = 0
@@ -196,3 +200,37 @@ def reads_as_table(grid: Grid, pieces: Sequence[Piece]) -> bool:
         return False
     framed = total > FRAME_CHARACTERS and max(lengths) > FRAME_SHARE * total
     return len({cell.rows[0] for cell in filled}) > 1 and len({cell.columns[0] for cell in filled}) > 1 and not framed
+
+
+# --- rules that run over several columns ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """A level rule between parts of a page."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float = 0.0
+
+
+def separators(across: Sequence[Rectangle], pieces: Sequence[Piece], grids: Sequence[Grid]) -> tuple[Separator, ...]:
+    """Those of the level rules ``across`` that part a page of ``pieces`` and ``grids``."""
+    upright = [piece for piece in pieces if piece.upright]
+    if not upright:
+        return ()
+    width = max(piece.x1 for piece in upright) - min(piece.x0 for piece in upright)
+    wide = [rule for rule in across if rule[2] - rule[0] >= WIDE * width]
+    return tuple(Separator(*rule) for rule in wide if not _touches(rule, upright) and not _of_table(rule, grids))
+
+
+def _touches(rule: Rectangle, pieces: Sequence[Piece]) -> bool:
+    return any(
+        piece.y0 < rule[3] and rule[1] < piece.y1 and piece.x0 < rule[2] and rule[0] < piece.x1 for piece in pieces
+    )
+
+
+def _of_table(rule: Rectangle, grids: Sequence[Grid]) -> bool:
+    return any(grid.y0 - SAME_EDGE <= rule[1] <= grid.y1 + SAME_EDGE for grid in grids)

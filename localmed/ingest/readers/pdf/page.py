@@ -19,10 +19,20 @@ import pymupdf
 from localmed.domain import Box
 from localmed.ingest.ocr.pages import Scanned
 from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
-from localmed.ingest.readers.pdf import grid as pdf_grid
 from localmed.ingest.readers.pdf.booktabs import find_bare, find_open
-from localmed.ingest.readers.pdf.grid import Grid, Rectangle, Rules
-from localmed.ingest.readers.pdf.separators import Separator, separators
+from localmed.ingest.readers.pdf.grid import (
+    Grid,
+    Rectangle,
+    Rules,
+    Separator,
+    cell_lookup,
+    find_ruled,
+    reads_as_table,
+    renumbered,
+    rules,
+    separators,
+    worth_searching,
+)
 from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
 
 DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
@@ -147,20 +157,20 @@ class _Content:
 
 
 def _content(page: Any, table: Grid | None) -> _Content:
-    drawn = pdf_grid.rules(page)
+    drawn = rules(page)
     found, remark = _grids(page, drawn)
-    pieces = page_pieces(page, pdf_grid.cell_lookup(found) if found else None)
-    ruled = [grid for grid in found if pdf_grid.reads_as_table(grid, pieces)]
+    pieces = page_pieces(page, cell_lookup(found) if found else None)
+    ruled = [grid for grid in found if reads_as_table(grid, pieces)]
     if len(ruled) < len(found):
-        ruled = pdf_grid.renumbered(ruled)
-        pieces = page_pieces(page, pdf_grid.cell_lookup(ruled) if ruled else None)
+        ruled = renumbered(ruled)
+        pieces = page_pieces(page, cell_lookup(ruled) if ruled else None)
     grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled), table)]
     if len(grids) > len(ruled):
-        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+        pieces = page_pieces(page, cell_lookup(grids))
     bare = find_bare(pieces, sum(len(grid.cells) for grid in grids))
     if bare:
         grids += bare
-        pieces = page_pieces(page, pdf_grid.cell_lookup(grids))
+        pieces = page_pieces(page, cell_lookup(grids))
     inside = [piece for piece in pieces if _on(page.rect, piece)]
     if len(inside) < len(pieces):
         remark = remark or "text outside the page's edges was left out"
@@ -180,7 +190,7 @@ def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], str]:
     if drawn.too_many:
         return [], "too many drawn lines to look for tables; what it holds is read as text"
     try:
-        return (pdf_grid.find(page) if pdf_grid.worth_searching(drawn) else []), ""
+        return (find_ruled(page) if worth_searching(drawn) else []), ""
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
         return [], "tables could not be told apart and are read as text"
 

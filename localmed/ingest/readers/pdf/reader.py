@@ -21,12 +21,9 @@ from typing import Any
 
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, Record, Working
-from localmed.ingest.readers.pdf import cells as pdf_cells
-from localmed.ingest.readers.pdf import scan as pdf_scan
-from localmed.ingest.readers.pdf import tables as pdf_tables
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.readers.pdf.furniture import without_furniture
-from localmed.ingest.readers.pdf.grid import Grid
+from localmed.ingest.readers.pdf.grid import Grid, Separator
 from localmed.ingest.readers.pdf.hyphens import settled
 from localmed.ingest.readers.pdf.layout import reading_order
 from localmed.ingest.readers.pdf.opening import opened
@@ -41,7 +38,8 @@ from localmed.ingest.readers.pdf.paragraphs import (
     levels,
     paragraphs,
 )
-from localmed.ingest.readers.pdf.separators import Separator
+from localmed.ingest.readers.pdf.scan import placed, read_scans, remedy, summaries
+from localmed.ingest.readers.pdf.tables import Carry, at_top, cells_by_grid, lost_notes, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 
 TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
@@ -57,10 +55,10 @@ class _Flow:
 
     parts: list[Paragraph | Block] = field(default_factory=list)
     opens: set[int] = field(default_factory=set)
-    carry: pdf_tables.Carry = field(default_factory=pdf_tables.Carry)
+    carry: Carry = field(default_factory=Carry)
 
 
-def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault | Working]:
+def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | Working]:
     """Yield the one record of the PDF at ``path``; raise ``InputError`` if nothing of it can be used."""
     bounds = mapping.options.get("bounds") or ReadBounds()
     document = opened(path)
@@ -75,17 +73,17 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Record | Fault | Working
         pages.append(read_page(document, index, bounds.page_characters, pages[-1] if pages else None))
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
-    yield from pdf_scan.read_scans(path, pages, bounds)
+    yield from read_scans(path, pages, bounds)
     kept, removed = without_furniture(pages)
     if not any(page.characters and not page.garbled for page in kept):
-        raise InputError(f"{path.name} {_nothing(kept)}", pdf_scan.remedy(kept, bounds))
+        raise InputError(f"{path.name} {_nothing(kept)}", remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
-    notes = (*_notes(kept, removed), *pdf_cells.notes(flow.carry.lost))
+    notes = (*_notes(kept, removed), *lost_notes(flow.carry.lost))
     lost = sum(page.lost for page in kept)
-    yield Record("", title, tuple(pdf_scan.placed(blocks, kept)), pages=count, notes=notes, lost=lost)
+    yield SourceRecord("", title, tuple(placed(blocks, kept)), pages=count, notes=notes, lost=lost)
 
 
 def _nothing(pages: Sequence[Page]) -> str:
@@ -103,7 +101,7 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
 
 
 def _add_page(flow: _Flow, page: Page, body: Body) -> None:
-    in_cells = pdf_tables.cells_by_grid(page.grids, page.pieces)
+    in_cells = cells_by_grid(page.grids, page.pieces)
     loose = [piece for piece in page.pieces if piece.cell < 0]
     items: list[Item] = [*(piece for piece in loose if piece.upright), *page.grids, *page.figures, *page.separators]
     top = True
@@ -111,8 +109,8 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
         flow.opens.add(len(flow.parts))
         for run in _runs(region):
             if isinstance(run, Grid):
-                first = top and pdf_tables.at_top(run, page.height)
-                flow.parts.extend(pdf_tables.table_blocks(run, in_cells[run.first], page.number, first, flow.carry))
+                first = top and at_top(run, page.height)
+                flow.parts.extend(table_blocks(run, in_cells[run.first], page.number, first, flow.carry))
                 top = False
             else:
                 flow.parts.extend(paragraphs(column_rows(run, page.number)))
@@ -189,7 +187,7 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
             if flaw:
                 flawed.setdefault(flaw, []).append(page.number)
     notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
-    for reason, numbers, mean, least in pdf_scan.summaries(pages):
+    for reason, numbers, mean, least in summaries(pages):
         sure = f"{mean:.2f}" if len(numbers) == 1 else f"{mean:.2f}, of the worst page {least:.2f}"
         notes.append(f"{_ranges(numbers)}: read by OCR ({reason}), confidence {sure}")
     if removed:

@@ -14,10 +14,18 @@ from dataclasses import replace
 import pymupdf
 
 from localmed.ingest.ocr.pages import Frame
-from localmed.ingest.readers.pdf import grid as pdf_grid
 from localmed.ingest.readers.pdf.booktabs import find_open
-from localmed.ingest.readers.pdf.grid import Grid
-from localmed.ingest.readers.pdf.separators import Separator, separators
+from localmed.ingest.readers.pdf.grid import (
+    Grid,
+    Separator,
+    cell_lookup,
+    find_ruled,
+    reads_as_table,
+    renumbered,
+    rules,
+    separators,
+    worth_searching,
+)
 from localmed.ingest.readers.pdf.text import Piece
 
 LAPS = 3.0  # points by which a rule is drawn longer: printed ones often stop short of those they meet
@@ -27,18 +35,18 @@ INSIDE = 0.15  # of the height of a line of text: nearer its edge a rule underli
 Tables = tuple[tuple[Piece, ...], tuple[Grid, ...], tuple[Separator, ...]]
 
 
-def with_tables(pieces: Sequence[Piece], rules: Sequence[Frame], width: float, height: float) -> Tables:
-    """``pieces`` with their cells, the tables, and the rules that part the page; ``rules`` are straightened."""
-    drawn = [_extended(*level) for level in map(_level, rules) if not _through(level, pieces)]
+def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float, height: float) -> Tables:
+    """``pieces`` with their cells, the tables, and the rules that part the page; ``printed`` are straightened rules."""
+    drawn = [_extended(*level) for level in map(_level, printed) if not _through(level, pieces)]
     with pymupdf.open() as document:
         page = document.new_page(width=max(width, 1.0), height=max(height, 1.0))
         for x0, y0, x1, y1 in drawn:
             page.draw_line((x0, y0), (x1, y1), width=0.5)
         for piece in pieces:  # the search leaves out tables without text
             page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
-        known = pdf_grid.rules(page)
-        found = _found(page) if pdf_grid.worth_searching(known) else []
-    ruled = pdf_grid.renumbered([grid for grid in found if pdf_grid.reads_as_table(grid, _in_cells(pieces, found))])
+        known = rules(page)
+        found = _found(page) if worth_searching(known) else []
+    ruled = renumbered([grid for grid in found if reads_as_table(grid, _in_cells(pieces, found))])
     placed = _in_cells(pieces, ruled)
     grids = [*ruled, *find_open(known.across, placed, sum(len(grid.cells) for grid in ruled))]
     placed = _in_cells(pieces, grids)
@@ -47,13 +55,13 @@ def with_tables(pieces: Sequence[Piece], rules: Sequence[Frame], width: float, h
 
 def _found(page: pymupdf.Page) -> list[Grid]:
     try:
-        return pdf_grid.find(page)
+        return find_ruled(page)
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
         return []
 
 
 def _in_cells(pieces: Sequence[Piece], grids: Sequence[Grid]) -> list[Piece]:
-    cell_at = pdf_grid.cell_lookup(grids)
+    cell_at = cell_lookup(grids)
     return [replace(piece, cell=cell_at((piece.x0 + piece.x1) / 2, piece.middle)) for piece in pieces]
 
 

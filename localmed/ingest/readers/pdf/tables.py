@@ -8,20 +8,26 @@ whole width is a section, repeated in the rows under it. A table that goes on at
 columns keeps its header and section, and an empty first cell there takes the last one's text.
 
 Not covered: headers at the side only, and tables turned by 90 degrees on an upright page of text.
+
+Cells in, cells out: a piece of a cell is kept if a line of some row stands where it is printed and holds its text, if
+it is of a header that a row names, or of one that was already there on the page before. What is left over is counted
+by cells, for a note to the librarian. White space, leader dots and marks between cells do not count; figures are
+compared in compatibility form, since raised ones are rewritten. Whether a cell came into the right row no page says of
+itself (``tests/benchmarks/tables_pdf.py``).
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localmed.domain import Box
 from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Line
-from localmed.ingest.readers.pdf import cells as pdf_cells
 from localmed.ingest.readers.pdf.grid import SAME_EDGE, Cell, Grid
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
 from localmed.ingest.readers.pdf.text import Piece, is_cjk, joined, row_text
@@ -34,6 +40,10 @@ MOST_COLUMNS = 0.6  # of the columns start a line at one height: a new row of a 
 SLACK_CHARACTERS = 2.5  # of white at a line's end in a cell: its margins and a character that would have fitted
 APART = f" {JOINER}"  # keeps the blank between the items of a Chinese cell, which else are joined
 UNRULED_ROWS = 3  # a table with more ruled rows is ruled row by row
+TOLERANCE = 1.0  # points; boxes are rounded to tenths
+TALLEST = 14_400.0  # points of a page, by ISO 32000; a hostile font may be taller
+
+_MARKS = re.compile(r"[\s;:,.…·\u2060]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carr
     carry.names = names
     blocks.extend(_block(grid, row, page, carry) for row in rows)
     made = [block for block in blocks if block is not None]
-    missing = pdf_cells.lost(pieces, made, names if goes_on else ())
+    missing = lost_cells(pieces, made, names if goes_on else ())
     if missing:
         carry.lost[page] = carry.lost.get(page, 0) + missing
     return made
@@ -312,3 +322,39 @@ def cells_by_grid(grids: Sequence[Grid], pieces: Sequence[Piece]) -> Mapping[int
             if 0 <= piece.cell - grid.first < len(grid.cells):
                 found[grid.first].append(piece)
     return found
+
+
+# --- text of cells that stands in no row ------------------------------------------------------------------------------
+
+
+def lost_cells(pieces: Sequence[Piece], blocks: Sequence[Block], repeated: Iterable[str]) -> int:
+    """How many cells hold something of a table's ``pieces`` that is neither in ``blocks`` nor a ``repeated`` header."""
+    lines = [(line.box, _bare(line.text)) for block in blocks for line in block.lines if line.box]
+    heights: dict[int, list[tuple[Box, str]]] = defaultdict(list)  # a page may have thousands of cells
+    for box, text in lines:
+        for height in range(int(max(0.0, box.y0 - TOLERANCE)), int(min(TALLEST, box.y1 + TOLERANCE)) + 1):
+            heights[height].append((box, text))
+    left = [piece for piece in pieces if not _shown(piece, heights[int(piece.middle)])]
+    top = min((box.y0 for box, _ in lines), default=float("inf"))
+    named = "\n".join([*(text for _, text in lines), *map(_bare, repeated)])
+    return len({piece.cell for piece in left if piece.middle > top or _bare(piece.text) not in named})
+
+
+def lost_notes(lost: Mapping[int, int]) -> Iterator[str]:
+    """What a librarian is told of ``lost``: the number of such cells by page."""
+    for page, cells in lost.items():
+        yield f"page {page}: text of {cells} table cell{'s' if cells > 1 else ''} is in no row; check the page"
+
+
+def _shown(piece: Piece, lines: Sequence[tuple[Box, str]]) -> bool:
+    text = _bare(piece.text)
+    return not text or any(_holds(box, piece) and text in line for box, line in lines)
+
+
+def _holds(box: Box, piece: Piece) -> bool:
+    across = box.x0 - TOLERANCE <= (piece.x0 + piece.x1) / 2 <= box.x1 + TOLERANCE
+    return across and box.y0 - TOLERANCE <= piece.middle <= box.y1 + TOLERANCE
+
+
+def _bare(text: str) -> str:
+    return _MARKS.sub("", unicodedata.normalize("NFKC", text))

@@ -13,9 +13,8 @@ from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import Block, Line
-from localmed.ingest.readers.pdf import cells as pdf_cells
-from localmed.ingest.readers.pdf import tables as pdf_tables
 from localmed.ingest.readers.pdf.grid import Cell, Grid
+from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
@@ -281,11 +280,11 @@ def test_what_no_row_shows_is_counted_by_cells() -> None:
     )]  # fmt: skip
     kept = [("Drug: aspirin;", 50, 70), ("Dose: 75 mg", 150, 70)]
     block = Block("row", tuple(Line(text, Box(1, x, y, x + 40, y + 10)) for text, x, y in kept))
-    assert pdf_cells.lost(pieces[:4], [block], ()) == 0
-    assert pdf_cells.lost(pieces, [block], ()) == 1  # the same words at another place do not stand for it
-    assert pdf_cells.lost(pieces[:4], [], ("Drug", "Dose")) == 2
+    assert lost_cells(pieces[:4], [block], ()) == 0
+    assert lost_cells(pieces, [block], ()) == 1  # the same words at another place do not stand for it
+    assert lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
     endless = Block("row", (Line("aspirin", Box(1, 50, -1e12, 90, 1e12)),))
-    assert pdf_cells.lost(pieces[2:3], [endless], ()) == 0
+    assert lost_cells(pieces[2:3], [endless], ()) == 0
 
 
 def test_a_cell_that_came_into_no_row_is_told() -> None:
@@ -296,10 +295,10 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         for number, (text, box) in enumerate(zip(("aspirin", "75 mg", "warfarin", "3 mg"), boxes, strict=True))
     ]
     for height, lost in ((2, {}), (1, {7: 2})):  # a grid that says it has one row, but has cells in two
-        carry = pdf_tables.Carry()
-        pdf_tables.table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
+        carry = Carry()
+        table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert list(pdf_cells.notes({7: 2})) == ["page 7: text of 2 table cells is in no row; check the page"]
+    assert list(lost_notes({7: 2})) == ["page 7: text of 2 table cells is in no row; check the page"]
 
 
 def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:

@@ -11,24 +11,24 @@ import pytest
 from localmed.config import ReadBounds
 from localmed.domain import Box
 from localmed.errors import InputError, LimitExceeded
-from localmed.ingest.parsed import FieldMapping, Record
+from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from localmed.ingest.readers.pdf.text import cleaned
 from tests.ingest.readers.pdf import fixtures as make
 
 
-def read_one(path: Path, bounds: ReadBounds | None = None) -> Record:
+def read_one(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
     (record,) = read(path, FieldMapping(options={"bounds": bounds or ReadBounds(ocr=False)}))
-    assert isinstance(record, Record)
+    assert isinstance(record, SourceRecord)
     return record
 
 
-def texts(record: Record, kind: str = "") -> list[str]:
+def texts(record: SourceRecord, kind: str = "") -> list[str]:
     """The blocks' texts under the rule that chunking joins lines by."""
     return [" ".join(line.text for line in block.lines) for block in record.blocks if not kind or block.kind == kind]
 
 
-def boxes_near(record: Record, word: str) -> list[Box]:
+def boxes_near(record: SourceRecord, word: str) -> list[Box]:
     return [line.box for block in record.blocks for line in block.lines if word in line.text and line.box]
 
 
@@ -143,7 +143,7 @@ def test_what_recurs_is_left_out_and_headings_that_only_look_alike_stay(tmp_path
     assert record.notes == ("8 recurring header, footer and page-number lines left out",)
 
 
-def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> Record:
+def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> SourceRecord:
     """One page for each of ``tops``, which stands at its top; the text below is set in 11 points."""
     document = pymupdf.open()
     for number, top in enumerate(tops):

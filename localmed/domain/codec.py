@@ -1,0 +1,219 @@
+"""Values as JSON and back, by the types of their fields: answers for ``--json``, kept files, recordings, evaluations.
+
+A frozen dataclass is an object of its fields, an enumeration its value, a tuple a list, a set a sorted list. Where a
+field may hold values of several types, an object says which under ``type``: the class's name, which a codec knows only
+if it was registered. A ``Message`` has its code and parameters; its words may stand beside them and are not read.
+
+Reading is strict: a missing or unknown field, a value of another type or a name that is not registered is a
+``ValueError``, and nothing but the registered classes is ever made.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from localmed.domain.answers import Answer
+from localmed.domain.messages import Message
+from localmed.messages import as_json, from_json
+
+TYPE = "type"  # names the class of an object where the field's type does not
+_PLAIN = (str, int, float, bool)
+
+
+class Codec:
+    """Writes and reads values of the classes ``known``, which have different names."""
+
+    def __init__(self, known: Iterable[type]) -> None:
+        self._known: dict[str, type] = {}
+        for kind in known:
+            if self._known.setdefault(kind.__name__, kind) is not kind:
+                raise TypeError(f"two classes are called {kind.__name__}")
+
+    def encode(self, value: Any, kind: Any = Any, language: str = "") -> Any:
+        """``value``, whose field has the type ``kind``, as JSON; words in ``language`` stand beside each message.
+
+        Raise ``TypeError`` for what is of no registered class.
+        """
+        if isinstance(value, Enum):
+            return value.value if kind is type(value) else {TYPE: self._name(value), "value": value.value}
+        if value is None or isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, Message):
+            return as_json(value, language)
+        if is_dataclass(value):
+            tagged = {} if kind is type(value) else {TYPE: self._name(value)}
+            made: Any = type(value)
+            typed: Mapping[str, Any] = field_types(made)
+            return tagged | {name: self.encode(getattr(value, name), hint, language) for name, hint in typed.items()}
+        if isinstance(value, tuple | frozenset):
+            items = sorted(value) if isinstance(value, frozenset) else value
+            hints = _items(kind, len(items))
+            listed = [self.encode(item, hint, language) for item, hint in zip(items, hints, strict=True)]
+            return {TYPE: "frozenset", "value": listed} if isinstance(value, frozenset) and kind is Any else listed
+        if isinstance(value, Mapping):
+            return {TYPE: "mapping", "value": [[self.encode(item) for item in pair] for pair in value.items()]}
+        raise TypeError(f"no {type(value).__name__} is written")
+
+    def decode(self, value: Any, kind: Any = Any) -> Any:
+        """The value of the type ``kind`` that ``encode`` wrote; raise ``ValueError`` for anything else."""
+        if kind is Any:
+            return self._tagged(value)
+        origin = typing.get_origin(kind)
+        if origin in (typing.Union, types.UnionType):
+            return self._one_of(value, typing.get_args(kind))
+        if kind is Message:
+            return from_json(value)
+        if origin in (tuple, frozenset):
+            if not isinstance(value, list):
+                raise ValueError("a list was expected")
+            return origin(self.decode(item, hint) for item, hint in zip(value, _items(kind, len(value)), strict=True))
+        if origin is not None and issubclass(origin, Mapping):
+            return self._tagged(value)
+        if isinstance(kind, type) and is_dataclass(kind):
+            return self._object(value, kind)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return kind(value)
+        return _plain(value, kind)
+
+    def _name(self, value: Any) -> str:
+        name = type(value).__name__
+        if self._known.get(name) is not type(value):
+            raise TypeError(f"no {name} is written")
+        return name
+
+    def _object(self, value: Any, kind: Any) -> Any:
+        hints = field_types(kind)
+        if not isinstance(value, dict) or set(value) - {TYPE} != set(hints):
+            raise ValueError(f"no {kind.__name__}")
+        return kind(**{name: self.decode(value[name], hint) for name, hint in hints.items()})
+
+    def _one_of(self, value: Any, kinds: tuple[Any, ...]) -> Any:
+        """The value of one of several types: an object by its name, the rest by what JSON tells apart."""
+        if isinstance(value, dict) and TYPE in value:
+            made = self._tagged(value)
+            if type(made) not in kinds:
+                raise ValueError("a value of another type")
+            return made
+        if isinstance(value, dict) and Message in kinds:
+            return from_json(value)
+        for kind in kinds:
+            origin = typing.get_origin(kind)
+            if (
+                (value is None and kind is type(None))
+                or (isinstance(value, list) and origin in (tuple, frozenset))
+                or (isinstance(value, _PLAIN) and _is_plain(value, kind))
+            ):
+                return None if value is None else self.decode(value, kind)
+        return self._single(value, kinds)
+
+    def _single(self, value: Any, kinds: tuple[Any, ...]) -> Any:
+        """Of an optional value the one type that it may have."""
+        others = [kind for kind in kinds if kind is not type(None) and kind not in _PLAIN]
+        if len(others) != 1:
+            raise ValueError("a value of another type")
+        return self.decode(value, others[0])
+
+    def _tagged(self, value: Any) -> Any:
+        """A value whose field says nothing of its type."""
+        if value is None or isinstance(value, _PLAIN):
+            return value
+        if isinstance(value, list):
+            return tuple(self._tagged(item) for item in value)
+        if not isinstance(value, dict):
+            raise ValueError("no value")
+        if TYPE not in value:
+            return from_json(value)
+        if value[TYPE] == "frozenset":
+            return frozenset(self._tagged(item) for item in value["value"])
+        if value[TYPE] == "mapping":
+            return {self._tagged(name): self._tagged(item) for name, item in value["value"]}
+        kind = self._known.get(value[TYPE])
+        if kind is None:
+            raise ValueError(f"no value is called {value[TYPE]!r}")
+        return kind(value["value"]) if issubclass(kind, Enum) else self._object(value, kind)
+
+
+@cache
+def field_types(kind: type) -> Mapping[str, Any]:
+    """The types of a dataclass's fields by name."""
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def reachable(kind: Any) -> set[type]:
+    """The dataclasses and enumerations that a value of ``kind`` may hold, itself included."""
+    found: set[type] = set()
+    waiting = [kind]
+    while waiting:
+        one = waiting.pop()
+        waiting += typing.get_args(one)
+        if isinstance(one, type) and one not in found and one is not Message:
+            if is_dataclass(one):
+                found.add(one)
+                waiting += field_types(one).values()
+            elif issubclass(one, Enum):
+                found.add(one)
+    return found
+
+
+def _items(kind: Any, number: int) -> tuple[Any, ...]:
+    """The type of each of ``number`` items of a tuple or a set."""
+    arguments = typing.get_args(kind)
+    if not arguments:
+        return (Any,) * number
+    if arguments[-1] is Ellipsis or typing.get_origin(kind) is frozenset:
+        return arguments[:1] * number
+    if len(arguments) != number:
+        raise ValueError("a list of another length")
+    return arguments
+
+
+def _is_plain(value: Any, kind: Any) -> bool:
+    """Whether a string, number or truth value may stand for ``kind``."""
+    if kind in _PLAIN:
+        return type(value) is kind or (kind is float and type(value) is int)
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    if typing.get_origin(kind) is typing.Literal:
+        if value in typing.get_args(kind):
+            return value
+        raise ValueError("a value that there is not")
+    if kind not in _PLAIN or not _is_plain(value, kind):
+        raise ValueError("a value of another type")
+    return kind(value)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+FORMAT = "localmed answer 2"
+LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
+
+
+@cache
+def answers() -> Codec:
+    """The codec of answers."""
+    return Codec(reachable(Answer))
+
+
+def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
+    """``answer`` as JSON with its format; words in ``language`` stand beside each message."""
+    return {"format": FORMAT, **answers().encode(answer, Answer, language)}
+
+
+def answer_of(value: Any) -> Answer:
+    """The answer that ``answer_json`` wrote; raise ``ValueError`` for anything else, another version's included."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise ValueError(f"it is not of the format {FORMAT!r}")
+    try:
+        answer: Answer = answers().decode({name: item for name, item in value.items() if name != "format"}, Answer)
+    except (TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError("no answer") from error
+    return answer

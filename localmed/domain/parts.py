@@ -1,0 +1,377 @@
+"""The parts that workflows add to an answer's statements: one frozen type for each, so that nothing is parsed back.
+
+Numbers are numbers, what localmed itself says is a ``Message`` or an enumeration, what the user or a source said is
+text. Each has ``statements``, so that whoever walks the cited sentences of an answer need not know the types.
+``start:end`` is where a part's text stands in the user's text. How they are shown stands in ``presentation``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from localmed.domain.messages import Message
+from localmed.domain.statements import Statement
+
+
+class _NoStatements:
+    """A part without cited sentences."""
+
+    __slots__ = ()
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of a workflow that has no type of its own yet: a title, cited sentences, named values."""
+
+    kind: str
+    title: str
+    statements: tuple[Statement, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a concept graph says that a term means; ``source`` names the vocabulary and the concept in it."""
+
+    text: str
+    source: str = ""
+
+
+# --- explain: a medical order -----------------------------------------------------------------------------------------
+
+
+class Restated(StrEnum):
+    """How a line of an order came into plain words."""
+
+    RULE = "rule"
+    MODEL = "model"
+    QUOTED = "quoted"
+
+
+@dataclass(frozen=True, slots=True)
+class LinePart(_NoStatements):
+    """A line of the order, ``text`` as it is written and ``plain`` as a patient reads it."""
+
+    text: str
+    plain: str
+    restated: Restated
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TermPart:
+    """A term of the order with its explanation. ``kind`` is that of ``OrderTerm``; ``meaning`` a short form's."""
+
+    term: str
+    kind: str
+    statements: tuple[Statement, ...] = ()
+    negation: str = ""  # as the order has it
+    meaning: str = ""
+    definition: Definition | None = None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def explained(self) -> bool:
+        """Whether anything says what it is."""
+        return bool(self.statements or self.meaning or self.definition)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPart:
+    """A follow-up question, answered where it has statements; ``searched_as`` is it made to stand alone, if it was."""
+
+    question: str
+    statements: tuple[Statement, ...] = ()
+    searched_as: str = ""
+
+
+class ReadingScale(StrEnum):
+    """What a reading level counts."""
+
+    GRADE = "grade"  # Flesch-Kincaid: school years in the United States
+    CHARACTERS = "characters"  # a sentence, on average
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLevelPart(_NoStatements):
+    """How hard the text that a patient would read is, over so many sentences."""
+
+    scale: ReadingScale
+    value: float
+    sentences: int
+
+
+# --- departments ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DepartmentPart:
+    """A department of the hospital: why go there (cited), its floor ("": the guide does not say), warning signs."""
+
+    name: str
+    statements: tuple[Statement, ...] = ()
+    floor: str = ""
+    signs: tuple[Message, ...] = ()
+
+
+# --- ebm: evidence for one patient ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PicoPart(_NoStatements):
+    """The elements of a clinical question, in the user's words; "" for one that it does not name."""
+
+    population: str = ""
+    intervention: str = ""
+    comparison: str = ""
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFact:
+    """What holding a patient's record against a source came to: of what (allergy, age, a measure), and what."""
+
+    subject: Message
+    finding: Message
+
+
+@dataclass(frozen=True, slots=True)
+class WarningPart:
+    """What of record and sources to check first, with the sentences it comes from."""
+
+    facts: tuple[RecordFact, ...]
+    statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EffectPart:
+    """Results in numbers, quoted from the sources."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicabilityPart:
+    """Whether the sources speak of patients like this one."""
+
+    facts: tuple[RecordFact, ...] = ()
+    statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart(_NoStatements):
+    """What the sources ask for and neither record nor question holds."""
+
+    facts: tuple[RecordFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLevelPart(_NoStatements):
+    """A cited document by its design: ``level`` 1 (highest) to 5 by publication type alone, 0 where that is unknown."""
+
+    markers: tuple[str, ...]
+    title: str
+    design: Message
+    level: int
+    edition: str = ""
+
+
+# --- verify: an answer held against the library -----------------------------------------------------------------------
+
+
+class Label(StrEnum):
+    """What the studies say of a claim, and what follows for the response."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    NOT_ENOUGH = "not enough evidence"
+    CORRECT = "correct"
+    MISTAKEN = "mistaken"
+
+
+class Quality(StrEnum):
+    """What the evidence given with a response is worth to it; all but ``SOUND`` and ``UNKNOWN`` are poor."""
+
+    SOUND = "sound"
+    MISLEADING = "misleading"
+    IRRELEVANT = "irrelevant"
+    OUTDATED = "outdated"
+    UNKNOWN = "not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A study as a reader is told of it; ``given`` if the answer that is verified brought it."""
+
+    title: str
+    edition: str = ""
+    given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CitedReference:
+    """A marker of the verified answer and the study that it names; None where the library does not hold it."""
+
+    marker: str
+    study: Titled | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CitationsPart(_NoStatements):
+    """What each citation of the verified answer names."""
+
+    references: tuple[CitedReference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SupportPart:
+    """The sentences of the verified answer, each with the verdict on what it cites."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsePart(_NoStatements):
+    """The label of the verified answer, and how many claims have which."""
+
+    label: Label
+    claims: tuple[tuple[Label, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPart(_NoStatements):
+    """Studies that a reader must know about first: code of why (``standing``) and the study."""
+
+    alerts: tuple[tuple[str, Titled], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPart:
+    """A claim and how the studies voted on it; ``whole`` if question and answer together are the claim.
+
+    ``votes`` are those for, against and neither; ``q`` and ``tau2`` tell how far the ``voters`` disagree. The
+    statements quote the main evidence.
+    """
+
+    claim: str
+    label: Label
+    votes: tuple[int, int, int]
+    total: float
+    q: float = 0.0
+    tau2: float = 0.0
+    voters: int = 0
+    unjudged: int = 0
+    main: tuple[Titled, ...] = ()
+    dropped: tuple[Titled, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    whole: bool = False
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceQualityPart(_NoStatements):
+    """What the evidence given with the verified answer is worth to it."""
+
+    quality: Quality
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRow:
+    """A study with its reliability (``base`` + ``bonus`` for its date, less for each of ``failed``) and its votes.
+
+    ``votes`` are +1, 0 or -1, one a claim in their order; ``failed`` are codes of ``reliability.ASPECTS``.
+    """
+
+    study: Titled
+    reliability: float
+    base: int
+    bonus: float
+    failed: tuple[str, ...]
+    votes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudiesPart(_NoStatements):
+    """The studies that voted, most reliable first."""
+
+    studies: tuple[StudyRow, ...]
+
+
+# --- links: Link-Eval of an answer ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSetPart(_NoStatements):
+    """A citation set by its number: how many citations, whether they carry the statement (None: not judged).
+
+    ``irreplaceable`` are the markers without which they would not; ``unresolved`` counts markers without a source.
+    """
+
+    number: int
+    citations: int
+    correct: bool | None
+    irreplaceable: tuple[str, ...] = ()
+    unresolved: int = 0
+
+
+# --- plan: which source is asked what ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlanPart(_NoStatements):
+    """What a source (``source_plan.SOURCES``) was asked, and how many passages came."""
+
+    source: str
+    queries: tuple[str, ...]
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptPart(_NoStatements):
+    """A concept of the graph: its definition, and its relations as (predicate, object)."""
+
+    name: str
+    definition: Definition | None = None
+    relations: tuple[tuple[str, str], ...] = ()
+
+
+AnyPart: TypeAlias = (
+    TextPart
+    | LinePart
+    | TermPart
+    | QuestionPart
+    | ReadingLevelPart
+    | DepartmentPart
+    | PicoPart
+    | WarningPart
+    | EffectPart
+    | ApplicabilityPart
+    | MissingPart
+    | SourceLevelPart
+    | CitationsPart
+    | SupportPart
+    | ResponsePart
+    | AlertPart
+    | ClaimPart
+    | EvidenceQualityPart
+    | StudiesPart
+    | LinkSetPart
+    | SourcePlanPart
+    | ConceptPart
+)
+if TYPE_CHECKING:
+    Part: TypeAlias = Any  # while some workflows still make ``TextPart``; then ``AnyPart`` takes its name
+else:
+    Part = AnyPart

@@ -1,0 +1,64 @@
+"""A sentence of an answer: what it rests on, who wrote it, and what its check came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localmed.domain.messages import Said
+from localmed.domain.sources import Box
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
+
+    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
+    """
+
+    marker: str
+    passage_id: str
+    document_id: str
+    start: int
+    end: int
+    quote: str
+    page: int = 0
+    boxes: tuple[Box, ...] = ()
+
+
+class Origin(StrEnum):
+    """Who wrote a statement; the three are labelled differently wherever they are shown."""
+
+    EXTRACTIVE = "extractive"
+    GENERATED = "generated"
+    UNVERIFIED = "unverified"
+
+
+class Support(StrEnum):
+    """Whether a statement's citations carry it."""
+
+    VERBATIM = "verbatim"
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of checking one statement: what was found, who judged, and why."""
+
+    support: Support
+    judge: str
+    reason: Said = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of an answer. ``withheld`` sentences failed their check and are shown as a gap."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    origin: Origin
+    verdict: Verdict | None = None
+    withheld: bool = False

@@ -1,0 +1,148 @@
+"""From an ``Answer`` to what its reader sees: labels, gaps with reasons, badge, parts, conflicts, notes, sources.
+
+The parts of each workflow are shown by its own module here, found by the part's type (``parts``). A source is shown
+with its edition, pages and status; its age too, where it is old for its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Citation,
+    Conflict,
+    Evidence,
+    Kind,
+    Message,
+    Origin,
+    Statement,
+    Status,
+    message,
+)
+from localmed.presentation.badge import badge_view
+from localmed.presentation.neutral import one_line
+from localmed.presentation.parts import part_view
+from localmed.presentation.statements import statement_view
+from localmed.presentation.views import AnswerView, ConflictView, SourceView
+from localmed.presentation.words import words
+
+Audience = Literal["staff", "patient"]
+
+# Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
+# of studies and books a reader expects older ones.
+OLD = {Kind.GUIDELINE: 5, Kind.LITERATURE: 10, Kind.BOOK: 10, Kind.WIKI: 10, Kind.LEAFLET: 5, Kind.LOCAL: 5}
+ANY_OLD = 10
+
+
+def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
+    """``answer`` in ``language`` ("": its own) for ``audience``: patients are not told of commands and file names."""
+    language = language or answer.language
+    staff = audience == "staff"
+    return AnswerView(
+        language=language,
+        workflow=answer.workflow,
+        headline=_headline(answer, language),
+        searched=_searched(answer, language),
+        statements=tuple(statement_view(statement, language) for statement in answer.statements),
+        badge=badge_view(answer.verification, language) if answer.verification.badge is not Badge.NONE else None,
+        parts=tuple(part_view(part, language) for part in answer.parts),
+        conflicts=tuple(_conflict(conflict, language) for conflict in answer.conflicts),
+        notes=tuple(words(note, language) for note in answer.notes),
+        checks=tuple(words(check, language) for check in answer.verification.checks) if staff else (),
+        sources=tuple(_source(evidence, answer, language) for evidence in answer.evidence),
+        sources_title=words(message("answer.sources"), language) if answer.evidence else "",
+        opening=words(message("answer.open"), language) if staff and answer.evidence else "",
+        purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
+    )
+
+
+def _nothing_found(answer: Answer) -> bool:
+    """Whether the answer is an abstention; of a verification the parts say what was not found."""
+    return answer.status is AnswerStatus.ABSTAINED and answer.workflow != "verify"
+
+
+def _headline(answer: Answer, language: str) -> str:
+    if _nothing_found(answer):
+        return words(message("answer.abstained"), language)
+    in_parts = (one for part in answer.parts for one in part.statements) if answer.workflow == "departments" else ()
+    statements = (*answer.statements, *in_parts)
+    return words(Message(f"answer.{_written_by(statements, answer)}"), language) if statements else ""
+
+
+def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
+    """Who wrote the statements; of several the least sure: unverified, by a model, quoted."""
+    origins = {statement.origin for statement in statements}
+    least = next(origin for origin in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if origin in origins)
+    by_model = any(server.startswith("chat-") for _, server in answer.provenance.prompts)
+    return "quoted" if least is Origin.EXTRACTIVE and by_model else least.value
+
+
+def _searched(answer: Answer, language: str) -> str:
+    if not _nothing_found(answer):
+        return ""
+    if not answer.searched:
+        return words(message("answer.searched_nothing"), language)
+    return words(message("answer.searched", names=answer.searched), language)
+
+
+def _conflict(conflict: Conflict, language: str) -> ConflictView:
+    reason = message("literal", text=words(conflict.reason, language))
+    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", reason),)), language)
+    return ConflictView(text, one_line(conflict.theirs.quote), conflict.against)
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
+    passage, citations = evidence.passage, _citations(answer, evidence.marker)
+    headings = " > ".join(heading for heading in passage.headings if heading != evidence.document_title)
+    details: list[Message] = [_edition(evidence)]
+    details += [message("answer.page", page=page) for page in sorted({each.page for each in citations if each.page})]
+    details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
+    said = [*(words(detail, language) for detail in details), one_line(headings)]
+    start, end = (citations[0].start, citations[0].end) if citations else (0, 0)
+    return SourceView(
+        marker=evidence.marker,
+        title=one_line(evidence.document_title),
+        details=tuple(text for text in said if text),
+        warnings=tuple(words(warning, language) for warning in _warnings(evidence, answer.provenance.day)),
+        passage_id=passage.id,
+        file=one_line(evidence.source.rpartition("/")[2]),
+        start=start,
+        end=end,
+    )
+
+
+def _edition(evidence: Evidence) -> Message:
+    return message("answer.edition", edition=evidence.edition) if evidence.edition else message("answer.no_date")
+
+
+def _warnings(evidence: Evidence, day: str) -> list[Message]:
+    warnings = [] if evidence.status is Status.CURRENT else [Message(f"answer.{evidence.status.value}")]
+    warnings += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
+    years = age(evidence.edition, day)
+    return warnings + ([message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else [])
+
+
+def age(edition: str, day: str) -> int:
+    """The whole years from ``edition`` to ``day`` (dates as the domain writes them), at least; 0 without both.
+
+    Of an edition of which only the year is known the last day of that year counts.
+    """
+    if not (edition[:4].isdigit() and day[:4].isdigit()):
+        return 0
+    begun = (edition + "-12-31"[len(edition) - 4 :]) if len(edition) in (4, 7) else edition
+    return max(0, int(day[:4]) - int(begun[:4]) - (day[4:] < begun[4:]))
+
+
+def _citations(answer: Answer, marker: str) -> list[Citation]:
+    """The answer's citations of one source, in its order; then those of its parts and of possible conflicts."""
+    statements: Sequence[Statement] = [*answer.statements, *(one for part in answer.parts for one in part.statements)]
+    citations = [citation for statement in statements for citation in statement.citations]
+    citations += [conflict.theirs for conflict in answer.conflicts]
+    return [citation for citation in citations if citation.marker == marker]

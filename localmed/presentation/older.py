@@ -1,0 +1,138 @@
+"""Notes and reasons of workflows that still make English sentences, in Chinese: pattern -> Chinese."""
+
+from __future__ import annotations
+
+import re
+
+CHINESE = {
+
+    r"The encoder of this profile does not know Chinese: only words were searched, and no meaning was compared":
+        "当前配置的向量模型不支持中文：仅按词检索，未做语义比较",
+    r"Nothing found was relevant enough to answer from": "检索到的内容相关性不足，不能据以回答",
+    r"The question holds no word that can be searched for": "问题中没有可检索的词",
+    r"Not named in the sources: (.*)": "来源中未出现的词：{1}",
+    r"Every sentence failed its check and was withheld": "所有句子均未通过核对，已隐去",
+    r"Source (\S+) is superseded: (.*) \(no date\)": "来源 {1} 已被取代：{2}（无日期）",
+    r"Source (\S+) is superseded: (.*) \((.*)\)": "来源 {1} 已被取代：{2}（{3}）",
+    r"Source (\S+) is withdrawn: (.*) \(no date\)": "来源 {1} 已撤回：{2}（无日期）",
+    r"Source (\S+) is withdrawn: (.*) \((.*)\)": "来源 {1} 已撤回：{2}（{3}）",
+    r"Source (\S+) was to be reviewed by (\S+): (.*)": "来源 {1} 已过复审期限（{2}）：{3}",
+    r"No patient record was given: whether this fits the patient was not looked at":
+        "未提供病历：未核对是否适用于该患者",
+    r"Nothing was found for the PICO question; the question was searched as it was asked":
+        "按 PICO 问题未检索到，已改按原问题检索",
+    r"Not used, since it cannot be right as it stands: (.*)": "病历数值明显有误，未采用：{1}",
+    r"Check the record: a blood pressure of (\S+) is unlikely": "请核对病历：血压 {1} 不大可能",
+    r"Only the first (\d+) of (\d+) (.*) were read": "病历条目过多，仅读取前 {1} 条（共 {2} 条）",
+    r"A model is shown the first (\d+) of (\d+) characters of the record": "病历共 {2} 字，仅前 {1} 字提供给模型",
+    r"Nothing was recognised in the record: no age, no sex, no list under a heading, no result":
+        "未能从病历中识别出任何内容：没有年龄、性别、带标题的条目或检查结果",
+    r"Not read, since it is no valid FHIR: (.*)": "以下 FHIR 条目无效，未读取：{1}",
+    r"Not searched, as the library holds nothing of it: (.*)": "未检索（资料库中没有相应内容）：{1}",
+    r"No collection that the question was to be asked of holds a passage": "指定检索的资料集均无内容",
+    r"Source (\S+) says (.*), source (\S+) says (.*): a thousandfold or more apart":
+        "来源 {1} 为 {2}，来源 {3} 为 {4}：相差一千倍或以上",
+    r"Source (\S+) says (.*), source (\S+) says (.*): they may speak of different patients or ways of giving it":
+        "来源 {1} 为 {2}，来源 {3} 为 {4}：所指患者或给药方式可能不同",
+    r"Source (\S+) says (.*), source (\S+) says (.*)": "来源 {1} 为 {2}，来源 {3} 为 {4}",
+    r"Source (\S+) is of (\S+), source (\S+) of (\S+)": "来源 {1} 的版本日期为 {2}，来源 {3} 为 {4}",
+    r"No source was asked: the strategy plans no search": "该策略不检索任何来源",
+    r"Not planned for, as the library holds nothing of it: (.*)": "未列入计划（资料库中没有相应内容）：{1}",
+    r"Not used, since they hold text addressed to a language model: (\d+) passages":
+        "有 {1} 个段落含有针对语言模型的文字，未予采用",
+    r"Answered in parts: no passage answered the question as a whole": "分部分回答：没有单一段落能回答整个问题",
+    r"For (\d+) of the (\d+) parts nothing was found": "{2} 个部分中有 {1} 个未找到依据",
+    r"From the model's own knowledge, with no source: not checked against anything":
+        "出自模型自身知识，没有来源，未与任何资料核对",
+    r"The answer contradicted its sources twice and is not shown": "回答两次与来源矛盾，故不显示",
+    r"The language model's reply could not be used \((\S+)\): the rules took its place":
+        "语言模型的回复无法使用（{1}）：已改由规则处理",
+    r"(\d+) of (\d+) passages were left out: the model's context holds no more.":
+        "共 {2} 段，其中 {1} 段未提供给模型：其上下文容量不足。",
+    r"a number in it is not in what it cites": "句中有数字未见于所引来源",
+    r"what it cites says otherwise": "所引来源的说法不同",
+    r"what it cites supports it": "所引来源支持该句",
+    r"it says more than what it cites": "所述超出所引来源",
+    r"written by a model; its support was not shown": "由模型撰写，尚未证实有来源支持",
+    r"no citation that exists": "没有有效的引用",
+    r"the quotation is not what source (\S+) says": "引文与来源 {1} 的原文不符",
+    r"it is shown as a quotation but is not one": "标为引文，但不是原文",
+
+    r"Added beside a quotation, since it limits it: (\d+) sentences": "因限定了所引内容而补充的原文：{1} 句",
+    r"the sources answer the question, and every sentence shown rests on them":
+        "来源回答了问题，所示各句均有来源依据",
+    r"every sentence shown rests on the sources, which are about the question but do not answer it directly":
+        "所示各句均有来源依据；来源与问题相关，但未直接回答",
+    r"the sources are about something else than the question, and not every sentence rests on them":
+        "来源与问题无关，且并非每句都有来源依据",
+    r"the sources are about something else than the question": "来源与问题无关",
+    r"not every sentence was shown to rest on the sources": "并非每句都已证实有来源依据",
+    r"a unit in it is not the one in what it cites": "句中的单位与所引来源不一致",
+    r"a medicine in it is not in what it cites": "句中有药名未见于所引来源",
+    r"what it cites gives that amount of another medicine": "所引来源中该剂量属于另一种药",
+    r"it says above of a limit where what it cites says below, or the reverse": "界限的上下方向与所引来源相反",
+    r"a way of giving or a frequency in it is not in what it cites": "句中的用法或频次未见于所引来源",
+    r"it denies what it cites affirms, or the reverse": "肯定与否定和所引来源相反",
+    r"it omits an exception of what it cites": "遗漏了所引来源中的例外",
+    r"not validated here": "未在本院验证",
+    r"measured on graded answers of MedQuAD: wrong in (\d+) % on answering, (\d+) % on being related":
+        "以 MedQuAD 的分级答案测得：是否回答误判 {1} %，是否相关误判 {2} %",
+    r"rules": "规则",
+    r"chat model": "语言模型",
+    r"chat model, strict": "语言模型（从严）",
+
+    r"The library holds no department guide: no collection of kind local has a passage":
+        "资料库中没有科室指南：没有任何 local 类资料集含有内容",
+    r"No department of the guide fits what was written; ask at the reception desk":
+        "指南中没有与所述相符的科室，请询问服务台",
+    r"Only English and Chinese are read; warning signs were not looked for": "仅能识别中文和英文；未查找警示表现",
+    r"The text has (\d+) characters; the first (\d+) were matched with the guide, all were read for warning signs":
+        "全文共 {1} 个字符；前 {2} 个与指南比对，警示表现则查看了全文",
+    r"Warning sign: (.*). The Emergency Department comes first": "警示表现：{1}。请先去急诊科",
+    r"The guide names no emergency department: go to the nearest one, or call the emergency number":
+        "指南中没有急诊科：请前往最近的急诊科，或拨打急救电话",
+    r"(\d+) of the departments named by the language model did not pass the final check and are left out":
+        "语言模型给出的科室中有 {1} 个未通过最后核对，已略去",
+    r"If it is sudden, severe or getting worse, go to the Emergency Department at once, whatever is listed here":
+        "如果发作突然、症状严重或正在加重，无论此处列出什么，请立即去急诊科",
+
+    r"The order has (\d+) characters; the first (\d+) were read": "医嘱共 {1} 个字符，只读取了前 {2} 个",
+    r"The order has (\d+) lines; the first (\d+) are said in plain words": "医嘱共 {1} 行，只改写了前 {2} 行",
+    r"Not explained, as at most (\d+) terms are: (.*)": "最多解释 {1} 个用语，以下未解释：{2}",
+    r"(\d+) questions were asked; the first (\d+) were answered": "共提出 {1} 个问题，只回答了前 {2} 个",
+    r"No medical term was found in the order": "医嘱中没有找到医学用语",
+    r"The order was said in plain words by rule; what could not be is quoted. It is no advice":
+        "医嘱由规则改写为通俗的话，不能改写的照原文引用；这不是建议",
+
+    r"Statement fluency was not measured: no chat model serves that role": "未衡量语句流畅度：没有对话模型承担该项",
+    r"There is no statement to evaluate": "没有可评估的语句",
+    r"Only the first (\d+) statements were compared with one another": "仅对前 {1} 句做了两两比较",
+
+    r"The text holds no sentence that a study could be held against": "文中没有可与研究对照的句子",
+    r"No question was given: the first sentences are the claims, and whether they answer is not looked at":
+        "未给出问题：以前几句为论断，未核对是否回答了问题",
+    r"The answer cites nothing": "该回答没有引用任何来源",
+    r"Citations that could not be read: (\d+)": "无法识别的引用：{1} 处",
+    r"Cited, but not in the library: (.*)": "引用了资料库中没有的来源：{1}",
+    r"Only the first (\d+) of (\d+) characters were read": "共 {2} 个字符，只读取了前 {1} 个",
+    r"Only the first (\d+) of (\d+) sentences were read": "共 {2} 句，只读取了前 {1} 句",
+    r"The library holds no literature: only what the answer cites was judged":
+        "资料库中没有文献：只判断了回答所引的来源",
+    r"No study in the library speaks of the claims": "资料库中没有研究涉及这些论断",
+    r"Not judged, as the judge does not know the language of claim and study: (\d+) pairs":
+        "未判断（判断模型不支持论断或研究的语言）：{1} 对",
+    r"Judged by (.*)\. A label weighs studies for a reader; it is no clinical finding":
+        "由 {1} 判断。结论仅供读者权衡研究之用，不是临床结论",
+    r"Of (\d+) sentences with citations, what they cite supports (\d+)": "带引用的 {1} 句中，{2} 句得到所引来源支持",
+    r"what it cites may not count: it is (.*)": "所引来源不得采用（{1}）",
+    r"what it cites is not in the library": "所引来源不在资料库中",
+}  # fmt: skip
+
+
+def translated(note: str, language: str) -> str:
+    """``note`` in ``language``; unchanged where it is not known."""
+    if language == "zh":
+        for pattern, chinese in CHINESE.items():
+            if match := re.fullmatch(pattern, note, re.DOTALL):
+                return chinese.format(match[0], *match.groups())
+    return note

@@ -1,0 +1,37 @@
+"""A sentence as a reader sees it: with its markers, or as a gap with the reason."""
+
+from __future__ import annotations
+
+from localmed.domain import Citation, Message, Statement, Support, message
+from localmed.presentation.neutral import neutral, one_line
+from localmed.presentation.views import CitationView, StatementView
+from localmed.presentation.words import words
+
+NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
+
+
+def statement_view(statement: Statement, language: str, verdicts: bool = False) -> StatementView:
+    """``statement`` in ``language``; with ``verdicts`` what its check came to stands under it."""
+    verdict = statement.verdict
+    reason = words(verdict.reason, language) if verdict else ""
+    origin = words(Message(f"answer.origin.{statement.origin.value}"), language)
+    citations = tuple(_citation(citation) for citation in statement.citations)
+    if statement.withheld:
+        gap = words(message("answer.withheld", reason=reason), language)
+        return StatementView("", citations, withheld=gap, origin=origin)
+    marked = verdict is not None and verdict.support in NOT_CARRIED
+    warning = words(message("answer.not_supported", reason=reason), language) if marked else ""
+    ended = _verdict(verdict.support, reason, language) if verdict and verdicts else ""
+    return StatementView(one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin)
+
+
+def _verdict(support: Support, reason: str, language: str) -> str:
+    name = Message(f"answer.verdict.{support.value}")
+    return words(message("answer.verdict.because", verdict=name, reason=reason) if reason else name, language)
+
+
+def _citation(citation: Citation) -> CitationView:
+    quote = neutral(citation.quote)
+    return CitationView(
+        citation.marker, citation.passage_id, citation.start, citation.end, quote, citation.page, citation.boxes
+    )
