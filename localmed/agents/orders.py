@@ -30,7 +30,7 @@ IDENTIFYING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OrderTerm:
-    """A term exactly as written, ``start:end`` in the order. ``kind``: medicine, condition, or term where nothing tells."""
+    """A term exactly as written, ``start:end`` in the order; ``kind``: medicine, condition, else term."""
 
     text: str
     start: int

@@ -42,8 +42,8 @@ LOOKED_AT = 10  # passages whose headings are read for one name
 _DEFINES = re.compile(
     r"(?:s|es)?\s*(?:\([^()]{0,80}\)\s*)?(?:in (?:a )?(?:low|high|small) doses? )?"
     r"(?:(?:is|are) (?:an?|the|one|used|also (?:called|known)|another|medicines?|drugs?|tests?|tablets?|injections?)\b"
-    r"|(?:means?|refers? to|stands? for|belongs? to|lowers?|thins?|relieves?|treats?|prevents?|measures?|reduces?|keeps?"
-    r"|widens?|slows?|shows?|helps?|makes blood|works? by)\b)",
+    r"|(?:means?|refers? to|stands? for|belongs? to|lowers?|thins?|relieves?|treats?|prevents?|measures?|reduces?"
+    r"|keeps?|widens?|slows?|shows?|helps?|makes blood|works? by)\b)",
     re.IGNORECASE,
 )
 _CHINESE_DEFINES = re.compile(
@@ -163,5 +163,6 @@ def retrieval_question(given: RetrievalInput) -> str:
     for pattern, kind in _MEANT:
         names = {folded(term.text): term.text for term in given.terms if term.kind == kind}
         if len(names) == 1:
-            asked = pattern.sub(lambda _, name=next(iter(names.values())): name, asked, count=1)  # type: ignore[misc]
+            (name,) = names.values()
+            asked = pattern.sub(name.replace("\\", r"\\"), asked, count=1)
     return asked

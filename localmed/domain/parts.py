@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from localmed.domain.messages import Message
+from localmed.domain.patient import RecordEntry
 from localmed.domain.statements import Statement
 
 
@@ -50,41 +51,53 @@ class Definition:
 
 
 class Restated(StrEnum):
-    """How a line of an order came into plain words."""
+    """Who put a line of an order into plain words, if anybody did."""
 
-    RULE = "rule"
+    QUOTED = "quoted"  # nobody: the line stands as it is written
     MODEL = "model"
-    QUOTED = "quoted"
+    REJECTED = "rejected"  # a model did, and not everything of the line was in it: its words are not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """An abbreviation as it is written, and what it usually means: more than one meaning where nobody can tell."""
+
+    written: str
+    meanings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinePart(_NoStatements):
-    """A line of the order, ``text`` as it is written and ``plain`` as a patient reads it."""
+    """A line of the order: ``text`` as it is written, its abbreviations, and ``plain`` words where a model gave any."""
 
     text: str
-    plain: str
-    restated: Restated
+    expansions: tuple[Expansion, ...] = ()
+    plain: str = ""
+    restated: Restated = Restated.QUOTED
     start: int = 0
     end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term of the order with its explanation. ``kind`` is that of ``OrderTerm``; ``meaning`` a short form's."""
+    """A term of the order as written, with cited sentences that define it, or else the definition of a graph.
+
+    ``also`` is what it is called in sources besides: the ingredient of a brand, what an abbreviation stands for.
+    """
 
     term: str
-    kind: str
     statements: tuple[Statement, ...] = ()
-    negation: str = ""  # as the order has it
-    meaning: str = ""
+    also: tuple[str, ...] = ()
     definition: Definition | None = None
     start: int = 0
     end: int = 0
 
-    @property
-    def explained(self) -> bool:
-        """Whether anything says what it is."""
-        return bool(self.statements or self.meaning or self.definition)
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedPart(_NoStatements):
+    """Terms of the order that no source of the library defines."""
+
+    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +152,28 @@ class PicoPart(_NoStatements):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFact:
-    """What holding a patient's record against a source came to: of what (allergy, age, a measure), and what."""
+class RecordPart(_NoStatements):
+    """What was read from the patient's record, each entry with the words that it was read from."""
 
-    subject: Message
-    finding: Message
+    entries: tuple[RecordEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WarningPart:
-    """What of record and sources to check first, with the sentences it comes from."""
+class AllergyPart:
+    """An allergy of the record, and the sentences shown that name the same medicine or one of the class it names."""
 
-    facts: tuple[RecordFact, ...]
+    allergy: RecordEntry
+    named: tuple[str, ...]
     statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InteractionPart(_NoStatements):
+    """A medicine of the record that interacts, as the concept graph says, with one that the sources name."""
+
+    entry: RecordEntry
+    named: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +185,16 @@ class EffectPart:
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityPart:
-    """Whether the sources speak of patients like this one."""
+    """What the sources say of patients like this one, as a chat model read them."""
 
-    facts: tuple[RecordFact, ...] = ()
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MissingPart(_NoStatements):
-    """What the sources ask for and neither record nor question holds."""
+class NotJudgedPart(_NoStatements):
+    """What of patient and sources nobody looked at or judged."""
 
-    facts: tuple[RecordFact, ...]
+    matters: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,14 +372,17 @@ AnyPart: TypeAlias = (
     TextPart
     | LinePart
     | TermPart
+    | UnexplainedPart
     | QuestionPart
     | ReadingLevelPart
     | DepartmentPart
     | PicoPart
-    | WarningPart
+    | RecordPart
+    | AllergyPart
+    | InteractionPart
     | EffectPart
     | ApplicabilityPart
-    | MissingPart
+    | NotJudgedPart
     | SourceLevelPart
     | CitationsPart
     | SupportPart

@@ -9,8 +9,8 @@ that is said. Without a chat model it is said that there are no plain words, and
 a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
 questions are screened first, as a patient's.
 
-Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named), ``QUESTIONS`` follow-up questions, one
-search for each.
+Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named with those that nothing explains),
+``QUESTIONS`` follow-up questions, one search for each.
 """
 
 from __future__ import annotations
@@ -39,21 +39,24 @@ from localmed.clinical.abbreviations import abbreviations
 from localmed.domain import (
     Answer,
     AnswerStatus,
-    Definition,
     Evidence,
-    Expansion,
     Hit,
-    LinePart,
     Part,
     Provenance,
+    SearchFilter,
+    Statement,
+    message,
+)
+from localmed.domain.parts import (
+    Definition,
+    Expansion,
+    LinePart,
     QuestionPart,
     ReadingLevelPart,
     ReadingScale,
     Restated,
-    SearchFilter,
-    Statement,
     TermPart,
-    message,
+    UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
@@ -126,22 +129,20 @@ def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    once = _once(terms)
-    explained: list[Part] = []
-    for term in once[:EXPLAINED]:
-        explained.append((yield from _explained(term, given, wanted, plan, cited)))
+    explained, unexplained = yield from _explained(_once(terms), given, wanted, plan, cited)
     answered = yield from _answers(given, terms, wanted, plan, cited)
-    parts = (*lines, *explained, *answered)
-    notes += (*more, *of_lines)
-    if left := once[EXPLAINED:]:
-        names = tuple(term.text for term in left)
-        notes += (message("explain.not_explained", count=len(left), most=EXPLAINED, names=names),)
+    parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(cited.evidence.values())
-    answer = Answer(AnswerStatus.ANSWERED, order, language, (), (), searched, provenance, notes=notes, evidence=shown)
-    return replace(
-        answer,
-        notes=notes + overdue(shown),
+    return Answer(
+        AnswerStatus.ANSWERED,
+        order,
+        language,
+        (),
+        shown,
+        searched,
+        provenance,
+        notes=(*notes, *more, *of_lines, *overdue(shown)),
         workflow="explain",
         parts=(*parts, *_level(parts)),
         released_by=" ".join(given.released_by.split()),
@@ -222,16 +223,22 @@ def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
 
 
 def _explained(
-    term: OrderTerm, given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, Part]:
-    """``term`` with the graph's definition, or cited sentences."""
-    names = names_for(term, detect(given.order))
-    card: Card | None = yield LookUp(term.text)
-    statements: tuple[Statement, ...] = ()
-    if TERM_EXPLANATION.name in plan.roles:
-        statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
-    definition = None if statements else _definition(card, detect(given.order))
-    return TermPart(term.text, term.kind, statements, names, definition, term.start, term.end)
+    terms: list[OrderTerm], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Asked, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
+    """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
+    parts: list[Part] = []
+    language = detect(given.order)
+    for term in terms[:EXPLAINED]:
+        names = names_for(term, language)
+        card: Card | None = yield LookUp(term.text)
+        statements: tuple[Statement, ...] = ()
+        if TERM_EXPLANATION.name in plan.roles:
+            statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
+        definition = None if statements else _definition(card, language)
+        if statements or definition:
+            parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
+    there = {part.term for part in parts}
+    return tuple(parts), tuple(term.text for term in terms if term.text not in there)
 
 
 def _definition(card: Card | None, language: str) -> Definition | None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localmed.clinical import measures, medicines
-from localmed.domain import message
+from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.ingest.records.identifiers import one_patient, struck
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest
@@ -204,7 +204,8 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         *_medicines(prose, results), *(_result(prose, result) for result in results),
     ]  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text)): entry for entry in reversed(found)}.values())[::-1]
-    lists, notes = {}, []
+    lists: dict[str, tuple[str, ...]] = {}
+    notes: list[Message] = []
     for name, kind in _KINDS.items():
         lists[name], note = entries((entry.text for entry in once if entry.kind is kind), name)
         notes += note
