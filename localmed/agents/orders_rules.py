@@ -134,7 +134,7 @@ def defines(sentence: str, names: list[str]) -> bool:
 
 def names_for(term: OrderTerm, wanted: str) -> tuple[str, ...]:
     """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
-    meant = meaning(term.text, wanted)
+    meant = meaning(term.text, wanted) if term.text.isascii() else ""
     ingredients = sorted(medicines.ingredients(term.text)) if wanted == "en" else []
     names = (meant.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
     return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))

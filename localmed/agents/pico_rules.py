@@ -77,7 +77,7 @@ _LEAD = re.compile(
 )
 _TAIL = re.compile(
     r"[\s,]*\b(?:be|used?|given|started|recommended|in|for|the|an?|and|to|of|it|is|with|on|as|her|him|them"
-    r"|continued?|stopped|safe|effective|appropriate|indicated)$",
+    r"|continued?|stopped|safe|effective|appropriate|indicated|take|taken|receive|have)$",
     re.IGNORECASE,
 )
 _ZH_FILLER = re.compile(
@@ -188,10 +188,11 @@ def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[s
     """
     elements = " ".join((pico.intervention, pico.comparison, pico.outcome))
     pattern = _ZH_PATIENT if detect(question) == "zh" else _PATIENT
-    own = _terms(pico.population)
+    named = set(content_words(pico.population)) <= set(content_words(question))  # else a model took it from the record
+    own = _terms(pattern.sub(" ", pico.population)) if named else ""
     meant = pattern.search(question) or len(content_words(question)) < SHORT
     problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and meant and not own else ""
-    queries = (_terms(f"{problems} {elements}"), _terms(f"{pico.population} {elements}"), question)
+    queries = (_terms(f"{problems} {elements}"), _terms(f"{own} {elements}"), question)
     return tuple(dict.fromkeys(each for each in (queries if problems else queries[1:]) if each))
 
 

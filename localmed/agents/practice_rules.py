@@ -134,8 +134,8 @@ class Subject:
         if not any(self._is(mention) for mention in _spoken_of(candidate.evidence.passage, candidate)):
             return False
         dose = _DOSE.search(folded := fold(candidate.text)) if self.asks_dose else None
-        owner = medicines.last_before(folded[: dose.start()]) if dose else frozenset()
-        return not owner or bool(owner & self.ingredients) or not self.ingredients
+        owners = medicines.mentions(folded[: dose.start()])[-1:] if dose else []
+        return all(self._is(owner) for owner in owners)
 
     def _is(self, mention: Mention) -> bool:
         """Whether a sentence's medicine is one of the question's, or a class named for it, or in the class asked of."""

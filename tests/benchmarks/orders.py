@@ -23,8 +23,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from localmed.agents.order_terms import terms
 from localmed.agents.restating import lines, plain_line
+
+from localmed.agents.order_terms import terms
 from localmed.verification import survival
 from localmed.verification.readability import reading_level
 from tests.benchmarks.common import Place, Row, met

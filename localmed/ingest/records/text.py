@@ -174,18 +174,22 @@ class _Prose:
     def entry(self, kind: EntryKind, start: int, end: int) -> RecordEntry:
         """An entry that was read at ``start:end``, with the sentence around it as its words."""
         sentence = self.at(start)
-        first = max(sentence.start, start - WORDS_SHOWN // 2)
+        first = min(start, max(sentence.start, start - WORDS_SHOWN // 2))
         last = max(end, min(sentence.end, first + WORDS_SHOWN))
         words = " ".join(self.text[first:last].split())
         return RecordEntry(kind, " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS], words, start, end)
 
-    def doubtful(self, start: int, end: int) -> bool:
-        """Whether the sentence around may deny, stop or plan what stands at ``start:end``, or be about another."""
+    def doubtful(self, start: int, end: int, listed: bool = False) -> bool:
+        """Whether the sentence around may deny, stop or plan what stands at ``start:end``, or be about another.
+
+        In a list of illnesses (``listed``) what follows a comma is about the next one.
+        """
         sentence = self.at(start)
         whole, before = self.text[sentence.start : sentence.end], self.text[sentence.start : start]
         after = self.text[end : sentence.end]
-        own, _, later = after.partition("，" if "，" in after[:1] else ",")
-        own += later if _LATER_CLAUSE.match(later) or detect(whole) == "zh" else ""
+        own, _, later = after.replace("，", ",").partition(",")
+        if not listed and (_LATER_CLAUSE.match(later) or detect(whole) == "zh"):
+            own += later
         around = f"{before}\n{own}"
         cues = (_DENIED, _PLANNED, _RELATIVE)
         return (
@@ -290,11 +294,12 @@ def _is_entry(text: str) -> bool:
 def _problems(prose: _Prose) -> Iterator[RecordEntry]:
     spans = list(_items(prose, "problems"))
     for match in _PROBLEM_CUE.finditer(prose.text):
-        spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
+        if prose.at(match.start()).section != "problems":
+            spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
     for start, end in spans:
         text = prose.text[start:end].rstrip()
         other = _ALLERGIC.search(text) or _DENIED.search(text) or medicines.mentions(text)
-        if _is_entry(text) and not other and not prose.doubtful(start, start + len(text)):
+        if _is_entry(text) and not other and not prose.doubtful(start, start + len(text), listed=True):
             yield prose.entry(EntryKind.PROBLEM, start, start + len(text))
 
 
