@@ -80,10 +80,7 @@ class LinePart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term of the order as written, with cited sentences that define it, or else the definition of a graph.
-
-    ``also`` is what it is called in sources besides: the ingredient of a brand, what an abbreviation stands for.
-    """
+    """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names."""
 
     term: str
     statements: tuple[Statement, ...] = ()

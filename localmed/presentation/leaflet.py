@@ -12,7 +12,6 @@ from itertools import groupby
 
 from localmed.domain import Answer, message
 from localmed.domain.parts import LinePart, ReadingLevelPart, Restated
-from localmed.errors import UsageError
 from localmed.presentation.answer import view
 from localmed.presentation.pages import page
 from localmed.presentation.words import words
@@ -21,9 +20,9 @@ CUTS = ("explain.order_cut", "explain.questions_cut")  # the notes that a patien
 
 
 def leaflet(answer: Answer, date: str) -> str:
-    """The leaflet of an explained order, dated ``date``; raise ``UsageError`` where nobody releases it."""
+    """The leaflet of an explained order, dated ``date``; raise ``ValueError`` where nobody releases it."""
     if not answer.released_by:
-        raise UsageError("explain.leaflet.unreleased")
+        raise ValueError("nobody releases it")
     language = answer.language
     shown = view(answer, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]

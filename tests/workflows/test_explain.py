@@ -37,7 +37,7 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
-from localmed.errors import Rejected, UsageError
+from localmed.errors import Rejected
 from localmed.library.graph import Concept, Name, Source
 from localmed.presentation import view
 from localmed.presentation.leaflet import leaflet
@@ -325,7 +325,7 @@ def test_text_planted_in_an_order_is_only_text() -> None:
 
 
 def test_a_leaflet_needs_a_name() -> None:
-    with pytest.raises(UsageError, match="released"):
+    with pytest.raises(ValueError, match="releases"):
         leaflet(run(ORDER), "2026-01-01")
 
 
