@@ -44,5 +44,5 @@ def within(value: Any, path: str, file: str, kind: type = int) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = LEAST.get(path, LEAST_OTHERWISE[kind]), MOST.get(path, MOST_OTHERWISE)
         if not least <= value <= most:  # also for nan
-            raise BadSettings(f"{file}: {path} must be from {least} to {most}", "Correct its value")
+            raise BadSettings("settings.range", file=file, path=path, least=least, most=most)
     return value

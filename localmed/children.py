@@ -1,7 +1,7 @@
-"""The parent's side of a child process that answers in lines: start it, write to it, read from it, end it.
+"""The parent's side of a child process that answers line by line: start it, write to it, read from it, end it.
 
-For every child that reads files or runs models (``confined`` is what such a child does to itself). Each user has a
-protocol and errors of its own; here are the process, its two pipes and nothing else.
+For every child that reads files, draws pages or runs models (``confined`` is what such a child does to itself). Each
+client has a protocol and errors of its own; here are the process, its two pipes and the lines.
 
 Rules: nothing here waits longer than it is told to, whatever the child does; the child's number of its parent is the
 last word of its command line; what the child prints elsewhere is thrown away.
@@ -14,10 +14,15 @@ import select
 import signal
 import subprocess
 import sys
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import IO, cast
 
+from localmed.domain import Message, message
+
 GRACE = 5.0  # seconds for a child that closed its pipe to end
+PIECE = 2**20  # bytes taken from the pipe at a time
 
 
 class TooLong(Exception):
@@ -32,10 +37,19 @@ def command(module: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", module)
 
 
-class Child:
-    """One child process and its pipes."""
+class Failed(Exception):
+    """A child gave no answer; ``how`` it ended."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, how: Message) -> None:
+        super().__init__(how.code)
+        self.how = how
+
+
+class Child:
+    """One child process, its pipes, and the lines that it sends."""
+
+    def __init__(self, command: Sequence[str], most: int, environment: Mapping[str, str] | None = None) -> None:
+        """Start ``command``; a line that it sends may have ``most`` bytes."""
         self._process = subprocess.Popen(
             [*command, str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -49,6 +63,7 @@ class Child:
         self._sent.register(self._output, select.POLLIN)
         self._taking.register(self._input, select.POLLOUT)
         os.set_blocking(self._input.fileno(), False)  # a child that hangs must not hang its parent
+        self._lines, self._waiting = Lines(most), cast(deque[bytes], deque())
         self.pid = self._process.pid
 
     def alive(self) -> bool:
@@ -66,11 +81,24 @@ class Child:
                 raise TimeoutError
             left = left[os.write(self._input.fileno(), left) :]
 
-    def chunk(self, seconds: float, most: int) -> bytes | None:
-        """The next bytes, ``most`` at most; None if none come within ``seconds``, empty if the child closed its end."""
-        if not self._sent.poll(max(0.0, seconds) * 1000):
-            return None
-        return os.read(self._output.fileno(), most)
+    def line(self, seconds: float) -> bytes | None:
+        """The next line without its end; None if it is not whole within ``seconds``.
+
+        Raise ``BrokenPipeError`` if the child closed its end before, ``TooLong`` if the line exceeds the bound.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._waiting:
+            if not self._sent.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                return None
+            piece = os.read(self._output.fileno(), PIECE)
+            if not piece:
+                raise BrokenPipeError
+            self._waiting.extend(self._lines.take(piece))
+        return self._waiting.popleft()
+
+    def forget(self) -> None:
+        """Drop the lines that have arrived and nobody has taken."""
+        self._waiting.clear()
 
     def code(self) -> int | None:
         """How the child, which has closed its end, ended: its exit code, a signal as a negative number, None if not."""
@@ -89,6 +117,27 @@ class Child:
         self._process.wait()
         self._output.close()
         self._input.close()
+
+
+def answer(command: Sequence[str], request: bytes, seconds: float, most: int) -> bytes:
+    """The one line, of ``most`` bytes at most, that a child answers to ``request``, which may be empty.
+
+    Raise ``TimeoutError`` if it is not there within ``seconds``, ``Failed`` if the child ended without it.
+    """
+    child = Child(command, most)
+    try:
+        if request:
+            child.send(request, seconds)
+        line = child.line(seconds)
+    except TooLong:
+        raise Failed(message("process.too_long")) from None
+    except BrokenPipeError:
+        raise Failed(outcome(child.code())) from None
+    finally:
+        child.kill()
+    if line is None:
+        raise TimeoutError
+    return line
 
 
 class Lines:
@@ -111,11 +160,11 @@ class Lines:
         return lines
 
 
-def named(code: int | None) -> str:
-    """What ``Child.code`` says of a child that failed, in words."""
+def outcome(code: int | None) -> Message:
+    """How a child that failed has ended, by what ``Child.code`` says."""
     if code is None:
-        return "it did not end"
+        return message("process.not_ended")
     if code >= 0:
-        return f"exit code {code}"
+        return message("process.exit", code=code)
     known = {each.value: each.name for each in signal.Signals}
-    return f"signal {known.get(-code, -code)}"
+    return message("process.signal", name=known.get(-code, str(-code)))

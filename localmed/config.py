@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from localmed.bounds import within
-from localmed.errors import BadSettings
+from localmed.domain import message
+from localmed.errors import BadSettings, reason
+from localmed.messages import LANGUAGES
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -61,6 +63,7 @@ class ReaderSettings:
     """Who reads here (``library/readers.py``)."""
 
     groups: tuple[str, ...] = ()  # whose collections may be read; (): all for whoever may write to the data folder
+    language: str = ""  # that commands speak: "en" or "zh"; "": the locale's (an answer has its question's)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +183,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "entailment": (JUDGE, CHAT),
     "terms": (NONE,),
 }
-MOVED = {  # settings that there were, and what to do in their place
-    "models.encoder": "Remove it, then: localmed models use encoder NAME",
-    "models.reranker": "Remove it, then: localmed models use reranker NAME",
-}
+MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 
 
 # Who serves the roles of each profile that [roles] does not name.
@@ -285,7 +285,7 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     chosen |= uses
     if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
         if "reranker" in uses:
-            raise BadSettings("the reranker maxsim goes with the encoder minilm", "localmed models use reranker none")
+            raise BadSettings("settings.maxsim")
         chosen["reranker"] = NONE
     return chosen
 
@@ -293,8 +293,7 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
 def profile_known(settings: Settings) -> None:
     """Raise ``BadSettings`` if the settings' profile is none of ``PROFILES``."""
     if settings.profile not in PROFILES:
-        known = ", ".join(PROFILES)
-        raise BadSettings(f"profile is {settings.profile!r}, which there is not", f"Set one of: {known}")
+        raise BadSettings("settings.no_profile", profile=settings.profile, known=tuple(PROFILES))
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -309,19 +308,19 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
     file = Path(os.environ.get("LOCALMED_CONFIG") or folder / "localmed.toml")
     if not file.exists():
         if "LOCALMED_CONFIG" in os.environ:
-            raise BadSettings(f"LOCALMED_CONFIG names {file}, which does not exist", "Create it or unset the variable")
+            raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
         values = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise BadSettings(f"{file} cannot be read ({error.strerror})", "Make it a file you may read") from None
+        raise BadSettings("settings.unreadable", file=str(file), reason=reason(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{file} is not valid TOML ({error})", "Correct the line named") from None
+        raise BadSettings("settings.toml", file=str(file), error=str(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
     profile_known(settings)
     _presets_known(settings, str(file))
-    if settings.verification.unsupported not in UNSUPPORTED:
-        raise BadSettings(f"{file}: verification.unsupported is unknown", f"Set one of: {', '.join(UNSUPPORTED)}")
+    _known(settings.reader.language, ("", *LANGUAGES), "reader.language", str(file))
+    _known(settings.verification.unsupported, UNSUPPORTED, "verification.unsupported", str(file))
     return settings
 
 
@@ -332,8 +331,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
     for name, value in values.items():
         current = known.get(name)
         if name not in known or name == "data":
-            remedy = MOVED.get(f"{prefix}{name}", "See config.py for the settings there are")
-            raise BadSettings(f"{file}: unknown setting {prefix}{name}", remedy)
+            raise _unknown(f"{prefix}{name}", file)
         path = f"{prefix}{name}"
         if dataclasses.is_dataclass(current) and not isinstance(current, type) and isinstance(value, dict):
             changes[name] = _filled(current, value, file, f"{path}.")
@@ -348,27 +346,39 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         elif type(value) is type(current):
             changes[name] = within(value, path, file, type(value))
         else:
-            raise BadSettings(f"{file}: {path} must be {_KINDS.get(type(current), 'a table')}", "Correct its value")
+            kind = message(f"settings.kind_{_KINDS.get(type(current), 'table')}")
+            raise BadSettings("settings.type", file=file, path=path, kind=kind)
     return dataclasses.replace(settings, **changes)
+
+
+def _unknown(path: str, file: str) -> BadSettings:
+    if path in MOVED:
+        return BadSettings("settings.moved", file=file, name=path, role=MOVED[path])
+    return BadSettings("settings.unknown", file=file, name=path)
 
 
 def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
     """A preset: at least one tier, each a list of names."""
     if not isinstance(value, list) or not value:
-        raise BadSettings(f"{file}: {path} must be a list of lists of names", 'Write it as [["guideline"], ["book"]]')
+        raise BadSettings("settings.tiers", file=file, path=path)
     return tuple(_names(tier, path, file, least=1) for tier in value)
 
 
 def _names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
     if isinstance(value, list) and len(value) >= least and all(isinstance(each, str) and each for each in value):
         return tuple(value)
-    raise BadSettings(f"{file}: {path} must list names in quotes", 'Write a list as ["guideline", "book"]')
+    raise BadSettings("settings.names", file=file, path=path)
 
 
 def _text(value: Any, path: str, file: str) -> str:
     if isinstance(value, str) and value:
         return value
-    raise BadSettings(f"{file}: {path} must be text in quotes", "Correct its value")
+    raise BadSettings("settings.text", file=file, path=path)
+
+
+def _known(value: str, choices: Sequence[str], path: str, file: str) -> None:
+    if value not in choices:
+        raise BadSettings("settings.choice", file=file, path=path, choices=tuple(filter(None, choices)))
 
 
 def _presets_known(settings: Settings, file: str) -> None:
@@ -378,9 +388,7 @@ def _presets_known(settings: Settings, file: str) -> None:
     named += [("ask.preset", settings.ask.preset)] if settings.ask.preset else []
     for path, name in named:
         if name not in presets:
-            raise BadSettings(
-                f"{file}: {path} names the preset {name!r}, which does not exist", f"Presets: {', '.join(presets)}"
-            )
+            raise BadSettings("settings.no_preset", file=file, path=path, name=name, presets=tuple(presets))
 
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
+_KINDS = {bool: "bool", int: "int", float: "float", str: "str"}

@@ -13,9 +13,9 @@
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
-    `-- ModelError                    6   a model could not be loaded or did not answer
-        |-- Rejected                      what a model replied cannot be used
-        `-- Cancelled                     whoever asked has given up
+    |-- ModelError                    6   a model could not be loaded or did not answer
+    |   `-- Rejected                      what a model replied cannot be used
+    `-- Cancelled                     130 whoever asked has given up
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -145,8 +145,10 @@ class Rejected(ModelError):
     """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 
 
-class Cancelled(ModelError):
-    """A model was still at work when whoever asked gave up."""
+class Cancelled(LocalmedError):
+    """The work was still going on when whoever asked gave up."""
+
+    exit_code = 130  # as of a command that Ctrl-C ended
 
 
 def reason(error: OSError) -> Parameter:
@@ -166,8 +168,12 @@ def as_json(error: LocalmedError) -> dict[str, Any]:
     return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
 
 
-def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = LocalmedError) -> LocalmedError:
-    """The error that ``as_json`` wrote, of class ``fallback`` where its own is not known; ``ValueError`` if it is none.
+def from_json(
+    entry: Mapping[str, Any], fallback: type[LocalmedError], among: type[LocalmedError] | None = None
+) -> LocalmedError:
+    """The error that ``as_json`` wrote; ``ValueError`` if it is none.
+
+    Its class is ``fallback`` unless its own is known and one of ``among`` (default: of ``fallback``).
 
     What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
     """
@@ -175,7 +181,8 @@ def from_json(entry: Mapping[str, Any], fallback: type[LocalmedError] = Localmed
 
     try:
         what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
-        return _classes().get(entry["class"], fallback)(what, *remedy)
+        kind = _classes().get(entry["class"], fallback)
+        return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from localmed.agents.role_table import RoleTable
 from localmed.config import Settings
 from localmed.domain import Collection, Document, SearchFilter
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 from localmed.language import words
 from localmed.library import generations
-from localmed.library.library import SPARSE, Library
-from localmed.ports import EncoderIdentity, Weights
+from localmed.library.library import SPARSE, Library, today
+from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
+from localmed.retrieval.search import Found
+from localmed.session import Caller, Session, SessionRole, local_caller
+from localmed.site import Site
+from localmed.workflows.flow import Services
 
 DIMENSIONS = 32
 ANY = SearchFilter()
@@ -58,6 +65,55 @@ class WeighedWords(HashedWords):
 def token_of(word: str) -> int:
     """The token of ``WeighedWords`` for a word."""
     return int.from_bytes(hashlib.sha256(word.encode()).digest()[:3])
+
+
+@contextmanager
+def opened(
+    settings: Settings,
+    encoder: Embedder | None = None,
+    *,
+    chat: CountingChat | None = None,
+    uses: Mapping[str, str] = MappingProxyType({}),
+    day: Callable[[], str] = today,
+    caller: Caller | None = None,
+) -> Iterator[Session]:
+    """A session at a site of its own, of whoever runs the tests unless a ``caller`` is named."""
+    with Site(settings, encoder, uses, day, chat) as site:
+        yield Session(site, caller or local_caller(settings))
+
+
+def reader_of(*groups: str) -> Caller:
+    """A caller who reads what ``groups`` may read."""
+    return Caller("reader", frozenset(groups), SessionRole.READER)
+
+
+class Steps:
+    """A ``Recorder`` that hands each step on."""
+
+    def __init__(self, step: Callable[[Any, Any], object]) -> None:
+        self._step = step
+
+    def begin(self, workflow: str, arguments: tuple[Any, ...]) -> None:
+        """Nothing is kept."""
+
+    def step(self, request: Any, result: Any) -> None:
+        """See ``Recorder``."""
+        self._step(request, result)
+
+
+def services(roles: RoleTable, **others: Any) -> Services:
+    """The services of a library in which nothing is found, read or judged, with ``others`` in their place."""
+    nothing: dict[str, Any] = {
+        "search": lambda *_: Found((), True, "en"),
+        "look_up": lambda *_: None,
+        "read": lambda *_: (),
+        "mint": lambda *_: (),
+        "judge": lambda _: (),
+        "compare": lambda *_: (),
+        "studies": lambda *_: (),
+        "resolve": lambda references: (None,) * len(references),
+    }
+    return Services(**nothing | others, roles=roles)
 
 
 def described(name: str = "ward", **facts: Any) -> Manifest:

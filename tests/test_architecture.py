@@ -24,13 +24,14 @@ LONGEST_FILE = 400
 LEVELS = (
     ("__main__",),
     ("cli", "web", "desktop"),
-    ("presentation", "app", "consultation", "casting"),
+    ("presentation", "session"),
+    ("site", "workspace"),
     ("workflows", "operations", "evaluation", "training"),
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language", "confined", "children", "environment"),
-    ("messages", "clinical", "domain", "errors", "bounds", "__init__"),
+    ("ports", "config", "language", "confined", "children", "environment", "files"),
+    ("hooks", "messages", "clinical", "domain", "errors", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
 
@@ -47,14 +48,15 @@ ALLOWED = {
     ("clinical", "domain"),
     ("clinical", "language"),
     ("clinical", "errors"),
-    ("app", "consultation"),
-    ("consultation", "casting"),
+    ("site", "workspace"),
+    ("hooks", "domain"),
+    ("hooks", "errors"),
     ("agents", "verification"),
 }
 FORBIDDEN = {
     ("agents", "ingest"), ("verification", "ingest"), ("workflows", "ingest"), ("evaluation", "ingest"),
     ("models", "library"),
-    *((part, "models") for part in RANK if part not in ("app", "models")),
+    *((part, "models") for part in RANK if part not in ("site", "models")),
 }  # fmt: skip
 
 READS = {"presentation": {"presentation", "domain", "messages", "clinical"}}  # all that a part may import

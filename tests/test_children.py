@@ -10,12 +10,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from localmed.children import Child, Lines, TooLong, named
+from localmed.children import Child, Failed, Lines, TooLong, answer, outcome
+from localmed.messages import render
+
+MOST = 1000  # bytes of a line
 
 
 @contextmanager
 def child(script: str) -> Iterator[Child]:
-    found = Child([sys.executable, "-c", script])
+    found = Child([sys.executable, "-c", script], MOST)
     try:
         yield found
     finally:
@@ -23,12 +26,10 @@ def child(script: str) -> Iterator[Child]:
         assert not found.alive()
 
 
-def all_of(found: Child) -> bytes:
-    said = b""
-    while chunk := found.chunk(20, 100):
-        said += chunk
-    assert chunk == b""
-    return said
+def ended(found: Child) -> bool:
+    with pytest.raises(BrokenPipeError):
+        found.line(20)
+    return True
 
 
 def test_what_it_is_sent_and_says() -> None:
@@ -37,15 +38,16 @@ def test_what_it_is_sent_and_says() -> None:
     )
     with child(script) as found:
         found.send(b"abc\n", 5)
-        assert all_of(found) == b"cba True\n"
+        assert found.line(20) == b"cba True"
+        assert ended(found)
         assert found.code() == 0
 
 
 def test_no_wait_is_longer_than_told() -> None:
     with child("import time; time.sleep(60)") as found:
         began = time.monotonic()
-        assert found.chunk(0.1, 100) is None
-        assert found.chunk(-1.0, 100) is None
+        assert found.line(0.1) is None
+        assert found.line(-1.0) is None
         with pytest.raises(TimeoutError):
             found.send(b"x" * 10**6, 0.1)
         assert time.monotonic() - began < 5
@@ -54,7 +56,7 @@ def test_no_wait_is_longer_than_told() -> None:
 
 def test_one_that_ended() -> None:
     with child("import os; os.kill(os.getpid(), 11)") as found:
-        assert all_of(found) == b""
+        assert ended(found)
         assert found.code() == -signal.SIGSEGV
         with pytest.raises(BrokenPipeError):
             found.send(b"x", 1)
@@ -63,8 +65,32 @@ def test_one_that_ended() -> None:
 def test_one_that_only_closed_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localmed.children.GRACE", 0.1)
     with child("import os, time; os.close(1); time.sleep(60)") as found:
-        assert all_of(found) == b""
+        assert ended(found)
         assert found.code() is None
+
+
+def test_several_lines_at_once_come_one_by_one() -> None:
+    with child("import os; os.write(1, b'one\\ntwo\\nthree\\n'); input(); os.write(1, b'four\\n')") as found:
+        assert (found.line(20), found.line(20)) == (b"one", b"two")
+        found.forget()
+        found.send(b"\n", 5)
+        assert found.line(20) == b"four"
+
+
+def test_a_child_that_sends_too_long_a_line() -> None:
+    with child("print('x' * 2000, end='', flush=True); input()") as found, pytest.raises(TooLong):
+        found.line(20)
+
+
+def test_one_answer() -> None:
+    echo = (sys.executable, "-c", "print(input()[::-1], flush=True)")
+    assert answer(echo, b"abc\n", 20, 100) == b"cba"
+    with pytest.raises(TimeoutError):
+        answer((sys.executable, "-c", "import time; time.sleep(60)"), b"", 0.2, 100)
+    with pytest.raises(Failed, match=r"process\.exit"):
+        answer((sys.executable, "-c", "import os; os._exit(4)"), b"", 20, 100)
+    with pytest.raises(Failed, match=r"process\.too_long"):
+        answer((sys.executable, "-c", "print('x' * 200, end='', flush=True); input()"), b"", 20, 100)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -83,7 +109,7 @@ def test_a_line_that_never_ends() -> None:
 
 
 def test_codes_in_words() -> None:
-    assert [named(code) for code in (3, -11, -35, None)] == [
+    assert [render(outcome(code), "en") for code in (3, -11, -35, None)] == [
         "exit code 3",
         "signal SIGSEGV",
         "signal 35",

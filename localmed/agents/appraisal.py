@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localmed.agents import evidence as shown
-from localmed.agents.cast import Rules
-from localmed.agents.roles import Choosing, Role
+from localmed.agents.roles import Choosing, Role, Rules
 from localmed.language import detect
 from localmed.ports import Choice
 from localmed.verification import reliability

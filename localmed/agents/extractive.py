@@ -30,8 +30,8 @@ from localmed.agents.asking import (
     Relevance,
     RelevanceInput,
 )
-from localmed.agents.cast import Rules
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
+from localmed.agents.roles import Rules
 from localmed.config import AskSettings, KeywordSettings
 from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support
 from localmed.library.lexical import LexicalIndex

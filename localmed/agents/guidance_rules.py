@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localmed import language
-from localmed.agents.cast import Rules
 from localmed.agents.guidance import (
     DEPARTMENT,
     FINAL_CHECK,
@@ -25,6 +24,7 @@ from localmed.agents.guidance import (
     check_by_rule,
 )
 from localmed.agents.lay_words import added, characters
+from localmed.agents.roles import Rules
 from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localmed.agents.cast import Rules
 from localmed.agents.judging import BADGE, JudgingInput
+from localmed.agents.roles import Rules
 from localmed.domain import BadgeJudge, Statement, Support
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder

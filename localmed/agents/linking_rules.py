@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localmed.agents.cast import Rules
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
+from localmed.agents.roles import Rules
 from localmed.domain import Hit, Passage
 from localmed.language import detect
 from localmed.library.lexical import LexicalIndex

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 from localmed import language
 from localmed.agents.asking import Draft
-from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, quotation
 from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
@@ -28,6 +27,7 @@ from localmed.agents.orders import (
     TermInput,
     without_identity,
 )
+from localmed.agents.roles import Rules
 from localmed.clinical import medicines
 from localmed.clinical.abbreviations import meaning
 from localmed.domain import Passage, SearchFilter

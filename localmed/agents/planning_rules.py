@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from localmed.agents.asking import Asked, Keywords, KeywordsInput
-from localmed.agents.cast import Rules
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -18,6 +17,7 @@ from localmed.agents.planning import (
     PlanInput,
     PseudoInput,
 )
+from localmed.agents.roles import Rules
 from localmed.agents.source_plan import GRAPH, QUERY_CHARACTERS, SOURCES, SourcePlan
 
 

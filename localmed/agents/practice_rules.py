@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from localmed.agents.asking import Draft
-from localmed.agents.cast import Rules
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import (
@@ -24,6 +23,7 @@ from localmed.agents.practice import (
     GuidelinesInput,
     RecommendationInput,
 )
+from localmed.agents.roles import Rules
 from localmed.clinical import medicines
 from localmed.clinical.medicines import Mention
 from localmed.domain import Evidence, Passage, Statement

@@ -1,8 +1,8 @@
 """What a role is: who is asked for what, as a value. One call, ``perform(role, given)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
-(``consultation`` lists them). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
-``planning``, ``practice``, ``orders``, ``guidance``. A profile says which implementation serves each.
+(``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
+``planning``, ``practice``, ``orders``, ``guidance``; ``role_table`` lists them all and says what serves each.
 
 Every input has a ``language`` ("en" or "zh"): the instructions are in it, and so must the reply be.
 """
@@ -17,6 +17,7 @@ from localmed.agents.budget import Fitted
 from localmed.ports import Choice
 
 Texts = Mapping[str, str]  # language -> our own words
+Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
 
 
 @dataclass(frozen=True, slots=True)

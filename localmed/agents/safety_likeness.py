@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from localmed.agents.cast import Rules
+from localmed.agents.roles import Rules
 from localmed.agents.safety import LIKENESS, READ, SafetyInput, Screening
 from localmed.language import HAN, sentences
 from localmed.ports import Embedder

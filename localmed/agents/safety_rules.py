@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from localmed.agents.cast import Rules
+from localmed.agents.roles import Rules
 from localmed.agents.safety import SAFETY, SafetyInput, Screening
 
 

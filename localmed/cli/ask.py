@@ -44,7 +44,5 @@ def command(
     QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
     asked = wanted(**filters)
-    answer = run(
-        ctx, lambda app, followed: app.consultation().ask(question, asked, preset, earlier, followed, check), options
-    )
+    answer = run(ctx, lambda session, hooks: session.ask(question, asked, preset, earlier, hooks, check), options)
     give(answer, options)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.following import work_shown
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.domain import Collection, Kind
-from localmed.errors import InputError, LocalmedError, NoLibrary, UsageError
+from localmed.errors import InputError, LocalmedError, UsageError
 
 if TYPE_CHECKING:
-    from localmed.app import App
-    from localmed.ingest.pipeline import Report
+    from localmed.ingest.report import Report
+    from localmed.session import Session
 
 LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 _NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
@@ -38,33 +39,32 @@ def command(ctx: click.Context) -> None:
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
     """All collections with what they hold."""
-    with opened(ctx) as app:
-        counts, terms = app.library.catalogue.counts(), app.library.graph.counts()
-        rows = [(each, *counts.get(each.name, (0, 0))) for each in app.library.catalogue.collections()]
-        groups = app.readers.all()
+    from localmed.operations import lookups
+
+    with opened(ctx) as session:
+        rows = lookups.collections(session)
     if as_json:
         print_json(
             {
-                each.name: asdict(each)
-                | {"documents": documents, "passages": passages, "terms": terms.get(each.name, 0)}
-                | {"readers": sorted(groups.get(each.name, ()))}
-                for each, documents, passages in rows
+                row.collection.name: asdict(row.collection)
+                | {"documents": row.documents, "passages": row.passages, "terms": row.terms, "access": row.groups}
+                for row in rows
             }
         )
         return
     table = [
         (
-            c.name,
-            c.title,
-            c.kind.value or "-",
-            c.priority,
-            documents,
-            _held(passages, terms.get(c.name, 0)),
-            ", ".join(sorted(groups.get(c.name, ()))) or "everybody",
+            row.collection.name,
+            row.collection.title,
+            row.collection.kind.value or "-",
+            row.collection.priority,
+            row.documents,
+            _held(row.passages, row.terms),
+            ", ".join(row.groups) or "everybody",
         )
-        for c, documents, passages in rows
+        for row in rows
     ]
-    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds", "read by"), table)
+    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds", "open to"), table)
 
 
 def _held(passages: int, terms: int) -> str:
@@ -93,26 +93,21 @@ def create(
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
-    with opened(ctx) as app:
-        try:
-            there = {each.name for each in app.library.catalogue.collections()}
-        except NoLibrary:
-            there = set()
-        if name in there:
-            raise UsageError(f"there is a collection {name!r} already", "Change it with: localmed collections priority")
-        if groups:
-            app.set_readers(name, groups)  # before it is there: nobody else ever sees it
-        app.put_collection(Collection(name, title or name, priority, language or "", "", licence, Kind(kind or "")))
+    from localmed.operations import changes
+
+    described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
+    with opened(ctx) as session:
+        changes.create_collection(session, described, groups)
     click.echo(f"Created {name}")
 
 
-@command.command("readers")
+@command.command("access")
 @click.argument("name")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="May read it (may be given several times).")
 @click.option("--everybody", is_flag=True, help="Take the restriction back.")
 @json_option
 @click.pass_context
-def readers(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
+def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bool, as_json: bool) -> None:
     """Show which groups may read collection NAME, or let only these read it.
 
     Others find nothing of it, in no search and no list, and are not told that it is there. In force from the next
@@ -120,15 +115,22 @@ def readers(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: b
     """
     if groups and everybody:
         raise UsageError("both groups and --everybody were given", "Give one of them")
-    with opened(ctx) as app:
-        app.library.catalogue.collection(name)
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        lookups.collection(session, name)
         if groups or everybody:
-            app.set_readers(name, groups)
-        found = sorted(app.readers.all().get(name, ()))
+            changes.set_access(session, name, groups)
+        allowed = sorted(session.access.all().get(name, ()))
     if as_json:
-        print_json({"collection": name, "readers": found})
+        print_json({"collection": name, "access": allowed})
     else:
-        click.echo(f"{name} is read by {', '.join(found) or 'everybody'}")
+        click.echo(f"{name} is open to {', '.join(allowed) or 'everybody'}")
+
+
+command.add_command(
+    click.Command("readers", params=access.params, callback=access.callback, help=access.help, hidden=True)
+)
 
 
 @command.command("priority")
@@ -137,8 +139,10 @@ def readers(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: b
 @click.pass_context
 def set_priority(ctx: click.Context, name: str, priority: int) -> None:
     """Set the PRIORITY of collection NAME (lower comes first)."""
-    with opened(ctx) as app:
-        app.put_collection(replace(app.library.catalogue.collection(name), priority=priority))
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
     click.echo(f"{name} has priority {priority}")
 
 
@@ -157,38 +161,42 @@ def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, 
     if bool(name) == everything:
         raise UsageError("no collection was named" if not name else "both a collection and --all were given",
                          "Give NAME, or --all for every collection")  # fmt: skip
-    with opened(ctx) as app:
+    with opened(ctx) as session:
         if name:
-            report = _updated(app, name, retry, as_json)
+            report = _updated(session, name, retry, as_json)
             print_json(plain(report)) if as_json else tell(report)
             code = InputError.exit_code if all_refused(report) else 0
         else:
-            code = _update_all(app, retry, as_json)
+            code = _update_all(session, retry, as_json)
     if code:
         sys.exit(code)
 
 
-def _updated(app: App, name: str, retry: bool, as_json: bool) -> Report:
-    with progress(not as_json) as (started, advance):
-        return app.update(name, retry, advance, started)
+def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
+    from localmed.operations import importing
+
+    with work_shown(not as_json) as hooks:
+        return importing.update(session, name, retry, hooks)
 
 
-def _update_all(app: App, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files; one that fails is told and does not stop the others."""
+def _update_all(session: Session, retry: bool, as_json: bool) -> int:
+    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
+    from localmed.operations import importing
+
     results: list[dict[str, Any]] = []
     code = 0
-    for name in app.imported():
-        try:
-            report = _updated(app, name, retry, as_json)
-        except LocalmedError as error:
-            click.echo(f"localmed: {name}: {error}", err=True)
-            results.append({"collection": name, "error": str(error)})
-            code = code or error.exit_code
+    with work_shown(not as_json) as hooks:
+        outcomes = importing.update_all(session, retry, hooks)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, LocalmedError):
+            click.echo(f"localmed: {name}: {outcome}", err=True)
+            results.append({"collection": name, "error": str(outcome)})
+            code = code or outcome.exit_code
             continue
-        results.append(plain(report))
+        results.append(plain(outcome))
         if not as_json:
-            tell(report)
-        code = code or (InputError.exit_code if all_refused(report) else 0)
+            tell(outcome)
+        code = code or (InputError.exit_code if all_refused(outcome) else 0)
     if as_json:
         print_json(results)
     elif not results:

@@ -1,4 +1,4 @@
-"""What the commands share: the app, filters, JSON, tables and progress."""
+"""What the commands share: the session, filters, JSON, tables and progress."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from localmed import language
+from localmed.cli import speaking
 from localmed.domain import SearchFilter, Status, is_date
 from localmed.errors import UsageError
 from localmed.presentation.neutral import escaped, neutral
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.config import Settings
+    from localmed.session import Session
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -52,20 +53,24 @@ def settings_of(ctx: click.Context) -> Settings:
 
     settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
     if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
-        raise UsageError(
-            "--as-group names a group that the setting reader.groups does not", "Give one of the setting's"
-        )
-    return replace(settings, reader=config.ReaderSettings(groups)) if groups else settings
+        raise UsageError("cli.other_group")
+    speaking.choose(settings.reader.language)
+    return replace(settings, reader=replace(settings.reader, groups=groups)) if groups else settings
 
 
 @contextmanager
-def opened(ctx: click.Context, profile: str | None = None) -> Iterator[App]:
-    """The app on the data folder given to ``localmed``, with ``profile`` in place of the settings' if it is given."""
-    from localmed.app import App
+def opened(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
+    """A session of whoever runs the command, at the data folder given to ``localmed``.
+
+    ``profile`` and ``reranker`` take the place of those of the settings.
+    """
+    from localmed.session import Session, local_caller
+    from localmed.site import Site
 
     settings = settings_of(ctx)
-    with App(replace(settings, profile=profile) if profile else settings) as app:
-        yield app
+    uses = {"reranker": reranker} if reranker else {}
+    with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
+        yield Session(site, local_caller(settings))
 
 
 def filter_options(command: Decorated) -> Decorated:
@@ -97,7 +102,7 @@ def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
     del ctx, parameter
     if value and not is_date(value):
-        raise click.BadParameter("give a date such as 2024, 2024-05 or 2024-05-31")
+        raise click.BadParameter(speaking.text("cli.date"))
     return value
 
 

@@ -28,8 +28,8 @@ def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: b
     TERM is a name in any spelling, a synonym, an abbreviation or an id such as DOID:1612. The graph comes from
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
-    with opened(ctx) as app:
-        found = app.concept(language.clean(" ".join(term)), language.clean(query), by_meaning)
+    with opened(ctx) as session:
+        found = session.concept(language.clean(" ".join(term)), language.clean(query), by_meaning)
     if as_json:
         print_json(found)
     else:

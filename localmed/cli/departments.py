@@ -23,5 +23,5 @@ def command(
     Warning signs point to the Emergency Department first. It is no diagnosis. The complaint is given in a patient's
     own words; - reads it from standard input, which keeps it out of the shell's history.
     """
-    answer = run(ctx, lambda app, followed: app.consultation().departments(question, followed), options)
+    answer = run(ctx, lambda session, hooks: session.departments(question, hooks), options)
     give(answer, options)

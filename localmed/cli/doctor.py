@@ -49,11 +49,12 @@ def _checks(
     from localmed.operations.check import problem
 
     try:
-        with opened(ctx) as app:
-            with suppress(ModelError):  # a registry that cannot be read is a check of its own
-                started(sum(each.bytes for each in app.registry.registrations.models.values()))
-            site = doctor.site_of(app.settings, app.registry, full, advance, app.host_status)
-            yield from doctor.examine(site, doctor.checks_for(app.settings))
+        with opened(ctx) as session:
+            registry, settings = session.site.registry, session.settings
+            with suppress(ModelError):  # a record that cannot be read is told by a check
+                started(sum(each.bytes for each in registry.registrations.models.values()))
+            site = doctor.site_of(settings, registry, full, advance, session.site.host_status)
+            yield from doctor.examine(site, doctor.checks_for(settings))
     except BadSettings as error:
         yield problem("settings", error.what, error.remedy)
     except ImportError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +36,12 @@ def command(ctx: click.Context) -> None:
 @click.pass_context
 def listed(ctx: click.Context, collection: str = "", status: str | None = None, as_json: bool = False) -> None:
     """All documents, with the status in force now."""
-    with opened(ctx) as app:
-        found = [each for each in app.documents(collection) if not status or each.status == status]
-        late = {each.id: app.library.holding.overdue(each.id) for each in found}
+    from localmed.operations import lookups
+
+    with opened(ctx) as session:
+        stored = lookups.documents_overdue(session, collection)
+    found = [each for each, _ in stored if not status or each.status == status]
+    late = {each.id: overdue for each, overdue in stored}
     if as_json:
         print_json([{**asdict(each), "overdue": late[each.id]} for each in found])
         return
@@ -63,13 +66,12 @@ def _standing(document: Document, overdue: str) -> str:
 @click.pass_context
 def show(ctx: click.Context, document: str, as_json: bool) -> None:
     """What is known of DOCUMENT, its passages and, of a guideline, its summary with where each sentence stands."""
-    from localmed.operations.governing import chain
+    from localmed.operations import lookups
 
-    with opened(ctx) as app:
-        found = app.document(document)
-        passages = app.library.lexical.of_document(found.id)
-        summary = app.library.catalogue.summaries.of(found.id)
-        links, late = chain(app.library, found.id), app.library.holding.overdue(found.id)
+    with opened(ctx) as session:
+        details = lookups.document_details(session, document)
+    found, passages, summary = details.document, details.passages, details.summary
+    links, late = details.chain, details.overdue
     if as_json:
         described = {"summary": _described(summary, passages)} if summary else {}
         more = {"chain": asdict(links), "overdue": late, "passage_ids": [each.id for each in passages]}
@@ -98,7 +100,7 @@ def _told(link: Link) -> str:
     return f"{link.id[:12]}  {dated}{link.status}" + (f" on {link.removed}" if link.removed else "")
 
 
-def _described(summary: Summary, passages: list[Passage]) -> dict[str, Any]:
+def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
     """The summary, how it was made, and each of its sentences with its passage and page."""
     by_id = {each.id: each for each in passages}
     places = [
@@ -126,13 +128,18 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
     """
     if bool(documents) == everything or (everything and not collection):
         raise UsageError("nothing to remove was named", "Give document ids, or --collection NAME --all")
-    with opened(ctx) as app:
-        chosen = app.documents(collection) if everything else [app.document(each) for each in documents]
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        if everything:
+            chosen = lookups.documents(session, collection)
+        else:
+            chosen = [lookups.document(session, each) for each in documents]
         if not chosen:
             raise UsageError(f"there is no document in {collection}", "List them with: localmed documents list")
         if not yes:
             click.confirm(f"Remove {len(chosen)} documents?", abort=True)
-        number = app.remove(chosen)
+        number = changes.remove(session, chosen)
     click.echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
     if any(Path(each.source).exists() for each in chosen):
         click.echo("Their files are still there: importing them again brings them back. To keep one out, withdraw it")
@@ -145,12 +152,14 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
 @click.pass_context
 def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
     """Mark DOCUMENT superseded: it no longer answers unless asked for with --status superseded."""
-    with opened(ctx) as app:
-        found = app.document(document)
-        successor = app.document(by).id if by else ""
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        found = lookups.document(session, document)
+        successor = lookups.document(session, by).id if by else ""
         status = Status.CURRENT if undo else Status.SUPERSEDED
-        app.mark(found, status, successor)
-        holds = app.document(found.id).status
+        changes.mark(session, found, status, successor)
+        holds = lookups.document(session, found.id).status
     until = "what supersedes it is effective" if holds is Status.CURRENT else "it is reinstated"
     until = until if holds is not Status.PENDING else "it is effective"
     still = "" if holds is status else f", but {holds.value} until {until}"
@@ -163,9 +172,11 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
 @click.pass_context
 def withdraw(ctx: click.Context, document: str, reason: str) -> None:
     """Withdraw DOCUMENT: from the next query on it never answers, not even after a rollback."""
-    with opened(ctx) as app:
-        found = app.document(document)
-        app.withdraw(found, True, reason)
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        found = lookups.document(session, document)
+        changes.withdraw(session, found, True, reason)
     click.echo(f"Withdrawn: {found.title}")
 
 
@@ -175,9 +186,11 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
 @click.pass_context
 def reinstate(ctx: click.Context, document: str, reason: str) -> None:
     """Take back the withdrawal of DOCUMENT."""
-    with opened(ctx) as app:
-        found = app.document(document)
-        app.withdraw(found, False, reason)
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        found = lookups.document(session, document)
+        changes.withdraw(session, found, False, reason)
     click.echo(f"Reinstated: {found.title}")
 
 
@@ -187,11 +200,10 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
 @click.pass_context
 def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
     """Files and parts of files that were refused, and why. To read them again: localmed import ... --retry."""
-    from localmed.library.state import State
+    from localmed.operations import lookups
 
-    with opened(ctx) as app, closing(State(app.data)) as state:
-        hidden = app.hidden()
-        found = [each for each in state.quarantined(collection) if each.collection not in hidden]
+    with opened(ctx) as session:
+        found = lookups.quarantine(session, collection)
     if as_json:
         print_json(found)
         return

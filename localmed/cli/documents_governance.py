@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import csv
 from dataclasses import asdict
-from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from localmed.domain import Document
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
 
@@ -32,6 +27,7 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
 
     It outlives later imports of the file. What the collection's manifest states can only be changed there.
     """
+    from localmed.operations import changes, lookups
     from localmed.operations.governing import Change
 
     values = {name: value.strip() for name, value in given.items() if value is not None}
@@ -39,10 +35,10 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
         raise UsageError(
             "nothing to set was given", "Give --owner, --approver, --effective-from, --review-by, --edition"
         )
-    with opened(ctx) as app:
-        found = app.document(document)
-        app.govern([Change((found,), values)])
-        after = app.document(found.id)
+    with opened(ctx) as session:
+        found = lookups.document(session, document)
+        changes.govern(session, [Change((found,), values)])
+        after = lookups.document(session, found.id)
     click.echo(f"{after.title}: {', '.join(values).replace('_', ' ')} set; it is {after.status.value}")
 
 
@@ -58,25 +54,23 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
     An empty cell changes nothing, "-" takes back what was set. If a row is wrong, nothing is changed and the row is
     named. To begin with a filled-in sheet: localmed documents sheet FILE -c NAME
     """
-    from localmed.ingest import governance
-    from localmed.operations import governing
+    from localmed.operations import changes, lookups
 
-    read = governance.read(sheet)
-    with opened(ctx) as app:
-        app.librarian()
-        manifest = app.manifest(collection, None)
-        changes, faults = governing.planned(app.library.catalogue, manifest, read.rows)
-        if faults:
-            for fault in faults[:FAULTS_SHOWN]:
+    with opened(ctx) as session:
+        planned = lookups.planned_sheet(session, sheet, collection)
+        if planned.faults:
+            for fault in planned.faults[:FAULTS_SHOWN]:
                 click.echo(f"row {fault.row}: {fault.reason}", err=True)
-            raise InputError(f"{len(faults)} rows of {sheet.name} are wrong; nothing was changed", "Correct them")
-        number = app.govern(changes) if changes else 0
-    if read.unused:
-        click.echo(f"Columns not used: {', '.join(read.unused)}", err=True)
+            raise InputError(
+                f"{len(planned.faults)} rows of {sheet.name} are wrong; nothing was changed", "Correct them"
+            )
+        number = changes.govern(session, planned.changes) if planned.changes else 0
+    if planned.unused:
+        click.echo(f"Columns not used: {', '.join(planned.unused)}", err=True)
     if as_json:
-        print_json({"rows": len(read.rows), "changed": len(changes), "generation": number})
+        print_json({"rows": planned.rows, "changed": len(planned.changes), "generation": number})
         return
-    click.echo(f"{len(changes)} of {len(read.rows)} rows changed something")
+    click.echo(f"{len(planned.changes)} of {planned.rows} rows changed something")
     click.echo(f"Generation {number:04d} is served" if number else "Nothing changed")
 
 
@@ -86,11 +80,10 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
 @click.pass_context
 def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
     """Write what is known of the files of a collection to the new CSV file SHEET, to be filled in for `govern`."""
-    from localmed.ingest import governance
+    from localmed.operations import lookups
 
-    with opened(ctx) as app:
-        app.library.catalogue.collection(collection)
-        rows = governance.template(app.library.catalogue, collection)
+    with opened(ctx) as session:
+        rows = lookups.sheet_rows(session, collection)
     try:
         with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
             csv.writer(file).writerows(rows)
@@ -109,31 +102,19 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
 @click.pass_context
 def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None:
     """Documents whose review is overdue, the longest first; then those whose text is not the one that was approved."""
-    with opened(ctx) as app:
-        documents = app.documents(collection)
-        last = (date.fromisoformat(app.library.holding.day) + timedelta(within)).isoformat()
-        lapsed = app.library.catalogue.governed.lapsed()
-    found = sorted((each for each in documents if each.governance.review_by and _due(each, last)), key=_review)
-    found += [each for each in documents if each.id in lapsed and each not in found]
+    from localmed.operations import lookups
+
+    with opened(ctx) as session:
+        found, lapsed = lookups.to_review(session, collection, within)
     if as_json:
         print_json([{**asdict(each), "approval_lapsed": each.id in lapsed} for each in found])
         return
     rows = [
-        (d.id[:12], d.collection, d.title, d.governance.owner or "-", _review(d) or "-",
+        (d.id[:12], d.collection, d.title, d.governance.owner or "-", d.governance.review_by or "-",
          d.status.value + (", text not approved" if d.id in lapsed else ""))
         for d in found
     ]  # fmt: skip
     print_table("To be reviewed", ("id", "collection", "title", "owner", "review by", "status"), rows)
-
-
-def _due(document: Document, last: str) -> bool:
-    """Whether the review is late on ``last``, or due by then."""
-    review = _review(document)
-    return document.governance.overdue(last) or (len(review) == len(last) and review == last)
-
-
-def _review(document: Document) -> str:
-    return document.governance.review_by
 
 
 COMMANDS = (set_fields, govern, write_sheet, due)

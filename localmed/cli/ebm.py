@@ -47,7 +47,7 @@ def command(
         raise UsageError("a recording would hold the patient's record", "Add --keep, or leave out --record")
     known = read_record(patient) if patient else None
     asked = wanted(**filters)
-    answer = run(ctx, lambda app, followed: app.consultation().ebm(question, asked, known, pico, followed), options)
+    answer = run(ctx, lambda session, hooks: session.ebm(question, asked, known, pico, hooks), options)
     give(answer, options)
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
-from localmed.cli.common import echo_wrapped, json_option, print_json, print_table, progress, settings_of
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.evaluation.report import Report
     from localmed.evaluation.sets import QuestionSet
+    from localmed.library.library import Library
 
 SETS = ("medquad", "pubmedqa", "liveqa", "trec")
 WORDINGS = ("summary", "paraphrase", "original")
@@ -152,13 +152,6 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
         _tell(found, out)
 
 
-def _opened(ctx: click.Context, reranker: str | None) -> App:
-    """The app on the data folder given to ``localmed``, with another reranker than the one in use if one is named."""
-    from localmed.app import App
-
-    return App(settings_of(ctx), uses={"reranker": reranker} if reranker else {})
-
-
 def _measured(
     ctx: click.Context,
     out: Path | None,
@@ -173,53 +166,59 @@ def _measured(
     from localmed.evaluation import ablation, report, sets
 
     seed = seed if seed is not None else (sets.TUNING_SEED if given["tuning"] else sets.REPORTED_SEED)
-    with _opened(ctx, reranker) as app:
-        depth = limit or app.settings.search.candidates
-        bench = ablation.Bench(app.library, app.encoder, app.settings.search, app.reranker, depth)
+    with opened(ctx, reranker=reranker) as session, session.workspace() as workspace:
+        site, library = session.site, workspace.library
+        depth = limit or site.settings.search.candidates
+        bench = ablation.Bench(library, site.encoder, site.settings.search, site.reranker, depth)
         chosen = bench.variants([each.strip() for each in variants.split(",")] if variants else ())
-        asked = _asked(app, seed, **given).answerable()
+        asked = _asked(library, seed, **given).answerable()
         with progress(show) as (started, advance):
             started(len(chosen) * len(asked.questions))
             runs = ablation.run_all(bench, chosen, asked, advance, out / "runs" if out else None, resume)
         found = report.report(bench, asked, runs, seed)
-        app.note(
-            "evaluate", f"retrieval, {found.questions} questions", "finished", generation=app.library.manifest.number
-        )
+        session.note("evaluate", f"retrieval, {found.questions} questions", "finished", library.manifest.number)
     return found
 
 
-def _asked(app: App, seed: int, name: str, **given: Any) -> QuestionSet:
+def _asked(library: Library, seed: int, name: str, **given: Any) -> QuestionSet:
     """The set that the options describe."""
     if name == "trec":
         from localmed.evaluation import trec
 
         queries, qrels = _needed("trec", queries=given["queries"], qrels=given["qrels"])
-        wanted = _wanted(app, given["collections"])
-        return trec.load(queries, qrels, app.library, wanted, given["relevant_from"])
+        wanted = _wanted(library, given["collections"])
+        return trec.load(queries, qrels, library, wanted, given["relevant_from"])
     if name == "liveqa":
         from localmed.evaluation import medquad
 
         source, queries, qrels = _needed("liveqa", **{each: given[each] for each in ("source", "queries", "qrels")})
-        wanted = _wanted(app, given["collections"] or (medquad.COLLECTION,))
-        return medquad.liveqa(source, queries, qrels, _documents(app, wanted), wanted, given["wording"])
-    return _known_item(app, seed, name, **given)
+        wanted = _wanted(library, given["collections"] or (medquad.COLLECTION,))
+        return medquad.liveqa(source, queries, qrels, _documents(library, wanted), wanted, given["wording"])
+    return _known_item(library, seed, name, **given)
 
 
 def _known_item(
-    app: App, seed: int, name: str, source: Path | None, collections: tuple[str, ...], size: int, tuning: bool, **_: Any
+    library: Library,
+    seed: int,
+    name: str,
+    source: Path | None,
+    collections: tuple[str, ...],
+    size: int,
+    tuning: bool,
+    **_: Any,
 ) -> QuestionSet:
     from localmed.evaluation import medquad, pubmedqa, sets
 
     kind, title = (medquad, "MedQuAD") if name == "medquad" else (pubmedqa, "PubMedQA")
     (where,) = _needed(name, source=source)
-    wanted = _wanted(app, collections or (kind.COLLECTION,))
+    wanted = _wanted(library, collections or (kind.COLLECTION,))
     pairs = kind.questions(where)
     drawn = (sets.tuning_sample if tuning else sets.sample)(pairs, size, seed)
     which = "tuning sample" if tuning else "sample"
     asked = sets.known_item(
-        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(_documents(app, wanted)), wanted
+        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(_documents(library, wanted)), wanted
     )
-    sets.refuse_indexed_questions(app.library, asked)
+    sets.refuse_indexed_questions(library, asked)
     return asked
 
 
@@ -231,14 +230,14 @@ def _needed(name: str, **paths: Path | None) -> list[Path]:
     return [path for path in paths.values() if path is not None]
 
 
-def _wanted(app: App, collections: tuple[str, ...]) -> SearchFilter:
+def _wanted(library: Library, collections: tuple[str, ...]) -> SearchFilter:
     for each in collections:
-        app.library.catalogue.collection(each)
+        library.catalogue.collection(each)
     return SearchFilter(collections=collections)
 
 
-def _documents(app: App, wanted: SearchFilter) -> list[Any]:
-    return [each for name in wanted.collections for each in app.library.catalogue.documents(name)]
+def _documents(library: Library, wanted: SearchFilter) -> list[Any]:
+    return [each for name in wanted.collections for each in library.catalogue.documents(name)]
 
 
 def _writable(out: Path) -> None:

@@ -13,10 +13,10 @@ from localmed.cli.common import echo_wrapped, json_option, opened, print_table, 
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.domain import Badge
     from localmed.evaluation.badges import BadgeReport
     from localmed.evaluation.link_files import LinkQuestion
+    from localmed.session import Session
 
 KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
 ROWS = "rows.jsonl"
@@ -78,9 +78,9 @@ def _measured(
     from localmed.evaluation import badges, link_files, rows
 
     asked = link_files.questions(questions)
-    with opened(ctx) as app:
-        sources = _sources(app, named)
-        made_with = {"questions": link_files.digest_of(questions), "sources": ", ".join(sources), **_models(app)}
+    with opened(ctx) as session:
+        sources = _sources(session, named)
+        made_with = {"questions": link_files.digest_of(questions), "sources": ", ".join(sources), **_models(session)}
         done = rows.begin_badges(out / ROWS, made_with, resume)
         with progress(show) as (started, advance):
             started(len(asked) * len(sources))
@@ -89,31 +89,31 @@ def _measured(
                 for source, collections in sources.items():
                     row = (each.id, source)
                     if row not in done:
-                        done[row] = _badge(app, each, collections)
+                        done[row] = _badge(session, each, collections)
                         rows.keep_badge(out / ROWS, row, done[row])
                     found[each.id][source] = done[row]
                     advance(1, source)
-        app.note("evaluate", f"badges, {len(asked)} questions", "finished", generation=app.library.manifest.number)
+        session.note("evaluate", f"badges, {len(asked)} questions", "finished", int(made_with["generation"]))
     return badges.report(found, [each for each in sources if each != badges.COMBINED], made_with)
 
 
-def _badge(app: App, asked: LinkQuestion, collections: Sequence[str]) -> Badge:
+def _badge(session: Session, asked: LinkQuestion, collections: Sequence[str]) -> Badge:
     from localmed.domain import SearchFilter
 
-    return app.ask(asked.text, SearchFilter(tuple(collections)), preset="").verification.badge
+    return session.ask(asked.text, SearchFilter(tuple(collections)), preset="").verification.badge
 
 
-def _sources(app: App, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """The collections of each source, then of all of them; raise ``UnknownName`` for one that holds nothing."""
     from localmed.evaluation.badges import COMBINED
+    from localmed.operations import lookups
 
-    catalogue = app.newest().catalogue
-    filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+    filled = [row.collection for row in lookups.collections(session) if row.passages]
     kinds: dict[str, tuple[str, ...]] = {}
-    for each in catalogue.collections():
-        if each.name in filled and each.kind.value:
+    for each in filled:
+        if each.kind.value:
             kinds[each.kind.value] = (*kinds.get(each.kind.value, ()), each.name)
-    known = {**{name: (name,) for name in sorted(filled)}, **kinds}
+    known = {**{name: (name,) for name in sorted(each.name for each in filled)}, **kinds}
     for name in named:
         if name not in known:
             raise UnknownName("there is no source of that name that holds a passage", f"Sources: {', '.join(known)}")
@@ -122,11 +122,12 @@ def _sources(app: App, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     return {**chosen, COMBINED: together} if len(chosen) > 1 else chosen
 
 
-def _models(app: App) -> dict[str, str]:
+def _models(session: Session) -> dict[str, str]:
     """What the figures were made with."""
     from localmed import __version__
 
-    made = app.consultation().provenance()
+    with session.workspace() as workspace:
+        made = workspace.provenance()
     judge = dict(made.prompts).get("badge", "")
     models = ", ".join(f"{name} {value}" for name, value in made.models)
     return {"generation": made.generation, "profile": made.profile, "models": models, "judge": judge,

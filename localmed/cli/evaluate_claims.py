@@ -75,10 +75,10 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
 
     items = claims.load(file)
     try:
-        with opened(ctx) as app, progress(not as_json) as (started, advance):
+        with opened(ctx) as session, progress(not as_json) as (started, advance):
             started(len(items))
-            results = claims.run(items, app.consultation().verify, advance, out, resume)
-            found = claims.report(file.name, app.entailment.name, results)
+            results = claims.run(items, session.verify, advance, out, resume)
+            found = claims.report(file.name, session.site.entailment.name, results)
     except KeyboardInterrupt:
         if out:
             click.echo(KEPT, err=True)
@@ -106,13 +106,13 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
     from localmed.evaluation import claims, plot, stance
 
     asked = stance.load(file)
-    with opened(ctx) as app:
-        judges = [claims.Inside(app.entailment), app.entailment]
+    with opened(ctx) as session:
+        judges = [claims.Inside(session.site.entailment), session.site.entailment]
         with progress(not as_json) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
         counts = claims.by_claim(asked, judges[0].judge([(each.premise, each.hypothesis) for each in asked.pairs]))
-        app.note("evaluate", f"claims, {found.pairs} pairs", "finished")
+        session.note("evaluate", f"claims, {found.pairs} pairs", "finished")
     values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:

@@ -12,10 +12,10 @@ from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.domain import SearchFilter
     from localmed.evaluation.link_files import LinkQuestion, LinkRow
     from localmed.evaluation.links import LinkReport
+    from localmed.session import Session
 
 KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
 ROWS = "rows.jsonl"
@@ -82,36 +82,37 @@ def _measured(
     asked = link_files.questions(questions)
     asked = link_files.with_answers(asked, answers) if answers else asked
     limited = wanted(**filters)
-    with opened(ctx) as app:
+    with opened(ctx) as session:
         made_with = {
             "questions": link_files.digest_of(questions),
             "answers": link_files.digest_of(answers) if answers else "",
             "asked": repr((preset, limited)),
-            **_models(app),
+            **_models(session),
         }
         done = link_files.begin(out / ROWS, made_with, resume)
-        evaluate = _evaluator(app, limited, preset, bool(answers))
+        evaluate = _evaluator(session, limited, preset, bool(answers))
         with progress(show) as (started, advance):
             started(len(asked))
             rows = list(_rows(asked, done, evaluate, out / ROWS, advance))
-        app.note("evaluate", f"links, {len(rows)} questions", "finished", generation=app.library.manifest.number)
+        session.note("evaluate", f"links, {len(rows)} questions", "finished", int(made_with["generation"]))
     return links.report(rows, made_with, seed)
 
 
-def _models(app: App) -> dict[str, str]:
+def _models(session: Session) -> dict[str, str]:
     """What the figures were made with."""
     from localmed import __version__
     from localmed.verification.link_eval import DERIVED_WITH, VALID_FROM
 
-    consultation = app.consultation()
-    encoder = app.encoder.identity
+    site, encoder = session.site, session.site.encoder.identity
+    with session.workspace() as workspace:
+        provenance = workspace.provenance()
     return {
-        "generation": app.library.path.name,
-        "profile": app.settings.profile,
+        "generation": provenance.generation,
+        "profile": site.settings.profile,
         "encoder": encoder.slug,
-        "reranker": app.reranker.name if app.reranker else "none",
-        "judge": app.entailment.name,
-        "answers by": dict(consultation.provenance().models).get("chat", ""),
+        "reranker": site.reranker.name if site.reranker else "none",
+        "judge": site.entailment.name,
+        "answers by": dict(provenance.models).get("chat", ""),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
         "note": ""
@@ -121,7 +122,7 @@ def _models(app: App) -> dict[str, str]:
 
 
 def _evaluator(
-    app: App, limited: SearchFilter, preset: str | None, given_only: bool
+    session: Session, limited: SearchFilter, preset: str | None, given_only: bool
 ) -> Callable[[LinkQuestion], LinkRow]:
     """What evaluates one question: its given answer, else the library's."""
     from localmed.domain import AnswerStatus
@@ -135,11 +136,11 @@ def _evaluator(
         if given is None and given_only:
             return LinkRow(each.id, spoken, "no answer given")
         if given is None:
-            answer = app.ask(each.text, limited, preset)
+            answer = session.ask(each.text, limited, preset)
             if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
                 return LinkRow(each.id, spoken, answer.status.value)
             given = link_eval.of_answer(answer, each.gold)
-        return LinkRow(each.id, spoken, "answered", counts_of(app.consultation().links(given, limited, preset)))
+        return LinkRow(each.id, spoken, "answered", counts_of(session.links(given, limited, preset)))
 
     return evaluate
 

@@ -64,13 +64,13 @@ def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, sho
     judges: list[Entailment] = [stance.Majority(asked.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
     judges.append(RuleJudge())
-    with opened(ctx) as app:
-        if app.entailment.name != judges[-1].name:
-            judges.append(app.entailment)
+    with opened(ctx) as session:
+        if session.site.entailment.name != judges[-1].name:
+            judges.append(session.site.entailment)
         with progress(show) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
-        app.note("evaluate", f"stance, {found.pairs} pairs", "finished")
+        session.note("evaluate", f"stance, {found.pairs} pairs", "finished")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
 from localmed.errors import InputError, LimitExceeded, UsageError
@@ -60,7 +61,7 @@ def command(
     given = _given(order, patient, questions, released_by)
     if leaflet:
         _may_write(leaflet, given.released_by)
-    answer = run(ctx, lambda app, followed: app.consultation().explain(given, SearchFilter(), followed), options)
+    answer = run(ctx, lambda session, hooks: session.explain(given, SearchFilter(), hooks), options)
     if keep:
         _keep(ctx, answer)
     if leaflet:
@@ -135,11 +136,9 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
     import json
     from dataclasses import asdict
 
-    from localmed import config
-    from localmed.library.originals import KEPT
+    from localmed.operations.lookups import kept_folder
 
-    folder = config.load(ctx.obj["data"]).data / KEPT
-    folder.mkdir(exist_ok=True, mode=0o700)
+    folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
     write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
     click.echo(f"kept: {file}", err=True)

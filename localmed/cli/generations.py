@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Status
+from localmed.domain import message
 from localmed.errors import Damaged
+from localmed.messages import render
 
-if TYPE_CHECKING:
-    from localmed.app import App
-
+DAMAGED = "damaged: its manifest cannot be read"
 EARLY_SHOWN = 20  # ids printed
 
 
@@ -30,20 +28,21 @@ def command(ctx: click.Context) -> None:
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
     """The generations kept, newest last; the one served is marked."""
-    from localmed.library import generations as store
+    from localmed.operations import lookups
 
-    rows = []
-    with opened(ctx) as app:
-        app.librarian()  # its counts and reasons tell of every collection
-        served = store.current(app.data).name
-        for number in store.numbers(app.data):
-            path = store.path_of(app.data, number)
-            try:
-                manifest = store.read_manifest(path)
-                row = (manifest.created, manifest.reason, manifest.documents, manifest.passages)
-            except Damaged:
-                row = ("?", "damaged: its manifest cannot be read", 0, 0)
-            rows.append((number, path.name == served, *row))
+    with opened(ctx) as session:
+        kept = lookups.generations_kept(session)
+    rows = [
+        (
+            each.number,
+            each.served,
+            each.created,
+            DAMAGED if each.damaged else each.reason,
+            each.documents,
+            each.passages,
+        )
+        for each in kept
+    ]
     names = ("number", "served", "created", "reason", "documents", "passages")
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
@@ -57,16 +56,10 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 @click.pass_context
 def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     """Check every file of generation NUMBER (default: all) against its hash; exit code 5 if one is damaged."""
-    from localmed.library import generations as store
+    from localmed.operations import lookups
 
-    results: dict[int, list[str]] = {}
-    with opened(ctx) as app:
-        store.current(app.data)  # says so if there is no library
-        for each in store.numbers(app.data) if number is None else [number]:
-            try:
-                results[each] = store.check(store.path_of(app.data, each), whole=True)
-            except Damaged as error:
-                results[each] = [error.what]
+    with opened(ctx) as session:
+        results = lookups.verified(session, number)
     if as_json:
         print_json({str(each): problems for each, problems in results.items()})
     else:
@@ -84,12 +77,13 @@ def rollback(ctx: click.Context, number: int | None) -> None:
 
     What was set of documents since goes back with it; those that answer now before the day that was set are named.
     """
-    with opened(ctx) as app:
-        app.librarian()
-        waiting = _waiting(app)
-        click.echo(f"Generation {app.rollback(number):04d} is served")
-        known = app.newest().holding.statuses()
-        early = sorted(app.library.catalogue.by_ids(each for each in waiting or () if each not in known))
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        session.may_change()
+        waiting = lookups.waiting(session)
+        click.echo(f"Generation {changes.rollback(session, number):04d} is served")
+        early = lookups.effective_among(session, waiting or frozenset())
     if waiting is None:
         click.echo("Look at the dates: what was set of documents since has gone back, and could not be compared")
     if early:
@@ -98,40 +92,42 @@ def rollback(ctx: click.Context, number: int | None) -> None:
         click.echo("To hold one back: localmed documents set ID --effective-from DATE")
 
 
-def _waiting(app: App) -> set[str] | None:
-    """The documents that are not yet effective; None where the library cannot be read, a reason to go back."""
-    try:
-        return {each for each, status in app.newest().holding.statuses().items() if status is Status.PENDING}
-    except Damaged:
-        return None
-
-
 @command.command("prune")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
 def prune(ctx: click.Context, yes: bool) -> None:
     """Remove old generations that are still there, and the copies of imported files that none of the kept ones needs.
 
-    The last ones are kept (library.keep_generations), with those that somebody is reading.
+    The last ones are kept (library.keep_generations), with those that somebody is reading and what was served before
+    the changes of the last day, unless these were confirmed.
     """
-    from localmed.library import generations as store
-    from localmed.library import originals
+    from localmed.operations import changes, lookups
 
-    with opened(ctx) as app:
-        app.librarian()
-        store.current(app.data)  # says so if there is no library
+    with opened(ctx) as session:
+        session.may_change()
+        lookups.has_library(session)
         if not yes:
             click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)
-        with store.lock_writer(app.data):
-            store.prune(app.data, app.settings.library.keep_generations)
-            files, size = originals.prune(app.data)
-        app.note("prune", f"{files} originals", f"{size} bytes freed")
+        files, size = changes.prune(session)
     click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+
+
+@command.command("confirm")
+@click.pass_context
+def confirm(ctx: click.Context) -> None:
+    """Say that the generation being served is good: what was served before its change need not be kept any longer."""
+    from localmed.operations import changes
+
+    with opened(ctx) as session:
+        number = changes.confirm(session)
+    click.echo(render(message("generation.confirmed", number=number), "en"))
 
 
 @command.command("upgrade")
 @click.pass_context
 def upgrade(ctx: click.Context) -> None:
     """After an update of localmed: bring the library to the new schema, as a new generation."""
-    with opened(ctx) as app:
-        click.echo(f"Generation {app.upgrade():04d} is served")
+    from localmed.operations import changes
+
+    with opened(ctx) as session:
+        click.echo(f"Generation {changes.upgrade(session):04d} is served")

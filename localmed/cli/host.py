@@ -29,18 +29,18 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
 
     Commands of the same account find it by themselves. With --status the exit code is 6 if no host answers.
     """
-    with opened(ctx) as app:
+    with opened(ctx) as session:
         if status:
-            found = app.host_status()
+            found = session.site.host_status()
             if as_json:
                 print_json({"running": found is not None} | (asdict(found) if found else {}))
             elif found:
                 _show(found)
             if found is None:
-                raise ModelError(f"no model host runs for {app.data}", "Start one: localmed host")
+                raise ModelError(f"no model host runs for {session.site.data}", "Start one: localmed host")
             return
         with _until_told() as stop:
-            app.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))
+            session.site.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))
 
 
 @contextmanager

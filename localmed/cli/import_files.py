@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import json_option, opened, print_json, print_table, progress
-from localmed.errors import InputError, NoLibrary, UnknownName
+from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.following import work_shown
+from localmed.errors import InputError
 
 if TYPE_CHECKING:
-    from localmed.app import App
-    from localmed.ingest.manifest import Manifest
-    from localmed.ingest.pipeline import Report
+    from localmed.ingest.report import Report
 
 SHOWN = 30  # lines of the report printed; --json has them all
 
@@ -57,14 +56,16 @@ def command(
 
     The first import into a collection needs --manifest, or: localmed collections create NAME.
     """
+    from localmed.operations import importing
+
     wanted = previewing.wanted(**preview)
-    with _ended_as_by_ctrl_c(), opened(ctx) as app:
+    with _ended_as_by_ctrl_c(), opened(ctx) as session:
         if wanted:
-            previewing.run(app, list(paths), collection, manifest, wanted, as_json)
+            previewing.run(session, list(paths), collection, manifest, wanted, as_json)
             return
-        described = _described(app, collection, manifest)
-        with progress(not as_json) as (started, advance):
-            report = app.import_paths(list(paths), described, manifest, retry, advance, started)
+        described = importing.manifest_of(session, collection, manifest)
+        with work_shown(not as_json) as hooks:
+            report = importing.import_paths(session, paths, described, manifest, retry, hooks=hooks)
     if as_json:
         print_json(plain(report))
     else:
@@ -81,17 +82,6 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
-    """The collection's manifest; raise ``UnknownName`` also where there is no library at all yet."""
-    try:
-        return app.manifest(collection, manifest)
-    except NoLibrary:
-        raise UnknownName(
-            f"there is no collection {collection!r} yet",
-            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
-        ) from None
 
 
 def plain(report: Report) -> dict[str, Any]:

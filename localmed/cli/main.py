@@ -20,9 +20,9 @@ from typing import NoReturn
 import click
 
 from localmed import __version__
+from localmed.cli.speaking import error_line, text
 from localmed.errors import LocalmedError
 
-INTERRUPTED = "interrupted: nothing was changed; the same command goes on where it stopped"
 COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
 _PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
 
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty():
             click.echo(err=True)  # ends the terminal's ^C
-        _fail(INTERRUPTED, 130)
+        _fail(text("cli.interrupted"), 130)
     except click.ClickException as error:
         _fail(_usage(error), error.exit_code)
     except BrokenPipeError:
@@ -112,10 +112,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except LocalmedError as error:
         _traceback(given)
-        _fail(str(error), error.exit_code)
+        _fail(error_line(error), error.exit_code)
     except Exception as error:
         _traceback(given)
-        _fail(f"unexpected {_described(error)}. Run again with: localmed --debug ...", 1)
+        _fail(text("cli.unexpected", error=_described(error)), 1)
 
 
 def _invoke(arguments: Sequence[str]) -> int:
@@ -136,7 +136,7 @@ def _usage(error: click.ClickException) -> str:
     where = context.command_path if context else "localmed"
     name = getattr(error, "command_name", getattr(error, "option_name", ""))
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
-        return 'that is no command or option. To ask: localmed ask "QUESTION"'
+        return text("cli.no_command")
     message = " ".join(error.format_message().split()).rstrip(".")
     return f"{message[:1].lower()}{message[1:]}{'' if message.endswith('?') else '.'} See: {where} --help"
 

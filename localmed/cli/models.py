@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import speaking
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import say, tell_problems
 from localmed.config import built_in
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
-    from localmed.app import App
     from localmed.models.registry.manifests import ModelManifest
     from localmed.models.registry.registration import Model
     from localmed.operations.fit import Fit, Need
+    from localmed.site import Site
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
 UNKNOWN_HASH = "recorded when added"
@@ -42,9 +44,9 @@ def command(ctx: click.Context) -> None:
 @click.pass_context
 def listed(ctx: click.Context, as_json: bool = False) -> None:
     """All models that are known or registered, what they are for, their licence and hash; and what serves each role."""
-    with opened(ctx) as app:
-        rows = [_described(app, each.name) for each in app.registry.candidates()]
-        serving = app.serving
+    with opened(ctx) as session:
+        rows = [_described(session.site, each.name) for each in session.site.registry.candidates()]
+        serving = session.site.serving
     if as_json:
         print_json(rows)
         return
@@ -59,14 +61,15 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
     return each["name"], each["role"], _size(each["bytes"]), each["licence"] or "unlisted", sha256
 
 
-def _described(app: App, name: str) -> dict[str, Any]:
+def _described(site: Site, name: str) -> dict[str, Any]:
     """What is known of a model, from its manifest and from the registry."""
-    manifest, model = app.registry.manifests.get(name), app.registry.registrations.models.get(name)
+    manifest, record = site.registry.manifests.get(name), site.registry.registrations
+    model = record.models.get(name)
     files = _files(model, manifest)
     return {
         "name": name,
         "role": model.role if model else manifest.role if manifest else "",
-        "serves": [role for role, each in app.serving.items() if each == name and (model or built_in(role, name))],
+        "serves": [role for role, each in site.serving.items() if each == name and (model or built_in(role, name))],
         "registered": model is not None,
         "listed": manifest is not None,
         "title": manifest.title if manifest else "",
@@ -106,10 +109,10 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
     """
     from localmed.operations import model_changes
 
-    with opened(ctx) as app, progress(not as_json) as (started, advance):
-        app.librarian()
-        model = model_changes.add(app.registry, app.data, source, name, role or "", template, advance, started)
-        row = _described(app, model.name)
+    with opened(ctx) as session, progress(not as_json) as (started, advance):
+        session.may_change()
+        model = model_changes.add(session, source, name, role or "", template, advance, started)
+        row = _described(session.site, model.name)
     if as_json:
         print_json(row)
         return
@@ -128,17 +131,17 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
 @click.pass_context
 def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
-    with opened(ctx) as app, progress(not as_json) as (started, advance):
-        names = [app.registry.model(name).name] if name else list(app.registry.registrations.models)
-        started(sum(app.registry.model(each).bytes for each in names))
-        results = {each: app.registry.problems(each, True, advance) for each in names}
+    with opened(ctx) as session, progress(not as_json) as (started, advance):
+        names = [session.site.registry.model(name).name] if name else list(session.site.registry.registrations.models)
+        started(sum(session.site.registry.model(each).bytes for each in names))
+        results = {each: session.site.registry.problems(each, True, advance) for each in names}
     if as_json:
-        print_json(results)
+        print_json({each: list(map(speaking.as_json, problems)) for each, problems in results.items()})
     else:
         for each, problems in results.items():
-            click.echo(f"{each}: " + ("; ".join(problems) if problems else "ok"))
+            tell_problems(each, problems)
         if not results:
-            click.echo("No model is registered")
+            say("models.none")
     if any(results.values()):
         sys.exit(ModelError.exit_code)
 
@@ -151,13 +154,16 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
     """Forget model NAME and delete its files."""
     from localmed.operations import model_changes
 
-    with opened(ctx) as app:
-        app.librarian()
-        model, serves = app.registry.model(name), _described(app, name)["serves"]
+    with opened(ctx) as session:
+        session.may_change()
+        model, serves = session.site.registry.model(name), _described(session.site, name)["serves"]
         if not yes:
             click.confirm(f"Delete the {len(model.files)} files of {name} ({_size(model.bytes)})?", abort=True)
-        model_changes.remove(app.registry, app.data, name)
-        now, hosted = [f"{app.serving[role]} serves {role}" for role in serves], _owned_by_host(app, serves)
+        model_changes.remove(session, name)
+        now, hosted = (
+            [f"{session.site.serving[role]} serves {role}" for role in serves],
+            _owned_by_host(session.site, serves),
+        )
     click.echo("; ".join([f"Removed {name}", *now]))
     if hosted:
         echo_wrapped(RESTART)
@@ -174,15 +180,17 @@ def use(ctx: click.Context, role: str, name: str) -> None:
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """
-    with opened(ctx) as app:
+    from localmed.operations import lookups, model_changes
+
+    with opened(ctx) as session:
         with progress(True) as (started, advance):
-            known = app.registry.registrations.models.get(name)
+            known = session.site.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
-            app.use(role, name, advance)
-        serving = app.serving
-        built_with = app.built_with() if role == "encoder" else ""
-        now = app.encoder.identity.slug if built_with else ""
-        hosted = _owned_by_host(app, [role])
+            model_changes.use(session, role, name, advance)
+        serving = session.site.serving
+        built_with = lookups.built_with(session) if role == "encoder" else ""
+        now = session.site.encoder.identity.slug if built_with else ""
+        hosted = _owned_by_host(session.site, [role])
     click.echo(f"{serving[role]} serves {role}")
     if serving["reranker"] == "none" and role == "encoder":
         click.echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
@@ -192,11 +200,11 @@ def use(ctx: click.Context, role: str, name: str) -> None:
         echo_wrapped(RESTART)
 
 
-def _owned_by_host(app: App, roles: Sequence[str]) -> bool:
+def _owned_by_host(site: Site, roles: Sequence[str]) -> bool:
     """Whether a model host runs that owns, for one of ``roles``, another model than the one chosen now."""
     with suppress(ModelError):  # one that does not answer is not used either
-        found = app.host_status()
-        return found is not None and app.settings.host.use and not set(roles).isdisjoint(found.others)
+        found = site.host_status()
+        return found is not None and site.settings.host.use and not set(roles).isdisjoint(found.others)
     return False
 
 
@@ -207,9 +215,9 @@ def plan(ctx: click.Context, as_json: bool) -> None:
     """What fits this machine: the memory that each model needs with 4k, 8k and 32k tokens, and where that fits."""
     from localmed.operations import fit, machine
 
-    with opened(ctx) as app:
+    with opened(ctx) as session:
         found = machine.look()
-        fits = fit.fits(app.registry.candidates(), found)
+        fits = fit.fits(session.site.registry.candidates(), found)
     if as_json:
         print_json({"machine": asdict(found), "models": [asdict(each) | {"best": each.best} for each in fits]})
         return

@@ -35,7 +35,5 @@ def command(
     Without a language model the question and its keywords go to every source. QUESTION - reads standard input.
     """
     asked = wanted(**filters)
-    answer = run(
-        ctx, lambda app, followed: app.consultation().plan_sources(question, asked, strategy, followed), options
-    )
+    answer = run(ctx, lambda session, hooks: session.plan_sources(question, asked, strategy, hooks), options)
     give(answer, options)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import Decorated, print_json, print_table, progress
-from localmed.domain import Collection
-from localmed.errors import InputError, NoLibrary, UnknownName
+from localmed.cli.common import Decorated, print_json, print_table
+from localmed.cli.following import work_shown
+from localmed.errors import InputError
 
 if TYPE_CHECKING:
-    from localmed.app import App
-    from localmed.ingest.manifest import Manifest
     from localmed.ingest.preview.preview import Looked
+    from localmed.session import Session
 
 SHOWN = 60  # lines printed; --json and the report have more
 FAULTS_SHOWN = 3  # of a file, in the table
@@ -50,24 +49,15 @@ def wanted(dry_run: bool, report: Path | None, language: str) -> Wanted | None:
     return Wanted(report, language) if dry_run else None
 
 
-def run(app: App, paths: list[Path], collection: str, manifest: Path | None, chosen: Wanted, as_json: bool) -> None:
+def run(
+    session: Session, paths: list[Path], collection: str, manifest: Path | None, chosen: Wanted, as_json: bool
+) -> None:
     """Read ``paths`` and tell; exit with 3 where every file would be refused."""
-    from localmed.ingest.preview.page import Page
-    from localmed.ingest.preview.preview import Preview
+    from localmed.operations import importing
 
-    app.librarian()
-    described = _described(app, collection, manifest)
-    told: list[dict[str, Any]] = []
-    with progress(not as_json) as (started, advance):
-        found = Preview(app.settings, described, advance).files(paths, started)
-        if chosen.report is None:
-            told += map(_plain, found)
-        else:
-            with Page(chosen.report, described.collection, chosen.language) as page:
-                for looked in found:
-                    page.add(looked)
-                    told.append(_plain(looked))
-                page.finish()
+    with work_shown(not as_json) as hooks:
+        looked = importing.preview(session, paths, collection, manifest, chosen.report, chosen.language, hooks)
+        told = [_plain(each) for each in looked]
     if as_json:
         print_json({"collection": collection, "files": told})
     else:
@@ -75,16 +65,6 @@ def run(app: App, paths: list[Path], collection: str, manifest: Path | None, cho
     read = [each for each in told if each["outcome"] not in ("skipped", "removed")]
     if read and all(each["outcome"] == "refused" for each in read):
         sys.exit(InputError.exit_code)
-
-
-def _described(app: App, collection: str, manifest: Path | None) -> Manifest:
-    """The collection's manifest; a bare one where the collection is not there yet, since nothing is stored."""
-    from localmed.ingest.manifest import Manifest
-
-    try:
-        return app.manifest(collection, manifest)
-    except (NoLibrary, UnknownName):
-        return Manifest(Collection(collection, collection))
 
 
 def _plain(looked: Looked) -> dict[str, Any]:

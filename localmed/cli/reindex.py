@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, progress
+from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.following import work_shown
 
 
 @click.command("reindex")
@@ -16,10 +17,12 @@ def command(ctx: click.Context, again: bool, as_json: bool) -> None:
 
     The old state answers until the new one is whole. Ctrl-C changes nothing, and the next run goes on.
     """
-    with opened(ctx) as app:
-        encoder = app.encoder.identity.slug
-        with progress(not as_json) as (started, advance):
-            generation = app.reindex(advance, started, again)
+    from localmed.operations import changes
+
+    with opened(ctx) as session:
+        encoder = session.encoder.identity.slug
+        with work_shown(not as_json) as hooks:
+            generation = changes.reindex(session, again, hooks)
     if as_json:
         print_json({"generation": generation, "encoder": encoder})
     elif generation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.following import steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
 from localmed.errors import UsageError
+from localmed.hooks import Hooks
 
 if TYPE_CHECKING:
-    from localmed.app import App
-    from localmed.consultation import Followed
+    from localmed.session import Session
 
 OWNER_ONLY = 0o600
 
@@ -52,17 +53,16 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-def run(ctx: click.Context, workflow: Callable[[App, Followed], Answer], options: Options) -> Answer:
+def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
     """The answer of ``workflow``; its recording is written before anything is shown."""
-    from localmed.consultation import Followed
     from localmed.workflows.recording import Recording
 
     record = options.record
     if record and record.exists():
         raise UsageError(f"{record} exists already", "Give --record another name")
     recording = Recording() if record else None
-    with opened(ctx, options.profile) as app:
-        answer = workflow(app, Followed(recording=recording))
+    with opened(ctx, options.profile) as session, steps_shown(session.caller.language) as hooks:
+        answer = workflow(session, replace(hooks, recorder=recording))
     if record and recording:
         write_private(record, recording.finish(answer))
     if options.trace:

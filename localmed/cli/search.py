@@ -38,9 +38,9 @@ def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bo
 
     The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
     """
-    with opened(ctx) as app:
-        found = app.search(question, wanted(**filters), limit or app.settings.search.results)
-        holding = {each: (app.library.status(each), app.library.holding.overdue(each)) for each in _documents(found)}
+    with opened(ctx) as session, session.workspace() as workspace:
+        found = workspace.search(question, wanted(**filters), limit or session.settings.search.results)
+        holding = workspace.standing(_documents(found))
     if as_json:
         late = {each: overdue for each, (_, overdue) in holding.items() if overdue}
         print_json({**asdict(found), "overdue": late})

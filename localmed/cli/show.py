@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.domain import Evidence, Status, message
-from localmed.errors import NoLibrary
+from localmed.domain import Status, message
 from localmed.presentation.words import words
-
-if TYPE_CHECKING:
-    from localmed.app import App
 
 WORDS = {Status.SUPERSEDED: "superseded", Status.WITHDRAWN: "withdrawn", Status.PENDING: "not yet effective"}
 
@@ -44,10 +38,15 @@ def command(
     With --answer it is shown as the answer cited it, also after the document or its generation is gone, and with what
     has become of its document since.
     """
-    with opened(ctx) as app:
-        evidence, gone = _kept(app, answer, passage) if answer else (app.evidence_of(passage), False)
+    from localmed.operations import lookups
+
+    with opened(ctx) as session:
+        if answer:
+            evidence, gone = session.kept_evidence(answer, passage)
+        else:
+            evidence, gone = lookups.evidence_of(session, passage), False
         if image:
-            app.draw(evidence, image, page, _span(span))
+            lookups.draw_page(session, evidence, image, page, _span(span))
     if as_json:
         print_json(evidence)
         return
@@ -67,17 +66,6 @@ def command(
     echo(f"\n{found.text}")
     if image:
         echo(f"\nWritten: {image}")
-
-
-def _kept(app: App, answer: Path, marker: str) -> tuple[Evidence, bool]:
-    """The source as the answer cited it, with its status now, and whether its text is no longer in the library."""
-    from localmed.workflows.kept import source, standing
-
-    evidence = source(answer, marker, app.hidden())
-    with suppress(NoLibrary):
-        library = app.newest()
-        return standing(evidence, library), not library.passages([evidence.passage.id])
-    return evidence, True
 
 
 def _span(given: str | None) -> tuple[int, int] | None:

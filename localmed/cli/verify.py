@@ -32,7 +32,7 @@ def command(
     from localmed.verification import answer_file
 
     given = answer_file.read(_data(file, answer_file.TEXT_BYTES), language.clean(question))
-    answer = run(ctx, lambda app, followed: app.consultation().verify(given, followed), options)
+    answer = run(ctx, lambda session, hooks: session.verify(given, hooks), options)
     give(answer, options)
 
 

@@ -21,6 +21,7 @@ from localmed import children
 from localmed.domain import Box, Evidence, Passage
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
+from localmed.messages import render
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
 AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
@@ -97,7 +98,7 @@ def _run(request: dict[str, Any]) -> None:
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """What the child said of its failure; of one that crashed only how: its libraries may print what they read."""
     if done.returncode != InputError.exit_code:
-        return children.named(done.returncode)
+        return render(children.outcome(done.returncode), "en")
     return (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
 
 

@@ -127,14 +127,14 @@ class GraphImporter(Importer):
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
             refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
-            self._report.lines.append(Line(path, "quarantined", str(error)))
+            self.report.lines.append(Line(path, "quarantined", str(error)))
             self._progress(source.bytes, source.path.name)
         else:
             refused = [Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in taken.faults]
-            self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in taken.faults]
+            self.report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in taken.faults]
             for old in twins.moved(document):
                 self._move(builder, old, document.id)
-                self._report.lines.append(Line(path, "note", f"the document was moved here from {old.source}"))
+                self.report.lines.append(Line(path, "note", f"the document was moved here from {old.source}"))
             self._catalogue(builder, document, ImportedFile(self._name, path, sha256, recipe, source.root))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
@@ -145,7 +145,7 @@ class GraphImporter(Importer):
         builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
         self._enter(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
-        self._report.lines.append(Line(file.path, "read", document.notes[0], 1))
+        self.report.lines.append(Line(file.path, "read", document.notes[0], 1))
 
     def _stored(self, builder: Builder, parser: Parser, source: Source, sha256: str, taken: _Taken) -> Document:
         """Store the terms of ``source``; return its document, or raise ``InputError`` with the graph as it was."""

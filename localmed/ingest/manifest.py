@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
 from localmed.errors import BadSettings, UsageError
 from localmed.ingest.parsed import FieldMapping
@@ -110,9 +111,7 @@ def keep(data: Path, collection: str, file: Path) -> None:
     """Keep ``file`` as the manifest of ``collection`` for later imports."""
     kept = kept_at(data, collection)
     kept.parent.mkdir(exist_ok=True, mode=0o700)
-    fresh = kept.with_suffix(".new")
-    fresh.write_bytes(file.read_bytes())
-    fresh.replace(kept)
+    files.replace(kept, file.read_bytes())
 
 
 def kept_at(data: Path, collection: str) -> Path:

@@ -39,6 +39,7 @@ from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
 from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
 from localmed.library.terms import Term
+from localmed.messages import render
 
 COMMAND = children.command("localmed.ingest.child")
 
@@ -47,7 +48,7 @@ OWN_CHILD = frozenset({"pdf", "docx", "pptx", "xlsx"})  # readers that get a fre
 # Several children share the cores: a library that starts a thread a core in each of them makes all of them slower.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-_READ = 2**20  # bytes taken from the pipe at a time
+_LEAST = 2**20  # bytes that a message may have however few characters a record may
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
 _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh", "notes")
@@ -131,7 +132,7 @@ class Parser:
         finished = False
         try:
             child = self._asked(_request(path, name, mapping, bounds), bounds)
-            yield from _counted(child.answers(path, bounds), path, bounds)
+            yield from _counted(child.answers(path), path, bounds)
             finished = True
         except _Refused as refusal:
             # The child is well, it was the file; but one that met a limit (memory) is not trusted with another.
@@ -143,8 +144,11 @@ class Parser:
 
     def _asked(self, request: bytes, bounds: ReadBounds) -> _Child:
         """A living child that has been sent ``request``."""
+        if self._child is not None and self._child.bounds != bounds:
+            self.close()
         if self._child is not None:
             try:
+                self._child.forget()
                 self._child.send(request, bounds.file_seconds)
                 return self._child
             except OSError:  # it died while idle
@@ -152,7 +156,7 @@ class Parser:
         with self._starting:
             if self._stopped:
                 raise InputError("parsing was stopped")
-            child = self._child = _Child(self._command)
+            child = self._child = _Child(self._command, bounds)
         with suppress(OSError):  # one that has ended already says why when it is read from
             child.send(request, bounds.file_seconds)
         return child
@@ -169,21 +173,25 @@ class _Refused(Exception):
 class _Child:
     """The process and what it reads."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._process = children.Child(command, {**os.environ, **ONE_THREAD})
+    def __init__(self, command: Sequence[str], bounds: ReadBounds) -> None:
+        self.bounds, self._most = bounds, max(_LEAST, bounds.record_characters * _BYTES_A_CHARACTER)
+        self._process = children.Child(command, self._most, {**os.environ, **ONE_THREAD})
         self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
+        self.forget = self._process.forget
         self._left, self._pages = 0.0, 0  # seconds, of the file's and of the pages' that OCR reads; those pages
 
-    def answers(self, path: Path, bounds: ReadBounds) -> Iterator[Item]:
+    def answers(self, path: Path) -> Iterator[Item]:
         """What the child makes of ``path``, up to its closing message."""
-        for line in self._lines(path, bounds):
+        self._left, self._pages = self.bounds.file_seconds, 0
+        while True:
+            line = self._line(path)
             try:
                 message = json.loads(line)
                 kind, values = message[0], message[1:]
                 if kind == "done":
                     return
                 if kind == "working":
-                    self._allow_page(bounds)
+                    self._allow_page()
                     continue
                 item = _error(values) if kind == "error" else _item(kind, values)
             except (ValueError, TypeError, LookupError, RecursionError):
@@ -192,38 +200,28 @@ class _Child:
                 raise _Refused(item)
             yield item
 
-    def _allow_page(self, bounds: ReadBounds) -> None:
+    def _allow_page(self) -> None:
         """More time for a page that OCR reads, or tries again; raise ``ValueError`` for more than a file may have."""
         self._pages += 1
-        if self._pages > TRIES * bounds.pages:
+        if self._pages > TRIES * self.bounds.pages:
             raise ValueError
-        self._left += bounds.ocr_page_seconds
+        self._left += self.bounds.ocr_page_seconds
 
-    def _lines(self, path: Path, bounds: ReadBounds) -> Iterator[bytes]:
-        """Whole lines from the pipe; never returns by itself."""
-        self._left, self._pages = bounds.file_seconds, 0
-        most = max(_READ, bounds.record_characters * _BYTES_A_CHARACTER)
-        whole = children.Lines(most)
-        while True:
-            began = time.monotonic()
-            chunk = self._chunk(self._left, path, bounds)
-            self._left -= time.monotonic() - began
-            try:
-                lines = whole.take(chunk)
-            except children.TooLong:
-                told = f"{path.name}: one record is larger than {most // 2**20} MiB as it is sent"
-                raise LimitExceeded(told) from None
-            yield from lines
-
-    def _chunk(self, seconds: float, path: Path, bounds: ReadBounds) -> bytes:
-        """The next bytes; raise if none come within ``seconds`` or the child has ended."""
-        chunk = self._process.chunk(seconds, _READ) if seconds > 0 else None
-        if chunk is None:
-            limit = f"{bounds.file_seconds:g} seconds (read.file_seconds)"
+    def _line(self, path: Path) -> bytes:
+        """The next message; raise ``InputError`` if none comes in the time left or the child has ended."""
+        began = time.monotonic()
+        try:
+            line = self._process.line(self._left) if self._left > 0 else None
+        except children.TooLong:
+            told = f"{path.name}: one record is larger than {self._most // 2**20} MiB as it is sent"
+            raise LimitExceeded(told) from None
+        except BrokenPipeError:
+            raise self._ending(path, self.bounds) from None
+        if line is None:
+            limit = f"{self.bounds.file_seconds:g} seconds (read.file_seconds)"
             raise LimitExceeded(f"{path.name}: took longer than {limit}", "Split the file or raise the bound")
-        if not chunk:
-            raise self._ending(path, bounds)
-        return chunk
+        self._left -= time.monotonic() - began
+        return line
 
     def _ending(self, path: Path, bounds: ReadBounds) -> InputError:
         """Why the child ended in the middle of ``path``."""
@@ -235,7 +233,7 @@ class _Child:
             return LimitExceeded(f"{path.name}: needed more than {limit}", "Split the file or raise the bound")
         if code == -signal.SIGKILL:
             return InputError(f"{path.name}: the reader's process was killed, perhaps because memory ran out")
-        how = children.named(code)
+        how = render(children.outcome(code), "en")
         return InputError(f"{path.name}: the reader's process crashed ({how})", "The file is damaged or hostile")
 
 

@@ -40,3 +40,8 @@ class Report:
             "passages": sum(line.passages for line in read),
             "encoded": self.encoded,
         }
+
+    @property
+    def tally(self) -> str:
+        """The counts that are not 0, on one line."""
+        return " ".join(f"{name}={count}" for name, count in self.counts.items() if count)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from localmed.errors import InputError, UsageError
+from localmed.files import open_regular
 from localmed.ingest import readers
 from localmed.ingest.report import Line
 from localmed.library.catalogue import ImportedFile
-from localmed.library.regular import open_regular
 
 READ_BYTES = 2**20  # at a time
 LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second

@@ -10,15 +10,18 @@ Not covered: a folder of which every file was refused; import it again by name.
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localmed.config import Settings
 from localmed.domain import Document
-from localmed.errors import UsageError
+from localmed.errors import LocalmedError, UsageError
+from localmed.ingest.pipeline import Importer, Progress, Report, Started, together
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.state import State
+from localmed.ports import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,31 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
             f"Import into it: localmed import PATH --collection {collection}",
         )
     return origins(files.values(), refused - files.keys())
+
+
+def all_of(
+    importers: Mapping[str, Importer],
+    catalogue: Catalogue,
+    settings: Settings,
+    encoder: Embedder,
+    retry: bool = False,
+    started: Started | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Report | LocalmedError]:
+    """Run the importer of each collection over what it was imported from, all in one generation.
+
+    A collection that cannot be brought in step is left as it is, with the reason in the place of its report.
+    """
+    outcomes: dict[str, Report | LocalmedError] = {}
+    for name, importer in importers.items():
+        try:
+            found = origins_of(settings.data, catalogue, name)
+            importer.find(found.paths, found.gone)
+            outcomes[name] = importer.report
+        except LocalmedError as error:
+            outcomes[name] = error
+    ready = [importers[name] for name, outcome in outcomes.items() if isinstance(outcome, Report)]
+    return outcomes | together(ready, settings, encoder, retry, started, progress)
 
 
 def imported(data: Path, catalogue: Catalogue) -> list[str]:

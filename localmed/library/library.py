@@ -27,7 +27,9 @@ import numpy as np
 from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.files import Opener, open_regular
 from localmed.library import generations, originals
+from localmed.library.access import Access
 from localmed.library.allowed import Found, Search, allowed
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
@@ -38,8 +40,6 @@ from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
-from localmed.library.readers import Readers
-from localmed.library.regular import Opener, open_regular
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -213,7 +213,7 @@ class Builder:
         self._data, self._encoder, self._settings = data, encoder, settings
         if not reindex:
             _require(data, encoder)
-        Readers(data).create()
+        Access(data).create()
         originals.sweep(data)
         self.path, self.parent = generations.start_build(data)
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
@@ -334,7 +334,8 @@ class Builder:
         number = generations.publish(
             self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
         )
-        generations.prune(self._data, self._settings.keep_generations)
+        with suppress(Damaged):  # of what was served when; ``generations prune`` says so
+            generations.prune(self._data, self._settings.keep_generations)
         return number
 
     def discard(self) -> None:

@@ -7,14 +7,15 @@ A template ``@section.name`` is the words of that code: what many errors have in
 Parameters that are messages are rendered in the same language; several are joined as that language lists things.
 
 Flows, checks and errors make messages; only the edge (presentation, command line, pages) renders them, and nothing
-rendered is parsed again. A code that no catalogue knows, as in an answer kept by another version, is shown as it is
-with its parameters rather than refused.
+rendered is parsed again. A code that no catalogue knows, or a parameter that is missing, as in an answer of another
+version: the code is shown with its parameters rather than refused.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,6 +26,7 @@ LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
 COUNT = "count"  # the parameter that chooses between one and other
 LISTING = {"en": ", ", "zh": "、"}
+NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
 
@@ -36,9 +38,10 @@ def render(message: Message, language: str) -> str:
     language = language if language in LANGUAGES else FALLBACK
     template = catalogue(language).get(message.code)
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
-    if template is None:
-        return f"{message.code} {values}" if values else message.code
-    return _chosen(template, dict(message.parameters).get(COUNT)).format(**values)
+    with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
+        if template is not None:
+            return _chosen(template, dict(message.parameters).get(COUNT)).format(**values)
+    return f"{message.code} {values}" if values else message.code
 
 
 def sentences(parts: Iterable[Message], language: str) -> str:
@@ -86,6 +89,8 @@ def _value(parameter: Parameter, language: str) -> Any:
     if isinstance(parameter, Message):
         return render(parameter, language)
     if isinstance(parameter, tuple):
+        if not parameter:
+            return NOTHING[language]
         return LISTING[language].join(str(_value(item, language)) for item in parameter)
     return parameter
 

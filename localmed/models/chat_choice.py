@@ -39,8 +39,7 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
         from localmed.models.openai_server import OpenAIServer
 
         if not settings.server_model:
-            told = "chat.server is set and chat.server_model is not"
-            raise BadSettings(told, "Set the model's name as the server calls it")
+            raise BadSettings("settings.server_model")
         key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
         return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key)
     name = chosen.get("chat", NONE)
@@ -63,8 +62,7 @@ def _file(registry: Registry, name: str, settings: ChatSettings) -> ChatFile:
     try:
         model = registry.model(name)
     except UnknownName:
-        told = f"{name}, which is to serve chat, is not registered"
-        raise ModelError(told, f"Register it: localmed models add FILE --as {name}") from None
+        raise ModelError("model.not_registered_for", name=name, role="chat", folder="FILE") from None
     path = Opened(model, registry.folder / name).gguf
     context = model.footprint.context or settings.context  # 0 where neither file nor manifest says it
     return ChatFile(name, path, _sha256(model, path.name), model.template, context)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.environment import before_models
 from localmed.errors import ModelError
 
@@ -43,7 +44,7 @@ class Checkpoint:
         folder = self.folder()
         for name in (CONFIG, *needed):
             if not any(folder.glob(name)):
-                raise ModelError(f"the model {self.name} is not complete: {folder} has no {name}", AGAIN)
+                raise ModelError("model.incomplete_folder", name=self.name, folder=str(folder), missing=name)
         return folder
 
     def read(self, name: str = CONFIG) -> Any:
@@ -59,7 +60,7 @@ class Checkpoint:
         values = self.read()
         found = values.get(name) if isinstance(values, dict) else None
         if type(found) is not int or found < 1:
-            raise self.unusable(ValueError(name), f"its {CONFIG} gives no {name}")
+            raise self.unusable(ValueError(name), message("model.no_config", file=CONFIG, name=name))
         return found
 
     @contextmanager
@@ -78,15 +79,13 @@ class Checkpoint:
     def refuse_unfilled(self, missing: Sequence[str]) -> None:
         """Raise ``ModelError`` if ``missing`` names tensors that the files do not hold: they would be random."""
         if missing:
-            told = f"{len(missing)} of its tensors are missing or of another shape, such as {sorted(missing)[0]}"
-            raise self.unusable(ValueError(), told)
+            raise self.unusable(ValueError(), message("model.unfilled", count=len(missing), tensor=sorted(missing)[0]))
 
-    def unusable(self, error: Exception, why: str = "") -> ModelError:
+    def unusable(self, error: Exception, why: Message | None = None) -> ModelError:
         """What is raised where it cannot be loaded."""
         if isinstance(error, ImportError):
-            what = f"the model {self.name} needs {error.name or 'a library'}, which cannot be imported"
-            return ModelError(what, 'Install localmed with its extra: pip install "localmed[workstation]"')
-        return ModelError(f"the model {self.name} cannot be loaded: {why or type(error).__name__}", AGAIN)
+            return ModelError("model.needs_library", name=self.name, library=error.name or type(error).__name__)
+        return ModelError("model.unloadable", name=self.name, why=why or type(error).__name__)
 
 
 def not_held(folder: Path, wanted: Iterable[str], weights: str) -> list[str]:

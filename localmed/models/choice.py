@@ -58,7 +58,7 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
 
 def _multi_vector(registry: Registry, model: Model, shared: Embedder) -> Reranker:
     if model.library != FLAG_EMBEDDING:
-        raise UsageError(f"{model.name} has no token vectors to rerank with", "See: localmed models list")
+        raise UsageError("model.no_token_vectors", name=model.name)
     from localmed.models.flag_embedding import BgeM3, MultiVector
 
     if isinstance(shared, BgeM3) and shared.identity.name == model.name:
@@ -94,8 +94,7 @@ def _registered(registry: Registry, role: str, name: str) -> Model:
         return registry.model(name)
     except UnknownName:
         folder = registry.folder / name if (registry.folder / name).is_dir() else "FOLDER"
-        told = f"{name}, which is to serve {role}, is not registered"
-        raise ModelError(told, f"Register it: localmed models add {folder} --as {name}") from None
+        raise ModelError("model.not_registered_for", name=name, role=role, folder=str(folder)) from None
 
 
 def _checkpoint(registry: Registry, model: Model) -> Checkpoint:

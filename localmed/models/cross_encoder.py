@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from localmed.domain import message
 from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
 
@@ -62,7 +63,7 @@ class CrossEncoder:
         """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it has not just one label."""
         labels = labels_of(self._checkpoint)
         if len(labels) != 1:
-            raise self._checkpoint.unusable(ValueError(), f"a reranker has one label, and its {CONFIG} names others")
+            raise self._checkpoint.unusable(ValueError(), message("model.one_label", file=CONFIG))
         return f"{self._checkpoint.name} {self._checkpoint.version}"
 
     @cached_property

@@ -54,10 +54,7 @@ class MiniLM:
             weights = load_file(str(folder / "model.safetensors"))
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except (ImportError, OSError, metadata.PackageNotFoundError) as error:
-            raise ModelError(
-                f"the starter encoder could not be loaded ({type(error).__name__})",
-                f"Install localmed again with its pinned dependencies ({PACKAGE})",
-            ) from error
+            raise ModelError("model.starter_encoder", kind=type(error).__name__) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._torch = torch

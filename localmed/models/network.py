@@ -133,7 +133,7 @@ class Network:
         """``values`` in float32 on the CPU; raise ``ModelError`` if half precision was not enough for them."""
         plain = values.float().cpu()
         if not bool(self.torch.isfinite(plain).all()):
-            raise ModelError("a model returned what is no number", "Its weights do not fit half precision: use another")
+            raise ModelError("model.no_number")
         return plain
 
     def _padded(self, rows: Rows, places: Sequence[int]) -> dict[str, Tensor]:
@@ -154,7 +154,4 @@ class Network:
 
 
 def _failed(texts: int, error: Exception) -> ModelError:
-    return ModelError(
-        f"a model failed on {texts} texts ({type(error).__name__})",
-        "End other programs that use the GPU or the memory, or choose a smaller model: localmed models use",
-    )
+    return ModelError("model.failed", count=texts, kind=type(error).__name__)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from localmed.domain import message
 from localmed.models import cross_encoder
 from localmed.models.checkpoint import CONFIG, Checkpoint
 from localmed.ports import Stance
@@ -46,7 +47,7 @@ class NliCrossEncoder:
         """Where each of ``LABELS`` stands among the network's outputs; raise ``ModelError`` if that is not told."""
         named = cross_encoder.labels_of(self._checkpoint)
         if sorted(named) != sorted(LABELS):
-            told = f"its {CONFIG} must name its labels {', '.join(LABELS)} (id2label), each once"
+            told = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
             raise self._checkpoint.unusable(ValueError(), told)
         return tuple(named.index(label) for label in LABELS)
 

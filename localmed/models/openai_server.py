@@ -26,6 +26,7 @@ from typing import Any, NoReturn, cast
 from urllib.parse import urlsplit
 
 from localmed.config import ChatSettings
+from localmed.domain import Parameter
 from localmed.errors import BadSettings, Cancelled, ModelError
 from localmed.models import structured
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
@@ -107,7 +108,7 @@ class OpenAIServer:
             if not isinstance(text, str) or ended not in ("stop", "length"):
                 raise TypeError
         except (LookupError, TypeError, ValueError):
-            self._wrong("answered with something that is no chat completion")
+            self._wrong("completion")
         return Reply(text, *counts, ended)
 
     def _asked(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
@@ -115,8 +116,7 @@ class OpenAIServer:
         whole = {"model": self._model, "messages": turns, "stream": False, **body}
         status, answer = self._exchanged("/v1/chat/completions", whole, watch)
         if status != 200:
-            remedy = "Give fewer passages" if status == 400 else "See the server's own log"
-            self._wrong(f"refused the request (HTTP {status})", remedy)
+            self._wrong("too_long" if status == 400 else "refused", status=status)
         return answer
 
     def _counted(self, text: str) -> int:
@@ -135,7 +135,7 @@ class OpenAIServer:
     ) -> tuple[int, dict[str, Any]]:
         """The status and the object that came; unless ``strict`` what is no object counts as an empty one."""
         if watch.cancelled():
-            raise Cancelled("the request was cancelled")
+            raise Cancelled("model.cancelled")
         scheme, host, port = self._address
         kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
         connection = kind(host, port, timeout=self._settings.connect_seconds)
@@ -160,7 +160,7 @@ class OpenAIServer:
         while chunk := response.read1(_READ):
             content += chunk
             if len(content) > self._settings.reply_bytes:
-                self._wrong(f"sent more than {self._settings.reply_bytes} bytes (chat.reply_bytes)")
+                self._wrong("bytes", most=self._settings.reply_bytes)
         if response.length:  # what was announced and did not come
             raise http.client.IncompleteRead(b"")
         return bytes(content)
@@ -173,22 +173,22 @@ class OpenAIServer:
         if isinstance(answer, dict):
             return cast(dict[str, Any], answer)
         if strict:
-            self._wrong("answered with what is no JSON object")
+            self._wrong("no_object")
         return {}
 
     def _failed(self, error: Exception, ended: _Ended) -> NoReturn:
         if ended.why == "cancelled":
-            raise Cancelled("the request was cancelled") from None
+            raise Cancelled("model.cancelled") from None
         if ended.why:
-            limit = f"{self._settings.server_seconds:g} seconds (chat.server_seconds)"
-            self._wrong(f"did not answer within {limit}", "Ask again, or raise the bound")
+            self._wrong("late", seconds=self._settings.server_seconds)
         if isinstance(error, http.client.HTTPException | ValueError):
-            self._wrong(f"broke off its answer ({type(error).__name__})")
-        self._wrong(f"cannot be reached ({type(error).__name__})", "Start it, or correct chat.servers")
+            self._wrong("broke_off", kind=type(error).__name__)
+        self._wrong("unreachable", kind=type(error).__name__)
 
-    def _wrong(self, what: str, remedy: str = "See the server's own log") -> NoReturn:
+    def _wrong(self, fault: str, **parameters: Parameter) -> NoReturn:
+        """Raise what is wrong with the server: ``fault`` is one of the codes ``chat.server_...``."""
         scheme, host, port = self._address
-        raise ModelError(f"the chat server {scheme}://{host}:{port} {what}", remedy) from None
+        raise ModelError(f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters) from None
 
 
 class _Ended:
@@ -253,12 +253,12 @@ def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _allowed(server: str, listed: Sequence[str]) -> tuple[str, str, int]:
     """Scheme, host and port of ``server``; raise ``BadSettings`` unless it is listed and written as it should be."""
     if server not in listed:
-        raise BadSettings(f"the chat server {server} is not listed in chat.servers", "List it if it may be dialled")
+        raise BadSettings("settings.server_unlisted", server=server)
     try:
         parts = urlsplit(server)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     except (ValueError, KeyError):
         parts, port = urlsplit(""), 0
     if not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
-        raise BadSettings("a chat server in chat.servers is no address", 'Write it as "http://host:port"')
+        raise BadSettings("settings.server_address")
     return parts.scheme, parts.hostname, port

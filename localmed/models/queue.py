@@ -40,11 +40,9 @@ class Turns(Generic[Item]):
         """Let ``item`` wait for ``user``; raise ``Busy`` where too many wait already."""
         line = self._lines[low].get(user, deque())
         if len(line) >= self._each:
-            raise Busy(
-                f"{self._each} requests of this user are waiting already (chat.waiting_each)", "Wait for their answers"
-            )
+            raise Busy("model.waiting_user", waiting=self._each)
         if len(self) >= self._most:
-            raise Busy(f"{self._most} requests are waiting already (chat.waiting)", "Try again in a few minutes")
+            raise Busy("model.waiting", waiting=self._most)
         line.append(item)
         self._lines[low].setdefault(user, line)
 
@@ -86,7 +84,7 @@ class Worker:
         future: Future[Result] = Future()
         with self._changed:
             if self._closed:
-                raise Busy("the model is being shut down", "Ask again when it is back")
+                raise Busy("model.closing")
             self._turns.put(user, (future, call), low)  # type: ignore[arg-type]
             self._changed.notify()
         future.add_done_callback(lambda ended: self._left(user, ended, low))  # it must not hold ``call``: a cycle
@@ -162,4 +160,4 @@ class Queued:
                 if watch.cancelled():
                     future.cancel()  # one that runs is cancelled by the model, which watches too
             except CancelledError:
-                raise Cancelled("the request was cancelled while it waited for the model") from None
+                raise Cancelled("model.cancelled_waiting") from None

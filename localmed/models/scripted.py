@@ -39,9 +39,7 @@ class ScriptedChat:
         prompt = sum(self.count([each.content for each in request.messages]))
         if prompt + request.max_tokens > self.identity.context:
             raise ModelError(
-                f"the prompt has {prompt} tokens, the reply may have {request.max_tokens} and the context holds "
-                f"{self.identity.context}",
-                "Give fewer passages or ask for a shorter reply",
+                "chat.prompt_too_long", prompt=prompt, context=self.identity.context, reply=request.max_tokens
             )
         said = self._next(request.messages)
         words = (said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)).split(" ")
@@ -76,10 +74,10 @@ class ScriptedChat:
             for key, said in self._script.items():
                 if key in last:
                     return said
-            raise ModelError("the script has nothing to say to this", "Add a key that occurs in the last message")
+            raise ModelError("chat.script_silent")
         with self._lock:
             if self._said >= len(self._script):
-                raise ModelError(f"the script is over after {self._said} answers", "Write more of them")
+                raise ModelError("chat.script_over", count=self._said)
             self._said += 1
             return self._script[self._said - 1]
 
@@ -87,13 +85,13 @@ class ScriptedChat:
 def _choice(said: Said, labels: Sequence[str]) -> Choice:
     weights = {said: 1.0} if isinstance(said, str) else dict(said)
     if set(weights) - set(labels):
-        raise ModelError("the script names a label that is not offered", "Name one of the labels")
+        raise ModelError("chat.script_label")
     total = sum(weights.values())
     if not total > 0:
-        raise ModelError("the script weighs no label", "Give one of them a weight above 0")
+        raise ModelError("chat.script_weight")
     return Choice(tuple(weights.get(label, 0.0) / total for label in labels), measured=not isinstance(said, str))
 
 
 def _go_on(watch: Watch) -> None:
     if watch.cancelled():
-        raise Cancelled("the request was cancelled")
+        raise Cancelled("model.cancelled")

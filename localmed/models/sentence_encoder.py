@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from localmed.domain import message
 from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
 from localmed.ports import EncoderIdentity
@@ -86,7 +87,7 @@ class SentenceEncoder:
             missing = not_held(folder, model.transformers_model.state_dict(), WEIGHTS)
         self._checkpoint.refuse_unfilled(missing)
         if model.get_embedding_dimension() != width:
-            told = f"its vectors have {model.get_embedding_dimension()} dimensions, not the {width} of its network"
+            told = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
             raise self._checkpoint.unusable(ValueError(), told)
         device, dtype = device_of(torch), arithmetic(torch, self._exact)
         config = model.transformers_model.config
@@ -101,5 +102,5 @@ class SentenceEncoder:
         types = [str(each.get("type", "")) if isinstance(each, dict) else "" for each in listed]
         kinds = [each.rpartition(".")[2] for each in types if each.startswith(FAMILY)]
         if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
-            told = f"its {MODULES} must list {', '.join(KINDS[:2])} and perhaps {KINDS[2]} of sentence-transformers"
+            told = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
             raise self._checkpoint.unusable(ValueError(), told)

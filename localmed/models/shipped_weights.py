@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from localmed.errors import ModelError
+from localmed.errors import ModelError, reason
 from localmed.models.registry.manifests import FOLDER, load
 
 MOST_BYTES = 2**20  # what ships is small: more is another file
@@ -30,11 +30,11 @@ def arrays(name: str, folder: Path = FOLDER) -> Mapping[str, npt.NDArray[Any]]:
         with (folder / spec.name).open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        raise ModelError(f"the model {name} cannot be read ({error.strerror})", AGAIN) from None
+        raise ModelError("model.shipped_unreadable", name=name, reason=reason(error)) from None
     if len(content) != spec.bytes or hashlib.sha256(content).hexdigest() != spec.sha256:
-        raise ModelError(f"the model {name} is not loaded: {spec.name} is not the file of its manifest", AGAIN)
+        raise ModelError("model.shipped_changed", name=name, file=spec.name)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             return {each: stored[each] for each in stored.files}
     except (ValueError, OSError, zipfile.BadZipFile):
-        raise ModelError(f"the model {name} cannot be read: {spec.name} holds no arrays", AGAIN) from None
+        raise ModelError("model.shipped_empty", name=name, file=spec.name) from None

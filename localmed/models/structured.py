@@ -22,6 +22,7 @@ EXPRESSIBLE = frozenset({
 })  # fmt: skip
 TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 
+TOP = "schema"  # how an error calls the whole of it
 _DEEPEST = 32  # levels; a schema of ours has five
 _REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
 
@@ -33,23 +34,23 @@ def check(schema: Mapping[str, Any]) -> None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        _refuse("/".join(map(str, error.absolute_path)) or "the schema", "is not valid JSON Schema")
-    _expressible(schema, schema, "the schema", 0)
+        raise ModelError("schema.invalid", where="/".join(map(str, error.absolute_path)) or TOP) from None
+    _expressible(schema, schema, TOP, 0)
 
 
 def _expressible(schema: Any, whole: Mapping[str, Any], where: str, depth: int) -> None:
     if depth > _DEEPEST:
-        _refuse(where, f"is nested more than {_DEEPEST} levels deep")
+        raise ModelError("schema.deep", where=where, most=_DEEPEST)
     if not isinstance(schema, Mapping):
-        _refuse(where, "is not a table")
+        raise ModelError("schema.no_table", where=where)
     for keyword in schema:
         if keyword not in EXPRESSIBLE and keyword not in SAYS_NOTHING:
-            _refuse(where, f"uses {keyword!r}, which a grammar cannot express")
+            raise ModelError("schema.keyword", where=where, keyword=keyword)
     _types(schema, where)
     _required(schema, where)
     _reference(schema, whole, where)
     if "pattern" in schema and not (schema["pattern"].startswith("^") and schema["pattern"].endswith("$")):
-        _refuse(where, "has a pattern that is not closed by ^ and $")
+        raise ModelError("schema.pattern", where=where)
     for name, part in _parts(schema):
         _expressible(part, whole, f"{where}/{name}", depth + 1)
 
@@ -58,20 +59,20 @@ def _types(schema: Mapping[str, Any], where: str) -> None:
     """The grammar of several types knows them only by their names."""
     kinds = schema.get("type", [])
     if isinstance(kinds, list) and kinds and set(schema) - SAYS_NOTHING - {"type"}:
-        _refuse(where, "limits a value that may be of several types; write it with anyOf")
+        raise ModelError("schema.types", where=where)
     if {"minLength", "maxLength"} & set(schema) and (kinds != "string" or "pattern" in schema):
-        _refuse(where, "limits a length without the type string, or beside a pattern")
+        raise ModelError("schema.length", where=where)
 
 
 def _required(schema: Mapping[str, Any], where: str) -> None:
     missing = set(schema.get("required", ())) - set(schema.get("properties", ()))
     if missing:
-        _refuse(where, f"requires {sorted(missing)[0]!r} without describing it")
+        raise ModelError("schema.required", where=where, name=sorted(missing)[0])
 
 
 def _reference(schema: Mapping[str, Any], whole: Mapping[str, Any], where: str) -> None:
     if "$ref" in schema and schema["$ref"] not in {f"#/$defs/{name}" for name in whole.get("$defs", ())}:
-        _refuse(where, "refers to something outside its own $defs")
+        raise ModelError("schema.reference", where=where)
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -85,25 +86,19 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "additionalProperties", schema["additionalProperties"]
 
 
-def _refuse(where: str, why: str) -> NoReturn:
-    raise ModelError(f"{where} {why}", "Change the schema: it is part of the role, not of the question")
-
-
 def parsed(text: str, schema: Mapping[str, Any]) -> Any:
     """The value that ``text`` holds; raise ``Rejected``, without the text, unless it is JSON and of the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
-        raise Rejected(f"the model's reply has more than {_REPLY_CHARACTERS} characters", "Ask again")
+        raise Rejected("chat.reply_too_long", most=_REPLY_CHARACTERS)
     try:
         value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise Rejected("the model's reply is not JSON", "Ask again, or choose another model") from None
+        raise Rejected("chat.reply_json") from None
     error = next(Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:  # its message would quote the reply
-        raise Rejected(
-            f"the model's reply does not fit its schema ({error.validator})", "Ask again, or choose another model"
-        )
+        raise Rejected("chat.reply_schema", rule=error.validator)
     return value
 
 
@@ -115,14 +110,14 @@ def _no_number(_name: str) -> NoReturn:
 def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
     """``prefix`` with ``branch`` at the end of its last message."""
     if not prefix or prefix[-1].role != "user":
-        raise UsageError("a decision continues a user's message", "End the prefix with one")
+        raise UsageError("chat.no_user_message")
     return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
 
 
 def check_labels(labels: Sequence[str]) -> None:
     """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
     if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
-        raise UsageError("a choice needs two different labels at least", "Name each label once")
+        raise UsageError("chat.two_labels")
 
 
 def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
@@ -130,8 +125,5 @@ def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
     if schema is None:
         return reply
     if reply.finish == "length":
-        raise Rejected(
-            f"the reply was cut after {reply.reply_tokens} tokens and is not a whole object",
-            "Allow a longer reply, or ask for less",
-        )
+        raise Rejected("chat.reply_cut", count=reply.reply_tokens)
     return replace(reply, value=parsed(reply.text, schema))

@@ -86,14 +86,14 @@ TEMPLATES = {
 def named(name: str) -> Template:
     """The template ``name``; raise ``BadSettings`` if there is none."""
     if name not in TEMPLATES:
-        raise BadSettings(f"there is no chat template called {name!r}", f"Set one of: {', '.join(TEMPLATES)}")
+        raise BadSettings("settings.no_template", name=name, templates=tuple(TEMPLATES))
     return TEMPLATES[name]
 
 
 def render(template: Template, messages: Sequence[Message]) -> list[Part]:
     """``messages`` as parts up to where the model replies; neighbouring parts of one sort are one part."""
     if not messages or messages[-1].role != "user":
-        raise UsageError("a conversation must end with a user's message", "Put the question last")
+        raise UsageError("chat.ends_with_user")
     parts: list[Part] = []
     for message in _without_system(messages) if "system" not in template.before else messages:
         parts += [*template.before[message.role], (message.content, False), *template.after[message.role]]

@@ -1,7 +1,8 @@
 """``audit.sqlite``: who did what, one line an action, chained by digest. Never a question, an answer or a record.
 
-Only appended to. ``verify`` walks the chain: a line altered or removed from the middle breaks it. A lost tail cannot be
-seen from the file alone; a backup of the newest digest shows it.
+A change has two lines, ``BEGUN`` before it is made and its outcome after it, which names the first: what was cut off in
+between shows (``unfinished``). Only appended to. ``verify`` walks the chain: a line altered or removed from the middle
+breaks it. A lost tail cannot be seen from the file alone; a backup of the newest digest shows it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from pathlib import Path
 from localmed.domain import Answer, digest
 from localmed.library.migrations import AUDIT, open_database
 
+BEGUN = "begun"  # the outcome of an intent
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
     """One line of the audit log: who did what to which thing, and how it ended. Never holds a question or a record.
 
     ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before, so that a removed
-    or altered line shows.
+    or altered line shows. ``intent`` is the digest of the entry of which this one tells the outcome.
     """
 
     time: str
@@ -33,13 +36,15 @@ class AuditEntry:
     models: tuple[tuple[str, str], ...] = ()
     prompts: tuple[tuple[str, str], ...] = ()
     previous: str = ""
+    intent: str = ""
 
     def digest(self) -> str:
         """The digest that the next entry carries as ``previous``."""
         pairs = [f"model {name}={value}" for name, value in self.models]
         pairs += [f"prompt {name}={value}" for name, value in self.prompts]
-        said = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
-        return digest(*said, *pairs, self.previous)
+        pairs += [f"intent {self.intent}"] if self.intent else []  # entries of before had none
+        facts = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
+        return digest(*facts, *pairs, self.previous)
 
 
 class Audit:
@@ -55,16 +60,26 @@ class Audit:
         self._database.close()
 
     def append(
-        self, action: str, subject: str, outcome: str, generation: str = "", answer: Answer | None = None
+        self,
+        action: str,
+        subject: str,
+        outcome: str,
+        generation: str = "",
+        answer: Answer | None = None,
+        user: str = "",
+        intent: AuditEntry | None = None,
     ) -> AuditEntry:
-        """Add an entry (durable on return); ``answer`` gives the generation, models and prompts, not its text."""
+        """Add an entry (durable on return) of ``user``, else of the account that runs this process.
+
+        ``answer`` gives the generation, models and prompts, not its text; ``intent`` is what this is the outcome of.
+        """
         identity = answer.provenance if answer else None
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")  # two processes may append: the chain needs one at a time
             last = self._database.execute("SELECT digest FROM entries ORDER BY id DESC LIMIT 1").fetchone()
             entry = AuditEntry(
                 time=datetime.now(UTC).isoformat(timespec="seconds"),
-                actor=actor(),
+                actor=user or actor(),
                 action=action,
                 subject=subject,
                 outcome=outcome,
@@ -72,6 +87,7 @@ class Audit:
                 models=identity.models if identity else (),
                 prompts=identity.prompts if identity else (),
                 previous=last[0] if last else "",
+                intent=intent.digest() if intent else "",
             )
             text = json.dumps(asdict(entry), ensure_ascii=False)
             self._database.execute("INSERT INTO entries (entry, digest) VALUES (?, ?)", (text, entry.digest()))
@@ -80,6 +96,12 @@ class Audit:
     def entries(self) -> list[AuditEntry]:
         """All entries, oldest first."""
         return [_entry(text) for (text,) in self._database.execute("SELECT entry FROM entries ORDER BY id")]
+
+    def unfinished(self) -> list[AuditEntry]:
+        """The changes that were begun and of which no outcome was noted: at work now, or cut off."""
+        entries = self.entries()
+        ended = {entry.intent for entry in entries}
+        return [entry for entry in entries if entry.outcome == BEGUN and entry.digest() not in ended]
 
     def verify(self) -> list[str]:
         """What is wrong with the chain (empty: nothing)."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from localmed.config import Settings
 from localmed.errors import LocalmedError
-from localmed.library.readers import groups_of
+from localmed.library.access import groups_of
 from localmed.operations import doctor_library, doctor_machine, machine
 from localmed.operations.check import Check, Level, Site, problem
 

@@ -1,26 +1,22 @@
-"""Changes of the models: each noted in the audit log, a full disk told in one line."""
+"""Changes of the models: each noted in the audit log before and after, a full disk told in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.config import built_in
 from localmed.library.space import told_if_full
-from localmed.operations.audit import Audit, actor
 
 if TYPE_CHECKING:
     from localmed.models.registry.registration import Model
-    from localmed.models.registry.registry import Registry
+    from localmed.session import Session
 
 Progress = Callable[[float, str], None]
 
 
 def add(
-    registry: Registry,
-    data: Path,
+    session: Session,
     source: Path,
     name: str,
     role: str,
@@ -29,28 +25,23 @@ def add(
     started: Callable[[int], None],
 ) -> Model:
     """Register ``source``; see ``Registry.add``."""
-    with told_if_full(registry.folder):
-        model = registry.add(source, actor(), name, role, template, progress, started)
-        _note(data, "model add", model.name, model.files[0].sha256[:12])
+    registry = session.site.registry
+    with session.change("model add", name or "by its file") as change, told_if_full(registry.folder):
+        model = registry.add(source, session.caller.user, name, role, template, progress, started)
+        change.subject, change.outcome = model.name, model.files[0].sha256[:12]
     return model
 
 
-def remove(registry: Registry, data: Path, name: str) -> Model:
+def remove(session: Session, name: str) -> Model:
     """Forget the model ``name`` and delete its files; see ``Registry.remove``."""
-    model = registry.remove(name)
-    _note(data, "model remove", name, "removed")
+    with session.change("model remove", name) as change:
+        model = session.site.registry.remove(name)
+        change.outcome = "removed"
     return model
 
 
-def use(registry: Registry, data: Path, role: str, name: str, progress: Progress) -> None:
-    """Let ``name``, a registered model or what is built in, serve ``role``; see ``Registry.use``."""
-    if built_in(role, name):
-        registry.assign(role, name)
-    else:
-        registry.use(role, name, progress)
-    _note(data, "model use", name, role)
-
-
-def _note(data: Path, action: str, subject: str, outcome: str) -> None:
-    with closing(Audit(data)) as audit:
-        audit.append(action, subject, outcome)
+def use(session: Session, role: str, name: str, progress: Progress) -> None:
+    """Let ``name``, a registered model or what is built in, serve ``role``; see ``Site.use``."""
+    with session.change("model use", name) as change:
+        session.site.use(role, name, progress)
+        change.outcome = role

@@ -12,18 +12,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from localmed.agents.asking import Coherence, Draft, Keywords
-from localmed.agents.cast import Cast
 from localmed.agents.roles import Role
-from localmed.domain import Answer, Evidence, Hit, Passage, SearchFilter, TraceStep
+from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
 from localmed.errors import Rejected
+from localmed.hooks import SILENT, Hooks, following
 from localmed.ports import Stance
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.badge import Vote
+
+if TYPE_CHECKING:
+    from localmed.agents.role_table import RoleTable
 
 REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
 
@@ -139,35 +142,37 @@ def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[st
     return (yield Perform(role, given, by_rules=True)), (note,)
 
 
-class Finder(Protocol):
-    """Searches."""
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What answers a flow's requests, one callable a kind of request; ``roles`` performs the roles."""
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        """See ``HybridSearch.search``."""
-        ...
+    search: Callable[[str, SearchFilter, int, Sequence[str]], Found]
+    look_up: Callable[[str, str, str], Card | None]
+    read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]]
+    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
+    judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
+    compare: Callable[[str, Sequence[str]], tuple[float, ...]]
+    studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]]
+    resolve: Callable[[tuple[Reference, ...]], tuple[Study | None, ...]]
+    roles: RoleTable
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Answers a flow's requests with a real system; ``watch`` is told of each finished step (for progress).
+    """Answers a flow's requests by ``services``; ``hooks`` are told of each step, and may end the run between two.
 
-    ``record`` is given every request with its result or the ``Rejected`` it ended in: a recording replays the flow.
+    The hooks' recorder is given every request with its result or the ``Rejected`` it ended in, for a replay.
     """
 
-    finder: Finder
-    cast: Cast
-    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
-    look_up: Callable[[str, str, str], Card | None]
-    judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
-    watch: Callable[[TraceStep], object] = lambda _: None
-    record: Callable[[Request, Any], object] = lambda _, __: None
-    read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]] = lambda _, __: ()
-    compare: Callable[[str, Sequence[str]], tuple[float, ...]] = lambda _, __: ()
-    studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]] = lambda *_: ()
-    resolve: Callable[[tuple[Reference, ...]], tuple[Study | None, ...]] = lambda given: (None,) * len(given)
+    services: Services
+    hooks: Hooks = SILENT
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
+        with following(self.hooks):
+            return self._run(flow)
+
+    def _run(self, flow: Flow) -> Answer:
         steps: list[TraceStep] = []
         result: Any = None
         while True:
@@ -184,6 +189,8 @@ class Driver:
         return next((each for each in results if isinstance(each, Rejected)), results)
 
     def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
+        self.hooks.cancel.check()
+        self.hooks.started(step_name(request))
         began = time.perf_counter()
         try:
             result = self._serve(request)
@@ -191,35 +198,43 @@ class Driver:
             result = rejected
         detail = summary(result) + _where(request) + self._by(request)
         steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
-        self.watch(steps[-1])
-        self.record(request, result)
+        self.hooks.finished(steps[-1])
+        if self.hooks.recorder:
+            self.hooks.recorder.step(request, result)
         return result
 
     def _serve(self, request: Request) -> Any:
+        services = self.services
         if isinstance(request, Search):
-            return self.finder.search(request.question, request.wanted, request.limit, request.keywords)
+            return services.search(request.question, request.wanted, request.limit, request.keywords)
         if isinstance(request, LookUp):
-            return self.look_up(request.term, request.question, request.context)
+            return services.look_up(request.term, request.question, request.context)
         if isinstance(request, Read):
-            return self.read(request.document, request.hits)
+            return services.read(request.document, request.hits)
         if isinstance(request, Cite):
-            return self.mint(request.hits, request.first)
+            return services.mint(request.hits, request.first)
         if isinstance(request, Judge):
-            return tuple(self.judge(request.pairs)) if request.pairs else ()
+            return tuple(services.judge(request.pairs)) if request.pairs else ()
         if isinstance(request, Compare):
-            return self.compare(request.question, request.texts)
+            return services.compare(request.question, request.texts)
         if isinstance(request, Studies):
-            return self.studies(request.query, request.most, request.collections)
+            return services.studies(request.query, request.most, request.collections)
         if isinstance(request, Resolve):
-            return self.resolve(request.references)
-        cast = self.cast.without_chat() if request.by_rules else self.cast
-        return cast.perform(request.role, request.given)
+            return services.resolve(request.references)
+        roles = services.roles.without_chat() if request.by_rules else services.roles
+        return roles.perform(request.role, request.given)
 
     def _by(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Who served a role."""
         if not isinstance(request, Perform):
             return ()
-        return (("by", "rules" if request.by_rules else self.cast.by(request.role)),)
+        return (("by", "rules" if request.by_rules else self.services.roles.by(request.role)),)
+
+
+def step_name(request: Request) -> Message:
+    """What is being done, for whoever waits; how many texts are judged or compared is told with it."""
+    texts = request.pairs if isinstance(request, Judge) else request.texts if isinstance(request, Compare) else ()
+    return message(f"workflow.step.{request.name}", **({"count": len(texts)} if texts else {}))
 
 
 def traced(answer: Answer, steps: tuple[TraceStep, ...]) -> Answer:

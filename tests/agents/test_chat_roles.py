@@ -25,8 +25,8 @@ from localmed.agents.asking import (
 from localmed.agents.chat import ChatRoles
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SYNTHESIS, SynthesisInput
 from localmed.agents.evidence import cited
+from localmed.agents.role_table import ROLES
 from localmed.agents.roles import Role, Writing
-from localmed.casting import ROLES
 from localmed.domain import Origin
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.models import structured

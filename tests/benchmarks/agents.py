@@ -21,16 +21,17 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from localmed.app import App
-from localmed.casting import ROLES
+from localmed.agents.role_table import ROLES
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.ingest import manifest
 from localmed.language import content_words, sentences
 from localmed.models.minilm import PACKAGE
 from localmed.models.scripted import Said, ScriptedChat
+from localmed.operations import importing
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from tests.benchmarks.common import Place, Row, met
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 HELD = 0.6  # of the question's content words in a passage that the script calls relevant
@@ -117,9 +118,11 @@ def run(place: Place) -> list[Row]:
     questions = [each["text"] for each in tomllib.loads(file.read_text("utf-8"))["question"]]
     doubled = [f"{one} {other}" for one, other in zip(questions[:20:2], questions[1:20:2], strict=True)]
     settings = Settings(Path(tempfile.mkdtemp(dir=place.work)))
-    with App(settings) as app:
+    with opened(settings) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
-            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
+            importing.import_paths(
+                session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
+            )
     off = dict.fromkeys(ROLES, "off") | {"cited_answer": "chat"}
     agents = dict.fromkeys(AGENTS, "chat")
     plain, _ = asked(replace(settings, roles=off), questions)
@@ -143,13 +146,12 @@ def run(place: Place) -> list[Row]:
 def asked(settings: Settings, questions: Sequence[str]) -> tuple[Metered, float]:
     """The model after all ``questions``, and the share of the time that is neither its nor the index's."""
     model = Metered()
-    with App(settings) as app:
-        app.chat = model
-        app.ask(questions[0], SearchFilter())  # loads encoder and index
+    with opened(settings, chat=model) as session:
+        session.ask(questions[0], SearchFilter())  # loads encoder and index
         model.calls, model.tokens = Counter(), Counter()
         model.seconds, index, began = 0.0, 0.0, time.perf_counter()
         for question in questions:
-            answer = app.ask(question, SearchFilter())
+            answer = session.ask(question, SearchFilter())
             index += sum(step.seconds for step in answer.trace if step.name in INDEX)
         spent = time.perf_counter() - began - model.seconds
     return model, (spent - index) / spent

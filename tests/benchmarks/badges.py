@@ -23,14 +23,16 @@ from pathlib import Path
 from localmed.agents.extractive import Candidate, quotation, units
 from localmed.agents.judging import JudgingInput
 from localmed.agents.judging_rules import JudgingRules
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Evidence, Passage, SearchFilter, Status, Support, Verdict, digest
 from localmed.evaluation import medquad
 from localmed.ingest import manifest
 from localmed.library.lexical import LexicalIndex
+from localmed.operations import importing
 from localmed.retrieval.relevance import weigh
-from tests.benchmarks.common import Place, Row, met, percentile
+from localmed.session import Session
+from tests.benchmarks.common import Place, Row, library, met, percentile
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 ANSWERS_FROM, RELATED_FROM = 2, 1  # gains: grade less one
@@ -42,17 +44,19 @@ GATE_MS, ANSWER_S, RUNS = 300, 1.5, 3
 
 def run(place: Place) -> list[Row]:
     """Errors and times, both over a fresh library of the starter corpus."""
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
-            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
-        return [*errors(place, app), *times(app)]
+            importing.import_paths(
+                session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
+            )
+        return [*errors(place, session), *times(session)]
 
 
-def errors(place: Place, app: App) -> list[Row]:
+def errors(place: Place, session: Session) -> list[Row]:
     """How often each criterion is wrong, on the half that chose nothing; the library only weighs words."""
-    rules = JudgingRules(app.library.lexical, app.encoder)
+    rules = JudgingRules(library(session).lexical, session.site.encoder)
     wrong = {"answers": [0, 0], "related": [0, 0]}
-    for question, gain, given in _graded(place.data / "medquad", app.library.lexical):
+    for question, gain, given in _graded(place.data / "medquad", library(session).lexical):
         if int(hashlib.sha256(question.encode()).hexdigest(), 16) % 2 == 0:
             continue
         found = rules.judge(given).criteria
@@ -91,14 +95,14 @@ def _given(asked: str, head: str, body: str, index: LexicalIndex) -> JudgingInpu
     return JudgingInput(asked, (source,), shown)
 
 
-def times(app: App) -> list[Row]:
+def times(session: Session) -> list[Row]:
     """A question to its verified answer, and the gate's part of it."""
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
     whole, gate = [], []
     for number in range(RUNS + 1):
         for each in questions:
             began = time.perf_counter()
-            answer = app.ask(each["text"], SearchFilter())
+            answer = session.ask(each["text"], SearchFilter())
             seconds = time.perf_counter() - began
             if number and answer.statements:
                 whole.append(seconds)

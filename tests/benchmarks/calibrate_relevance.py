@@ -21,14 +21,16 @@ import numpy as np
 from localmed import language
 from localmed.agents.asking import RelevanceInput
 from localmed.agents.extractive import Extractive
-from localmed.app import App
 from localmed.config import AskSettings, Settings
 from localmed.domain import SearchFilter
 from localmed.evaluation.medquad import record_of
 from localmed.ingest.manifest import Manifest
+from localmed.operations import importing
+from localmed.session import Session
 from tests.benchmarks import guidelines
-from tests.benchmarks.common import Place, Row
+from tests.benchmarks.common import Place, Row, library
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA, medquad_questions, samples
+from tests.fakes import opened
 
 SEED = 3
 CHOSEN_ON = 160  # questions of each of the first two sets
@@ -71,13 +73,13 @@ def half_of_pubmedqa(place: Place) -> tuple[Manifest, Path, Asked]:
     return PUBMEDQA, source, asked
 
 
-def judge(app: App, asked: Asked) -> tuple[list[float], list[bool]]:
+def judge(session: Session, asked: Asked) -> tuple[list[float], list[bool]]:
     """The probability that ``ask`` would decide by, of each English question, and whether there is an answer."""
-    performer = Extractive(app.newest().lexical, app.encoder, app.settings.ask)
+    performer = Extractive(library(session).lexical, session.site.encoder, session.settings.ask)
     english = [(question, present) for question, present in asked if language.detect(question) == "en"]
     scores = []
     for question, _ in english:
-        found = app.search(question, SearchFilter(), app.settings.ask.passages)
+        found = session.search(question, SearchFilter(), session.settings.ask.passages)
         given = RelevanceInput(question, found.hits, found.dense, found.reranker)
         scores.append(performer.judge(given).probability)
     return scores, [present for _, present in english]
@@ -94,17 +96,17 @@ def run(place: Place) -> list[Row]:
     rows = []
     for name, half in (("MedQuAD", half_of_medquad), ("PubMedQA", half_of_pubmedqa)):
         manifest, source, asked = half(place)
-        with App(Settings(place.work / f"half-{name.lower()}-data")) as app:
-            app.import_paths([source], manifest)
-            rows.append(row(name, "other questions than the weights were set on", *judge(app, asked)))
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        guidelines.build(app, place)
+        with opened(Settings(place.work / f"half-{name.lower()}-data")) as session:
+            importing.import_paths(session, [source], manifest)
+            rows.append(row(name, "other questions than the weights were set on", *judge(session, asked)))
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        guidelines.build(session, place)
         ours = [(each["text"], bool(each["answerable"])) for each in guidelines.questions()]
         starter = tomllib.loads((guidelines.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
         theirs = [(each["text"], bool(each["answerable"])) for each in starter]
         how = "the weights were set on these questions too"
-        rows.append(row("guidelines", how, *judge(app, ours)))
-        rows.append(row("starter corpus", how, *judge(app, theirs)))
+        rows.append(row("guidelines", how, *judge(session, ours)))
+        rows.append(row("starter corpus", how, *judge(session, theirs)))
     return rows
 
 

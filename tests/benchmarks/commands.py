@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from tests.benchmarks.common import Row, met, percentile
+from tests.fakes import opened
 
 RUNS = 5
 
@@ -31,11 +31,11 @@ def run(data: Path, questions: list[str]) -> list[Row]:
     overview = cold(["--help"])
     asked = cold(["--data", str(data), "ask", questions[0]])
     times = []
-    with App(Settings(data)) as app:
-        app.ask(questions[0], SearchFilter())  # loads the encoder and the indexes
+    with opened(Settings(data)) as session:
+        session.ask(questions[0], SearchFilter())  # loads the encoder and the indexes
         for question in questions[:100]:
             began = time.perf_counter()
-            app.ask(question, SearchFilter())
+            session.ask(question, SearchFilter())
             times.append((time.perf_counter() - began) * 1000)
     median, worst = statistics.median(times), percentile(times, 0.95)
     size = "over MedQuAD (32k passages)"

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import psutil
 
+from localmed.library.library import Library
+from localmed.session import Session
+
 DEFAULT_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
@@ -84,3 +87,8 @@ def machine() -> str:
 def work_folder() -> Path:
     """A fresh folder for one benchmark run."""
     return Path(tempfile.mkdtemp(prefix="localmed-benchmark-"))
+
+
+def library(session: Session) -> Library:
+    """The generation being served now, open until the benchmark ends."""
+    return Library.open(session.data)

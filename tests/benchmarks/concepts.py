@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.ingest import manifest as manifests
 from localmed.library.graph import FILE
-from tests.benchmarks.common import Place, Row, met, percentile
+from localmed.operations import importing
+from tests.benchmarks.common import Place, Row, library, met, percentile
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 SOURCES = (("doid", "ontology"), ("symp", "ontology"), ("onc_interactions", "drug_interactions"))
@@ -30,18 +31,18 @@ def run(place: Place) -> list[Row]:
     """Import time and what was imported; card times without a question, with one, and reranked by the encoder."""
     data = place.work / "concepts-data"
     seconds = 0.0
-    with App(Settings(data)) as app:
+    with opened(Settings(data)) as session:
         for name, folder in SOURCES:
             file = CORPORA / f"{name}.toml"
             began = time.perf_counter()
-            app.import_paths([place.data / folder], manifests.load(file), file)
+            importing.import_paths(session, [place.data / folder], manifests.load(file), file)
             seconds += time.perf_counter() - began
-        path = app.newest().path / FILE
+        path = library(session).path / FILE
         names = random.Random(7).sample(_names(path), TERMS)
-        plain = _times(names, lambda name: app.concept(name))
-        asked = _times(names, lambda name: app.concept(name, QUESTION))
-        app.concept(names[0], QUESTION, by_meaning=True)  # loads the encoder
-        meant = _times(names[:BY_MEANING], lambda name: app.concept(name, QUESTION, by_meaning=True))
+        plain = _times(names, lambda name: session.concept(name))
+        asked = _times(names, lambda name: session.concept(name, QUESTION))
+        session.concept(names[0], QUESTION, by_meaning=True)  # loads the encoder
+        meant = _times(names[:BY_MEANING], lambda name: session.concept(name, QUESTION, by_meaning=True))
     counts = _counts(path)
     what = "of DOID, SYMP and ONC"
     return [

@@ -11,10 +11,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.ingest import manifest
+from localmed.operations import importing
 from tests.benchmarks.common import Place, Row
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 CASES = Path(__file__).parents[1] / "workflows" / "cases"
@@ -24,9 +25,9 @@ LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 def run(place: Place) -> list[Row]:
     """Ask all held-back complaints over the starter guide."""
     asked = _cases("departments_held_back")
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
-        named = [[part.title for part in app.consultation().departments(each["complaint"]).parts] for each in asked]
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        importing.import_paths(session, [CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
+        named = [[part.title for part in session.departments(each["complaint"]).parts] for each in asked]
     rows = []
     for language, name in LANGUAGES:
         pairs = [(each, got) for each, got in zip(asked, named, strict=True) if each["language"] == language]

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from localmed import language
-from localmed.app import App
 from localmed.config import SearchSettings, Settings
 from localmed.domain import Collection, Hit, Kind, Passage, SearchFilter
 from localmed.ingest import manifest
 from localmed.ingest.manifest import Manifest
+from localmed.operations import importing
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.search import HybridSearch
-from tests.benchmarks.common import Place, Row, met
+from localmed.session import Session
+from tests.benchmarks.common import Place, Row, library, met
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 QUESTIONS = Path(__file__).parent / "guideline_questions.toml"
@@ -42,7 +44,7 @@ Question = dict[str, Any]
 class Ways:
     """The three ways to search one library."""
 
-    app: App
+    session: Session
     alone: HybridSearch
     fused: HybridSearch
     guidelines: GuidelineMap
@@ -53,8 +55,8 @@ class Ways:
             return self.fused.search(question, SearchFilter(), DEPTH).hits
         if way == "passages alone":
             return self.alone.search(question, SearchFilter(), DEPTH).hits
-        known = language.detect(question) in self.app.encoder.identity.languages
-        vector = self.app.encoder.encode([question], "query")[0] if known else None
+        known = language.detect(question) in self.session.site.encoder.identity.languages
+        vector = self.session.site.encoder.encode([question], "query")[0] if known else None
         opened = self.guidelines.find(question, vector, SearchFilter())
         return self.alone.search(question, SearchFilter(documents=opened), DEPTH).hits if opened else ()
 
@@ -63,10 +65,10 @@ def run(place: Place) -> list[Row]:
     """Build the library, check the questions, search three ways."""
     ours = questions()
     starter = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        build(app, place)
-        check(app, ours)
-        ways = _ways(app)
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        build(session, place)
+        check(session, ours)
+        ways = _ways(session)
         sets = {
             "guideline questions for reporting": [each for each in ours if each["use"] == "report"],
             "guideline questions for tuning": [each for each in ours if each["use"] == "tune"],
@@ -81,16 +83,17 @@ def questions() -> list[Question]:
     return found
 
 
-def build(app: App, place: Place) -> None:
+def build(session: Session, place: Place) -> None:
     """Import the starter corpus, one collection a manifest, and the public guidelines."""
     for file in sorted(CORPORA.glob("starter-*.toml")):
         described = manifest.load(file)
-        app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], described)
+        importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], described)
     folder = Path(tempfile.mkdtemp(dir=place.work))
     for name, title in TITLES.items():
         (folder / f"protocol-{name}.md").write_text(_protocol(place, name, title), "utf-8")
-    app.import_paths([folder, *place.data.glob("pdf_en/*.pdf"), *place.data.glob("pdf_zh/*.pdf")], Manifest(GUIDES))
-    app.close()
+    importing.import_paths(
+        session, [folder, *place.data.glob("pdf_en/*.pdf"), *place.data.glob("pdf_zh/*.pdf")], Manifest(GUIDES)
+    )
 
 
 def _protocol(place: Place, name: str, title: str) -> str:
@@ -104,10 +107,10 @@ def _protocol(place: Place, name: str, title: str) -> str:
     return "\n\n".join(lines)
 
 
-def check(app: App, asked: Iterable[Question]) -> None:
+def check(session: Session, asked: Iterable[Question]) -> None:
     """Raise ``ValueError`` for evidence that does not tell the place, or a question whose words stand together."""
-    passages = list(app.newest().lexical.each())
-    names = _names(app)
+    passages = list(library(session).lexical.each())
+    names = _names(session)
     for each in asked:
         if each["answerable"]:
             holding = [names[passage.document_id] for passage in passages if _holds(passage, [each["evidence"]])]
@@ -128,17 +131,17 @@ def _bare(text: str) -> str:
     return re.sub(r"\s", "", text).lower()
 
 
-def _names(app: App) -> dict[str, str]:
-    return {each.id: Path(each.source).name for each in app.library.catalogue.documents()}
+def _names(session: Session) -> dict[str, str]:
+    return {each.id: Path(each.source).name for each in library(session).catalogue.documents()}
 
 
-def _ways(app: App) -> Ways:
+def _ways(session: Session) -> Ways:
     settings = SearchSettings()
-    library = app.newest()
-    alone = HybridSearch(library, app.encoder, replace(settings, guidelines=0), app.reranker)
+    served = library(session)
+    alone = HybridSearch(served, session.site.encoder, replace(settings, guidelines=0), session.site.reranker)
     everything = replace(settings, guideline_similarity=0.0, guideline_coverage=0.0)
-    fused = HybridSearch(library, app.encoder, settings, app.reranker)
-    return Ways(app, alone, fused, GuidelineMap(library, everything))
+    fused = HybridSearch(served, session.site.encoder, settings, session.site.reranker)
+    return Ways(session, alone, fused, GuidelineMap(served, everything))
 
 
 def _rows(ways: Ways, name: str, asked: Sequence[Question]) -> list[Row]:
@@ -159,7 +162,7 @@ def _rows(ways: Ways, name: str, asked: Sequence[Question]) -> list[Row]:
 
 def _rank(ways: Ways, way: str, question: Question) -> int:
     """The rank (from 1) of the first passage that answers; 0 if none of the best does."""
-    names = _names(ways.app)
+    names = _names(ways.session)
     for rank, hit in enumerate(ways.hits(way, question["text"]), 1):
         right = names[hit.passage.document_id] == question["document"]
         if right and _holds(hit.passage, [question["evidence"]]):

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.models.host.adapters import HostEncoder, HostReranker
 from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
 from tests.benchmarks.common import Place, Row, met, timed
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 RUNS = 10
@@ -93,16 +93,16 @@ def hosted(data: Path) -> Iterator[None]:
 
 def passages(data: Path, question: str) -> list[str]:
     """What is reranked for ``question``."""
-    with App(Settings(data)) as app:
-        return [hit.passage.in_context for hit in app.search(question, SearchFilter(), PASSAGES).hits]
+    with opened(Settings(data)) as session:
+        return [hit.passage.in_context for hit in session.search(question, SearchFilter(), PASSAGES).hits]
 
 
 def overhead(data: Path, question: str, texts: list[str]) -> list[Row]:
     """The same calls over the socket and in this process, in turns."""
     own = MiniLM()
     mine = MaxSim(own)
-    with App(Settings(data)) as app:
-        theirs, ranking = app.encoder, app.reranker
+    with opened(Settings(data)) as session:
+        theirs, ranking = session.site.encoder, session.site.reranker
         assert isinstance(theirs, HostEncoder)
         assert isinstance(ranking, HostReranker)
         assert theirs.encode([question], "query").tobytes() == own.encode([question], "query").tobytes()

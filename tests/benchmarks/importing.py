@@ -9,13 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
 from localmed.ingest.manifest import Manifest
 from localmed.models.minilm import MiniLM
-from tests.benchmarks.common import Place, Row, met, peak_memory
+from localmed.operations import changes, importing, lookups
+from tests.benchmarks.common import Place, Row, library, met, peak_memory
 from tests.benchmarks.known_item import MEDQUAD
+from tests.fakes import opened
 
 BATCH = LibrarySettings().batch  # the pipeline's, so that both sides sort alike
 PDF = "pdf_en/cdc_infection_prevention_outpatient_2016.pdf"
@@ -28,8 +29,8 @@ def throughput(place: Place, data: Path, every: int) -> list[Row]:
     command = [sys.executable, "-c", code, str(thinned(place, every)), str(data)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, memory = (float(each) for each in done.stdout.split())
-    with App(Settings(data)) as app:
-        texts = [passage.in_context for passage in app.library.lexical.each()]
+    with opened(Settings(data)) as session:
+        texts = [passage.in_context for passage in library(session).lexical.each()]
     encoder = MiniLM()
     encoder.encode(texts[:64], "passage")
     began = time.perf_counter()
@@ -60,8 +61,8 @@ def thinned(place: Place, every: int) -> Path:
 def import_medquad(source: str, data: str) -> None:
     """Import and print the seconds and the peak memory (run in a fresh process)."""
     began = time.perf_counter()
-    with App(Settings(Path(data))) as app:
-        app.import_paths([Path(source)], MEDQUAD)
+    with opened(Settings(Path(data))) as session:
+        importing.import_paths(session, [Path(source)], MEDQUAD)
     print(time.perf_counter() - began, peak_memory())
 
 
@@ -71,8 +72,8 @@ def small_library(place: Place) -> Path:
     folder.mkdir()
     for file in sorted(place.medquad().rglob("*.xml"))[:: 5497 // SMALL]:
         shutil.copy(file, folder / f"{file.parent.name}-{file.name}")
-    with App(Settings(data)) as app:
-        app.import_paths([folder], MEDQUAD)
+    with opened(Settings(data)) as session:
+        importing.import_paths(session, [folder], MEDQUAD)
     return data
 
 
@@ -88,12 +89,12 @@ def adding_one(place: Place, large: Path) -> list[Row]:
     for turn in range(6):  # the first round warms the file cache
         for name, data in libraries.items():
             shutil.rmtree(data / "vectors", ignore_errors=True)
-            with App(Settings(data), encoder) as app:
-                sizes[name] = app.library.manifest.passages
+            with opened(Settings(data), encoder) as session:
+                sizes[name] = library(session).manifest.passages
                 began = time.perf_counter()
-                app.import_paths([pdf], manifest)
+                importing.import_paths(session, [pdf], manifest)
                 times[name].append(time.perf_counter() - began)
-                app.remove(app.documents("cdc"))
+                changes.remove(session, lookups.documents(session, "cdc"))
         if turn == 0:
             times = {name: [] for name in libraries}
     medians = {name: statistics.median(each) for name, each in times.items()}

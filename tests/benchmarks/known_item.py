@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import SearchSettings, Settings
 from localmed.domain import Collection, SearchFilter
 from localmed.evaluation import medquad as medquad_set
@@ -20,7 +19,11 @@ from localmed.evaluation import sets
 from localmed.evaluation.sets import REPORTED_SEED
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
-from tests.benchmarks.common import Place, Row, met
+from localmed.operations import importing
+from localmed.retrieval.search import HybridSearch
+from localmed.session import Session
+from tests.benchmarks.common import Place, Row, library, met
+from tests.fakes import opened
 
 MEDQUAD = Manifest(Collection("medquad", "MedQuAD", 40, "en"), "medquad", FieldMapping({}, {"index_questions": False}))
 PUBMEDQA = Manifest(
@@ -45,16 +48,15 @@ def score(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, 
     return sum(ranks) / len(ranks), sum(rank >= 1 / 5 for rank in ranks) / len(ranks)
 
 
-def searcher(app: App, name: str, records: dict[str, str]) -> Search:
-    """Dense, lexical or fused search of ``app``, made with ``FUSED``, that returns records, each once."""
+def searcher(session: Session, name: str, records: dict[str, str]) -> Search:
+    """Dense, lexical or fused search of a session made with ``FUSED``, that returns records, each once."""
     base = SearchSettings(keyword_weight=0.0)
     weights = {"dense": (1.0, 0.0), "lexical": (0.0, 1.0), "fused": (base.dense_weight, base.lexical_weight)}[name]
     chosen = replace(base, dense_weight=weights[0], lexical_weight=weights[1])
-    app.settings = replace(app.settings, search=chosen)
-    app.close()
+    finder = HybridSearch(library(session), session.site.encoder, chosen, session.site.reranker)
 
     def search(question: str) -> Sequence[str]:
-        hits = app.search(question, SearchFilter(), chosen.candidates).hits
+        hits = finder.search(question, SearchFilter(), chosen.candidates).hits
         kept = [hit for hit in hits if name != "dense" or hit.dense_rank >= 0]
         kept = [hit for hit in kept if name != "lexical" or hit.lexical_rank >= 0]
         return list(dict.fromkeys(records[hit.passage.document_id] for hit in kept))
@@ -67,22 +69,22 @@ def samples(pairs: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], li
     return sets.sample(pairs), sets.tuning_sample(pairs)
 
 
-def medquad_records(app: App) -> tuple[dict[str, str], dict[str, str]]:
+def medquad_records(session: Session) -> tuple[dict[str, str], dict[str, str]]:
     """Document id -> record id, and record id -> the record stored for it (identical answers are stored once)."""
-    documents = medquad_set.records(app.library.catalogue.documents("medquad"))
+    documents = medquad_set.records(library(session).catalogue.documents("medquad"))
     records = {document: record for record, document in documents.items()}
     return records, {record: record for record in records.values()}
 
 
-def medquad(app: App, folder: Path, tuning: bool = False) -> list[Row]:
-    """The three rows of MedQuAD on an app whose library holds it."""
-    records, stored = medquad_records(app)
+def medquad(session: Session, folder: Path, tuning: bool = False) -> list[Row]:
+    """The three rows of MedQuAD of a session whose library holds it."""
+    records, stored = medquad_records(session)
     pairs = medquad_questions(folder)
     reported, tune = samples(pairs)
     chosen = tune if tuning else reported
     rows = []
     for name in ("dense", "lexical", "fused"):
-        mrr, recall = score(searcher(app, name, records), chosen)
+        mrr, recall = score(searcher(session, name, records), chosen)
         target = ">= 0.66" if name == "fused" else ""
         note = f"{len(chosen)} of {len(pairs)} questions, seed {REPORTED_SEED}; recall@5 {recall:.3f}"
         missing = sum(record not in stored for _, record in chosen)
@@ -97,12 +99,12 @@ def pubmedqa(place: Place) -> list[Row]:
     """Import PubMedQA's abstracts without their titles and ask the titles."""
     source = place.data / "pubmedqa" / "ori_pqal.json"
     questions = pubmedqa_set.questions(source)
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work))), uses=FUSED) as app:
-        app.import_paths([source], PUBMEDQA)
-        records = {each.id: each.key.rpartition("#")[2] for each in app.library.catalogue.documents("pubmedqa")}
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work))), uses=FUSED) as session:
+        importing.import_paths(session, [source], PUBMEDQA)
+        records = {each.id: each.key.rpartition("#")[2] for each in library(session).catalogue.documents("pubmedqa")}
         rows = []
         for name in ("dense", "lexical", "fused"):
-            mrr, recall = score(searcher(app, name, records), questions)
+            mrr, recall = score(searcher(session, name, records), questions)
             target = ">= 0.98" if name == "fused" else ""
             note = f"{len(questions)} questions; recall@5 {recall:.3f}"
             rows.append(

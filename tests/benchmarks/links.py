@@ -18,21 +18,24 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from localmed.agents.linking import VALIDITY, ValidityInput
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Hit, SearchFilter
 from localmed.evaluation import link_files, links, medquad, pubmedqa
 from localmed.evaluation.link_files import LinkRow
 from localmed.ingest import manifest
 from localmed.language import detect
+from localmed.operations import importing, lookups
+from localmed.session import Session
 from localmed.verification import link_eval
 from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer, says
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 SEED = 1
@@ -48,11 +51,13 @@ Valid = Callable[[Hit], bool | None]  # None: nobody knows
 def run(place: Place) -> list[Row]:
     """The threshold, then the starter corpus."""
     graded, (derived, other) = liveqa(place), abstracts(place)
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
-            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
-        quoting = starter(app)
-        evaluated = rows(app)
+            importing.import_paths(
+                session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
+            )
+        quoting = starter(session)
+        evaluated = rows(session)
     found = threshold(graded, derived)
     how = (
         f"above {VALID_FROM}: {_share(graded)} of LiveQA's graded answers, {_share(derived)} of PubMedQA's first half "
@@ -82,11 +87,12 @@ def _share(scored: Scored) -> str:
     return f"{_valid(scored, VALID_FROM):.1%} of {len(kept)}"
 
 
-def scores(app: App, question: str, limit: int, valid: Valid) -> Scored:
+def scores(session: Session, question: str, limit: int, valid: Valid) -> Scored:
     """The references that a search returns for ``question``, scored as Link-Eval does; unknown ones left out."""
-    hits = [hit for hit in app.search(question, SearchFilter(), limit).hits if valid(hit) is not None]
+    hits = [hit for hit in session.search(question, SearchFilter(), limit).hits if valid(hit) is not None]
     given = ValidityInput(question, tuple(hit.passage for hit in hits))
-    found = app.consultation().cast.perform(VALIDITY, given) if hits else ()
+    with session.workspace() as workspace:
+        found = workspace.roles.perform(VALIDITY, given) if hits else ()
     return [(score, bool(valid(hit))) for hit, score in zip(hits, found, strict=True) if score is not None]
 
 
@@ -100,14 +106,14 @@ def liveqa(place: Place) -> Scored:
         (folder / files[name]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(place.medquad() / files[name], folder / files[name])
     queries = source / "TREC-2017-LiveQA-Medical-Test-Questions-w-summaries.xml"
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([folder], MEDQUAD)
-        documents = app.documents(MEDQUAD.collection.name)
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        importing.import_paths(session, [folder], MEDQUAD)
+        documents = lookups.documents(session, MEDQUAD.collection.name)
         asked = medquad.liveqa(place.medquad(), queries, archive, documents, SearchFilter(), "summary")
         return [
             each
             for question in asked.questions
-            for each in scores(app, question.text, DEEP, _graded(asked.judgements.get(question.id, {})))
+            for each in scores(session, question.text, DEEP, _graded(asked.judgements.get(question.id, {})))
         ]
 
 
@@ -132,41 +138,49 @@ def abstracts(place: Place) -> tuple[Scored, Scored]:
     file = place.data / "pubmedqa" / "ori_pqal.json"
     pairs = sorted(pubmedqa.questions(file), key=lambda pair: pair[1])
     random.Random(SEED).shuffle(pairs)
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([file], PUBMEDQA)
-        own = pubmedqa.records(app.documents(PUBMEDQA.collection.name))
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        importing.import_paths(session, [file], PUBMEDQA)
+        own = pubmedqa.records(lookups.documents(session, PUBMEDQA.collection.name))
         halves: tuple[list[tuple[float, bool]], list[tuple[float, bool]]] = ([], [])
         for place_of, (question, record) in enumerate(pairs[:ABSTRACTS]):
             document = own.get(record)
-            found = scores(app, question, SHALLOW, lambda hit, document=document: hit.passage.document_id == document)  # type: ignore[misc]
+            found = scores(session, question, SHALLOW, partial(_is_of, document))
             halves[place_of >= ABSTRACTS // 2].extend(found)
     return halves
 
 
-def starter(app: App) -> Scored:
+def _is_of(document: str | None, hit: Hit) -> bool:
+    return hit.passage.document_id == document
+
+
+def _says(gold: str, hit: Hit) -> bool | None:
+    return says(hit.passage.text, gold)
+
+
+def starter(session: Session) -> Scored:
     """The starter corpus's English questions."""
     asked = link_files.questions(CORPORA / "starter_questions.toml")
     return [
         each
         for question in asked
         if question.gold
-        for each in scores(app, question.text, SHALLOW, lambda hit, gold=question.gold: says(hit.passage.text, gold))  # type: ignore[misc]
+        for each in scores(session, question.text, SHALLOW, partial(_says, question.gold))
     ]
 
 
-def rows(app: App) -> list[Row]:
+def rows(session: Session) -> list[Row]:
     """The metrics over the starter corpus's questions, the judge alone on the same quotations, and the time taken."""
     asked = link_files.questions(CORPORA / "starter_questions.toml")
     found, seconds, quoted = [], [], 0
-    judge = app.entailment
+    judge = session.site.entailment
     agreed = 0
     for each in asked:
-        answer = app.ask(each.text, SearchFilter())
+        answer = session.ask(each.text, SearchFilter())
         if not answer.statements:
             found.append(LinkRow(each.id, detect(each.text), answer.status.value))
             continue
         given, began = of_answer(answer, each.gold), time.perf_counter()
-        counts = counts_of(app.consultation().links(given, SearchFilter()))
+        counts = counts_of(session.links(given, SearchFilter()))
         seconds.append(time.perf_counter() - began)
         found.append(LinkRow(each.id, detect(each.text), "answered", counts))
         pairs = [(one.premise, one.statement) for one in citation_sets(given, judge.languages)

@@ -15,17 +15,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Kind, SearchFilter
 from localmed.evaluation import claims, stance
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
 from localmed.evaluation.stance import StanceReport
+from localmed.operations import importing
 from localmed.retrieval import studies
+from localmed.session import Session
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.vote import Label
-from tests.benchmarks.common import Place, Row, met, percentile
+from tests.benchmarks.common import Place, Row, library, met, percentile
 from tests.benchmarks.known_item import PUBMEDQA
+from tests.fakes import opened
 
 LITERATURE = replace(PUBMEDQA, collection=replace(PUBMEDQA.collection, kind=Kind.LITERATURE))
 TIMED = 40  # answers
@@ -38,24 +40,24 @@ def run(place: Place) -> list[Row]:
     """All figures."""
     source = place.data / "pubmedqa" / "ori_pqal.json"
     records: dict[str, dict[str, Any]] = json.loads(source.read_text("utf-8"))
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([source], LITERATURE)
-        rows = [_finding(app, records), _time(app, list(records.values())), _labels(app, records)]
-        rows += [_stances(app, place.data / "claims" / name) for name in ("healthver/healthver_test.csv",
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        importing.import_paths(session, [source], LITERATURE)
+        rows = [_finding(session, records), _time(session, list(records.values())), _labels(session, records)]
+        rows += [_stances(session, place.data / "claims" / name) for name in ("healthver/healthver_test.csv",
                                                                           "covidfact/rte_dev.tsv")]  # fmt: skip
         return rows
 
 
-def _finding(app: App, records: dict[str, dict[str, Any]]) -> Row:
+def _finding(session: Session, records: dict[str, dict[str, Any]]) -> Row:
     """Each question looks for its own abstract, with MeSH headings and without."""
-    library, settings = app.newest(), app.settings.search
-    keys = {each.id: each.key.rpartition("#")[2] for each in library.catalogue.documents("pubmedqa")}
+    served, settings = library(session), session.settings.search
+    keys = {each.id: each.key.rpartition("#")[2] for each in served.catalogue.documents("pubmedqa")}
     wanted = SearchFilter(("pubmedqa",))
     ranks: dict[str, list[float]] = {"with": [], "without": []}
     for name, record in records.items():
         asked = record["QUESTION"]
-        found = [keys[each.document.id] for each in studies.find(library, asked, 15, ("pubmedqa",), settings)]
-        plain = library.search_lexical(asked, studies.CANDIDATES, wanted, settings.title_boost, settings.query_terms)
+        found = [keys[each.document.id] for each in studies.find(served, asked, 15, ("pubmedqa",), settings)]
+        plain = served.search_lexical(asked, studies.CANDIDATES, wanted, settings.title_boost, settings.query_terms)
         alone = list(dict.fromkeys(keys[document] for _, document, _ in plain))[:15]
         for kind, order in (("with", found), ("without", alone)):
             ranks[kind].append(1 / (order.index(name) + 1) if name in order else 0.0)
@@ -69,11 +71,11 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _time(app: App, records: Sequence[dict[str, Any]]) -> Row:
+def _time(session: Session, records: Sequence[dict[str, Any]]) -> Row:
     """The first answer loads the encoder and is not timed."""
     seconds, judged = [], []
     for record in records[: TIMED + 1]:
-        answer = app.consultation().verify(VerifyInput(record["QUESTION"], record["LONG_ANSWER"]))
+        answer = session.verify(VerifyInput(record["QUESTION"], record["LONG_ANSWER"]))
         seconds.append(sum(step.seconds for step in answer.trace))
         judged.append(len(next((part.facts for part in answer.parts if part.kind == "studies"), ())))
     p50, p95 = percentile(seconds[1:], 0.5), percentile(seconds[1:], 0.95)
@@ -84,7 +86,7 @@ def _time(app: App, records: Sequence[dict[str, Any]]) -> Row:
     )  # fmt: skip
 
 
-def _labels(app: App, records: dict[str, dict[str, Any]]) -> Row:
+def _labels(session: Session, records: dict[str, dict[str, Any]]) -> Row:
     """A right and a wrong answer to each question."""
     decided = [(name, each) for name, each in records.items() if each["final_decision"] in ("yes", "no")][:ANSWERED]
     items = [
@@ -93,8 +95,8 @@ def _labels(app: App, records: dict[str, dict[str, Any]]) -> Row:
         for name, each in decided
         for said in ("yes", "no")
     ]  # fmt: skip
-    results = claims.run(items, app.consultation().verify, lambda *_: None, None, resume=False)
-    found = claims.report("PubMedQA", app.entailment.name, results)
+    results = claims.run(items, session.verify, lambda *_: None, None, resume=False)
+    found = claims.report("PubMedQA", session.site.entailment.name, results)
     how = f"{len(items)} bare answers to {len(decided)} questions of PubMedQA, half of them wrong; undecided is wrong"
     return Row("M-Eval, response labels, starter", "", _told(found), "-", how)
 
@@ -107,10 +109,10 @@ def _told(found: ClaimsReport) -> str:
     )
 
 
-def _stances(app: App, file: Path) -> Row:
+def _stances(session: Session, file: Path) -> Row:
     """Per class, and of three-way pairs what the votes make of the claims."""
     asked = stance.load(file)
-    judge = Inside(app.entailment)
+    judge = Inside(session.site.entailment)
     found = stance.report(asked, [judge], SEED)
     by_class = "; ".join(
         f"{label} {each.precision:.2f}/{each.recall:.2f} of {each.pairs}"

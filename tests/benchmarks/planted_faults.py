@@ -20,12 +20,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from localmed.agents.evidence import citation
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Evidence, Origin, Passage, Statement, Status, Verification
 from localmed.ingest import manifest
+from localmed.operations import importing
+from localmed.session import Session
 from localmed.verification import support
-from tests.benchmarks.common import Place, Row, met
+from tests.benchmarks.common import Place, Row, library, met
+from tests.fakes import opened
 from tests.verification.planting import KINDS, faults, pairs, written
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -46,14 +48,16 @@ HOW = "statements: {which}; withheld by rules and the starter judge of entailmen
 
 def run(place: Place) -> list[Row]:
     """The sets of statements over a fresh library of the starter corpus."""
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
-            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
-        passages = sorted(app.library.lexical.each(), key=lambda passage: passage.id)
-        return [row for name in SETS for row in _rows(name, _measured(app, name, [*passages, *written(name)]))]
+            importing.import_paths(
+                session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
+            )
+        passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
+        return [row for name in SETS for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
 
 
-def withheld(app: App, items: Sequence[tuple[str, Passage]]) -> list[bool]:
+def withheld(session: Session, items: Sequence[tuple[str, Passage]]) -> list[bool]:
     """Whether each (statement, cited passage) would be withheld."""
     evidence = [_evidence(passage) for _, passage in items]
     statements = [
@@ -61,8 +65,10 @@ def withheld(app: App, items: Sequence[tuple[str, Passage]]) -> list[bool]:
         for (text, _), each in zip(items, evidence, strict=True)
     ]
     found = []
-    for statement, each in zip(statements, evidence, strict=True):
-        stances = app.consultation().judge(support.pairs((statement,), (each,)))
+    with session.workspace() as workspace:
+        stances_of = [workspace.judge(support.pairs((statement,), (each,)))
+                      for statement, each in zip(statements, evidence, strict=True)]  # fmt: skip
+    for statement, each, stances in zip(statements, evidence, stances_of, strict=True):
         (checked,), _ = support.check((statement,), (each,), stances, Verification(1, 0))
         found.append(checked.withheld)
     return found
@@ -72,13 +78,13 @@ def _evidence(passage: Passage) -> Evidence:
     return Evidence("1", passage, passage.title, "", Status.CURRENT, "", "", "", "")
 
 
-def _measured(app: App, name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int]]:
+def _measured(session: Session, name: str, passages: Sequence[Passage]) -> dict[str, tuple[int, int]]:
     """Kind -> withheld, all; "right" are the untouched statements."""
     right = pairs(name, passages)
     planted = list(faults(right, passages))
     items = [(each.text, each.passage) for each in right] + [(each.text, each.passage) for each in planted]
     kinds = ["right"] * len(right) + [each.kind for each in planted]
-    caught = Counter(kind for kind, no in zip(kinds, withheld(app, items), strict=True) if no)
+    caught = Counter(kind for kind, no in zip(kinds, withheld(session, items), strict=True) if no)
     return {kind: (caught[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
 
 

@@ -12,16 +12,18 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.evaluation import ablation, medquad, pubmedqa, report, sets
 from localmed.evaluation.sets import QuestionSet
 from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
+from localmed.operations import importing
 from localmed.ports import Reranker
-from tests.benchmarks.common import Place, Row, met
+from localmed.session import Session
+from tests.benchmarks.common import Place, Row, library, met
 from tests.benchmarks.known_item import PUBMEDQA
+from tests.fakes import opened
 
 SEED = 1
 PUBMEDQA_QUESTIONS = 300  # nearly all are found first whatever is searched
@@ -45,34 +47,33 @@ class Remembering:
         return [self._known[question, each] for each in passages]
 
 
-def run(place: Place, library: Path) -> list[Row]:
+def run(place: Place, data: Path) -> list[Row]:
     """All three sets."""
     rows = []
-    with App(Settings(library)) as app:
-        documents = app.library.catalogue.documents("medquad")
+    with opened(Settings(data)) as session:
+        documents = library(session).catalogue.documents("medquad")
         asked = sets.sample(medquad.questions(place.medquad()))
         wanted = SearchFilter(collections=("medquad",))
         known = sets.known_item("MedQuAD known item", asked, medquad.records(documents), wanted)
-        rows += assessed(app, known, place)
+        rows += assessed(session, known, place)
         folder = place.data / "medquad"
         judged = medquad.liveqa(place.medquad(), folder / QUESTIONS, folder / JUDGEMENTS, documents, wanted, "summary")
-        rows += assessed(app, judged.answerable(), place)
+        rows += assessed(session, judged.answerable(), place)
     source = place.data / "pubmedqa" / "ori_pqal.json"
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
-        app.import_paths([source], PUBMEDQA)
-        documents = app.library.catalogue.documents("pubmedqa")
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
+        importing.import_paths(session, [source], PUBMEDQA)
+        documents = library(session).catalogue.documents("pubmedqa")
         asked = sets.sample(pubmedqa.questions(source), PUBMEDQA_QUESTIONS)
         known = sets.known_item("PubMedQA known item", asked, pubmedqa.records(documents), SearchFilter())
-        rows += assessed(app, known, place)
+        rows += assessed(session, known, place)
     return rows
 
 
-def assessed(app: App, asked: QuestionSet, place: Place) -> list[Row]:
+def assessed(session: Session, asked: QuestionSet, place: Place) -> list[Row]:
     """A row a variant: the measure with its interval, the other measures, and p against the full variant."""
-    encoder = app.encoder
-    assert isinstance(encoder, MiniLM)
-    settings = app.settings.search
-    bench = ablation.Bench(app.library, encoder, settings, Remembering(MaxSim(encoder)), settings.candidates)
+    encoder = MiniLM()
+    settings = session.settings.search
+    bench = ablation.Bench(library(session), encoder, settings, Remembering(MaxSim(encoder)), settings.candidates)
     runs = ablation.run_all(bench, bench.variants(), asked, _silent, place.work / "runs", resume=True)
     return [_row(asked, row) for row in report.assess(asked, runs, SEED)]
 

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from tests.benchmarks import (
     agents,
@@ -45,7 +44,8 @@ from tests.benchmarks import (
     starter,
     tables_pdf,
 )
-from tests.benchmarks.common import DEFAULT_DATA, Place, Row, machine, work_folder
+from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, machine, work_folder
+from tests.fakes import opened
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -105,14 +105,14 @@ class Benchmarks:
 
     def medquad(self) -> list[Row]:
         """Known items over the shared library."""
-        with App(Settings(self.library), uses=known_item.FUSED) as app:
-            return known_item.medquad(app, self.place.medquad())
+        with opened(Settings(self.library), uses=known_item.FUSED) as session:
+            return known_item.medquad(session, self.place.medquad())
 
     def encoder(self) -> list[Row]:
         """Speed, and what the fast arithmetic costs."""
-        with App(Settings(self.library)) as app:
-            records, _ = known_item.medquad_records(app)
-            passages = sorted(app.library.lexical.each(), key=lambda passage: passage.id)
+        with opened(Settings(self.library)) as session:
+            records, _ = known_item.medquad_records(session)
+            passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
             reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
         asked = {record for _, record in reported}
         theirs = [passage for passage in passages if records[passage.document_id] in asked]

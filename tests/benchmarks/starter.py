@@ -10,11 +10,12 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Answer, SearchFilter
 from localmed.ingest import manifest
+from localmed.operations import importing
 from tests.benchmarks.common import Place, Row
+from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 A_SUBJECT = 100
@@ -23,17 +24,19 @@ A_SUBJECT = 100
 def run(place: Place) -> list[Row]:
     """Ask everything over a fresh library of the starter corpus."""
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
-    with App(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as app:
+    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         for file in sorted(CORPORA.glob("starter-*.toml")):
-            app.import_paths([CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
+            importing.import_paths(
+                session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
+            )
         rows = []
         for language, name in (("en", "English"), ("zh", "Chinese")):
             asked = [
-                (each, app.ask(each["text"], SearchFilter())) for each in questions if each["language"] == language
+                (each, session.ask(each["text"], SearchFilter())) for each in questions if each["language"] == language
             ]
             rows.append(_row(name, asked))
         foreign = _foreign(place)
-        answered = sum(bool(app.ask(question, SearchFilter()).statements) for question in foreign)
+        answered = sum(bool(session.ask(question, SearchFilter()).statements) for question in foreign)
         how = f"{len(foreign)} questions of six CMMLU subjects over the starter corpus; the threshold was set on these"
         rows.append(
             Row(

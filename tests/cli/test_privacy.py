@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import load
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError
 from localmed.operations.audit import Audit
 from tests.cli.conftest import Localmed
-from tests.fakes import overwrite
+from tests.fakes import opened, overwrite
 
 MARKER = "Zyxwvutsrq"
 QUESTION = f"What dose of paracetamol may Mr {MARKER}, MRN 00417, take?"
@@ -73,8 +72,8 @@ def test_a_failing_search_leaves_nothing(copied: Localmed) -> None:
 def test_no_exception_holds_a_question(copied: Localmed) -> None:
     withdrawals = copied.data / "withdrawals"
     withdrawals.write_text("not JSON\n")
-    with App(load(copied.data)) as app:
-        for ask in (lambda: app.ask(QUESTION, SearchFilter()), lambda: app.search(QUESTION, SearchFilter(), 5)):
+    with opened(load(copied.data)) as session:
+        for ask in (lambda: session.ask(QUESTION, SearchFilter()), lambda: session.search(QUESTION, SearchFilter(), 5)):
             with pytest.raises(LocalmedError) as caught:
                 ask()
             chain: BaseException | None = caught.value

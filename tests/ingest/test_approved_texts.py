@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import ChunkSettings, Settings
 from localmed.domain import Document
 from localmed.ingest.pipeline import Report
+from localmed.operations import changes
 from localmed.operations.governing import Change
-from tests.fakes import HashedWords, documents, import_into, jsonl, write
+from tests.fakes import HashedWords, documents, import_into, jsonl, opened, write
 
 SET = {"owner": "Dr Lin", "approver": "Dr Wu", "review_by": "2030-01", "edition": "2026-05"}
 FIRST, SECOND = "Sepsis\n\nGive antibiotics within one hour.\n", "Sepsis\n\nGive antibiotics within three hours.\n"
@@ -21,8 +21,8 @@ DATED = "its text changed; set for the one before: edition, review_by"
 
 
 def govern(settings: Settings, document: Document, values: dict[str, str]) -> None:
-    with App(settings, HashedWords()) as app:
-        app.govern([Change((document,), values)])
+    with opened(settings, HashedWords()) as session:
+        changes.govern(session, [Change((document,), values)])
 
 
 def notes(report: Report) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import ReadBounds, Settings
 from localmed.domain import Status
 from localmed.errors import BadSettings, InputError
@@ -22,10 +21,12 @@ from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.parsing import Parser
 from localmed.ingest.report import Report
 from localmed.library import generations
-from localmed.library.graph import FILE, Graph
+from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library
 from localmed.library.state import State
-from tests.fakes import HashedWords, described, documents, hashes, import_into, write
+from localmed.operations import changes, lookups
+from localmed.session import Session
+from tests.fakes import HashedWords, described, documents, hashes, import_into, opened, write
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -159,27 +160,38 @@ def test_a_graph_outlives_an_import_of_documents_unshared(settings: Settings, on
     assert ids(settings, "CKD") == ["DOID:3"]
 
 
+def named(session: Session) -> list[tuple[str, Name]]:
+    """What the graph being served finds under one name."""
+    with session.workspace() as workspace:
+        return workspace.library.graph.find("CKD")
+
+
 def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings, ontology: Path) -> None:
     run(settings, ontology)
-    with App(settings, HashedWords()) as app:
-        slim = next(each for each in app.documents("doid") if each.source.endswith(".obo"))
-        app.mark(slim, Status.SUPERSEDED)
-        assert app.newest().graph.find("CKD") == []
-        app.mark(slim, Status.CURRENT)
-        assert app.newest().graph.find("CKD")
-        app.withdraw(slim, True, "test")
-        assert app.newest().graph.find("CKD") == []
-        app.withdraw(slim, False, "test")
-        app.remove([slim])
-        assert app.newest().graph.find("CKD") == []
-        assert len(app.newest().graph.documents()) == 2
+    with opened(settings, HashedWords()) as session:
+        slim = next(each for each in lookups.documents(session, "doid") if each.source.endswith(".obo"))
+        changes.mark(session, slim, Status.SUPERSEDED)
+        assert named(session) == []
+        changes.mark(session, slim, Status.CURRENT)
+        assert named(session)
+        changes.withdraw(session, slim, True, "test")
+        assert named(session) == []
+        changes.withdraw(session, slim, False, "test")
+        changes.remove(session, [slim])
+        assert named(session) == []
+        with session.workspace() as workspace:
+            assert len(workspace.library.graph.documents()) == 2
 
 
 @pytest.mark.parametrize("by_name", [False, True])
 def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology: Path, by_name: bool) -> None:
     run(settings, ontology)
-    with App(settings, HashedWords()) as app:
-        app.mark(next(each for each in app.documents("doid") if each.source.endswith(".obo")), Status.SUPERSEDED)
+    with opened(settings, HashedWords()) as session:
+        changes.mark(
+            session,
+            next(each for each in lookups.documents(session, "doid") if each.source.endswith(".obo")),
+            Status.SUPERSEDED,
+        )
     renamed = (ontology / "DO_small_slim.obo").rename(ontology / "DO_other.obo")
     report = run(settings, renamed if by_name else ontology)
     assert ids(settings, "CKD") == []
@@ -187,8 +199,8 @@ def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology
     assert "DO_small_slim.obo" not in documents(settings)
     assert {line.outcome for line in report.lines if line.path == str(renamed)} == {"read", "note"}
     assert run(settings, ontology).generation == 0 or by_name
-    with App(settings, HashedWords()) as app:
-        app.mark(app.document(documents(settings)["DO_other.obo"].id), Status.CURRENT)
+    with opened(settings, HashedWords()) as session:
+        changes.mark(session, lookups.document(session, documents(settings)["DO_other.obo"].id), Status.CURRENT)
     assert ids(settings, "CKD") == ["DOID:3"]
 
 
@@ -299,11 +311,11 @@ def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, cor
     circle = OBO.format(id="DOID:2", name="two") + "is_a: DOID:1\nis_a: DOID:2\n"
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="hub") + many + "\n" + circle})
     run(settings, corpus)
-    with App(settings, HashedWords()) as app:
-        found = app.concept("hub", "what about DOID:4711")
+    with opened(settings, HashedWords()) as session:
+        found = session.concept("hub", "what about DOID:4711")
         assert found.total == 5_001
         assert found.relations[0].object == "DOID:4711"
-        assert app.concept("two").total == 2
+        assert session.concept("two").total == 2
 
 
 @pytest.mark.parametrize(

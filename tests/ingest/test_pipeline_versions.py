@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import Collection, SearchFilter, Status
 from localmed.errors import UsageError
@@ -16,7 +15,8 @@ from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Report
 from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords, answers, documents, import_into, titles, verify, write
+from localmed.operations import changes
+from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, write
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
 BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
@@ -200,13 +200,13 @@ def test_a_file_in_another_folder_takes_its_versions_along_and_back(
 def test_no_mark_lifts_a_later_retraction(settings: Settings, corpus: Path) -> None:
     text = articles({"1": "Aspirin."})
     brought(settings, corpus, n1=text)
-    with App(settings, HashedWords()) as app:
-        app.mark(documents(settings)["1"], Status.SUPERSEDED)
-        app.mark(documents(settings)["1"], Status.CURRENT)
+    with opened(settings, HashedWords()) as session:
+        changes.mark(session, documents(settings)["1"], Status.SUPERSEDED)
+        changes.mark(session, documents(settings)["1"], Status.CURRENT)
     brought(settings, corpus, n2=retracted(text, "1"))
     assert documents(settings)["1"].status is Status.WITHDRAWN
-    with App(settings, HashedWords()) as app, pytest.raises(UsageError, match="withdrawn by its source"):
-        app.mark(documents(settings)["1"], Status.CURRENT)
+    with opened(settings, HashedWords()) as session, pytest.raises(UsageError, match="withdrawn by its source"):
+        changes.mark(session, documents(settings)["1"], Status.CURRENT)
     assert answers(settings, "aspirin") == set()
     brought(settings, corpus, n3=text)
     assert documents(settings)["1"].status is Status.CURRENT

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localmed.app import App
 from localmed.config import ChunkSettings, Settings
 from localmed.domain import Collection, Kind, Passage
 from localmed.ingest import summaries
@@ -14,7 +13,8 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.summaries import CHARACTERS, OUTLINE, READ, SENTENCES, by_words, candidates, choose, outline
 from localmed.library.library import Library, build
 from localmed.library.summaries import Summary
-from tests.fakes import HashedWords, import_into, jsonl, verify, write
+from localmed.operations import changes, lookups
+from tests.fakes import HashedWords, import_into, jsonl, opened, verify, write
 from tests.values import passage
 
 GUIDE = Manifest(Collection("ward", "Ward", kind=Kind.GUIDELINE))
@@ -101,17 +101,17 @@ def test_a_summary_goes_with_its_document(settings: Settings, corpus: Path) -> N
     (corpus / "a.md").unlink()
     import_into(settings, corpus, manifest=GUIDE)
     assert set(stored(settings)) == {"Asthma"}
-    with App(settings, HashedWords()) as app:
-        app.remove(app.documents("ward"))
+    with opened(settings, HashedWords()) as session:
+        changes.remove(session, lookups.documents(session, "ward"))
     assert stored(settings) == {}
 
 
 def test_a_collection_may_become_one_of_guidelines_and_cease_to_be(settings: Settings, corpus: Path) -> None:
     import_into(settings, write(corpus, {"a.md": SEPSIS}))
-    with App(settings, HashedWords()) as app:
-        app.put_collection(GUIDE.collection)
+    with opened(settings, HashedWords()) as session:
+        changes.put_collection(session, GUIDE.collection)
         assert set(stored(settings)) == {"Sepsis"}
-        app.put_collection(replace(GUIDE.collection, kind=Kind.BOOK))
+        changes.put_collection(session, replace(GUIDE.collection, kind=Kind.BOOK))
         assert stored(settings) == {}
     import_into(settings, corpus, manifest=GUIDE)  # its files are unchanged, its manifest is not
     assert set(stored(settings)) == {"Sepsis"}

@@ -15,20 +15,19 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from localmed.app import App
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date
 from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
+from localmed.library.access import Access, groups_of
 from localmed.library.catalogue import FILE
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.nearest import Nearest
-from localmed.library.readers import Readers, groups_of
 from localmed.retrieval import studies
 from localmed.retrieval.search import HybridSearch
-from tests.fakes import HashedWords, WeighedWords, import_into, write
+from tests.fakes import HashedWords, WeighedWords, import_into, opened, write
 
 COLLECTIONS = ("ward", "icu", "pharmacy")
 GROUPS = ("doctors", "nurses", "pharmacists")
@@ -254,11 +253,11 @@ def test_withdrawn_comes_before_pending(tmp_path: Path, corpus: Path) -> None:
 
 
 def test_readers_hold_over_generations_and_fail_closed(tmp_path: Path) -> None:
-    readers = Readers(tmp_path)
+    readers = Access(tmp_path)
     assert readers.hidden_from(frozenset()) == frozenset()
     readers.put("icu", ["doctors", "nurses"])
     readers.put("ward", ["nurses"])
-    other = Readers(tmp_path)
+    other = Access(tmp_path)
     assert other.hidden_from(frozenset()) == {"icu", "ward"}
     assert other.hidden_from(frozenset({"doctors"})) == {"ward"}
     assert other.hidden_from(None) == frozenset()
@@ -283,23 +282,23 @@ def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["", "two words", "a/b", "x" * 61, "-a", "a\n"])
 def test_what_is_no_group_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        Readers(tmp_path).put("icu", [name])
+        Access(tmp_path).put("icu", [name])
     assert not (tmp_path / "readers.json").exists()
 
 
 def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Settings) -> None:
     days = ["2026-01-15"]
     reader = replace(settings, reader=replace(settings.reader, groups=("nurses",)))
-    with App(reader, WeighedWords(), day=lambda: days[0]) as app:
+    with opened(reader, WeighedWords(), day=lambda: days[0]) as session:
         try:
-            before = {hit.passage.collection for hit in app.search(QUESTION, SearchFilter(), 50).hits}
-            Readers(settings.data).put("icu", ["doctors"])
-            after = {hit.passage.title for hit in app.search(QUESTION, SearchFilter(), 50).hits}
-            answer = app.ask("When are antibiotics of sepsis given?", SearchFilter())
+            before = {hit.passage.collection for hit in session.search(QUESTION, SearchFilter(), 50).hits}
+            Access(settings.data).put("icu", ["doctors"])
+            after = {hit.passage.title for hit in session.search(QUESTION, SearchFilter(), 50).hits}
+            answer = session.ask("When are antibiotics of sepsis given?", SearchFilter())
             days[0] = "2026-02-01"
-            later = {hit.passage.title for hit in app.search(QUESTION, SearchFilter(), 50).hits}
+            later = {hit.passage.title for hit in session.search(QUESTION, SearchFilter(), 50).hits}
         finally:
-            Readers(settings.data).put("icu", [])
+            Access(settings.data).put("icu", [])
     assert before == set(COLLECTIONS)
     assert after == {f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("", "2026-01-10")}
     assert later - after == {

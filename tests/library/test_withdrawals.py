@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings
 from localmed.domain import SearchFilter, Status
 from localmed.errors import Damaged, LibraryError
 from localmed.library import generations
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
-from tests.fakes import HashedWords, answers, documents, import_into, titles, write
+from localmed.operations import changes
+from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, write
 
 SEPSIS = "Give antibiotics within one hour of recognition. Measure lactate and repeat it if it is high.\n"
 FEVER = "Fever\n\nGive antibiotics only when there is a bacterial cause.\n"
@@ -182,8 +182,8 @@ def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:
 
 
 def test_a_superseded_document_stays_so_when_its_file_is_renamed(filled: Settings, corpus: Path) -> None:
-    with App(filled, HashedWords()) as app:
-        app.mark(documents(filled)["sepsis.txt"], Status.SUPERSEDED)
+    with opened(filled, HashedWords()) as session:
+        changes.mark(session, documents(filled)["sepsis.txt"], Status.SUPERSEDED)
     (corpus / "sepsis.txt").rename(corpus / "sepsis-old.txt")
     import_into(filled, corpus)
     assert documents(filled)["sepsis-old.txt"].status is Status.SUPERSEDED

@@ -90,7 +90,7 @@ def test_a_full_gpu_takes_halves() -> None:
 
 
 def test_one_text_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(ModelError, match=r"failed on 1 texts \(OutOfMemoryError\)"):
+    with pytest.raises(ModelError, match=r"failed on 1 text \(OutOfMemoryError\)"):
         list(made().in_batches([5, 5], full_above(0)))
 
 
@@ -107,7 +107,7 @@ def test_other_failures_are_told_without_the_librarys_words() -> None:
 def test_what_is_no_number_is_an_error() -> None:
     assert made().finite(torch.tensor([1.0, 2.0], dtype=torch.bfloat16)).dtype is torch.float32
     for value in (float("nan"), float("inf")):
-        with pytest.raises(ModelError, match="no number"):
+        with pytest.raises(ModelError, match="not a number"):
             made().finite(torch.tensor([1.0, value]))
 
 

@@ -95,7 +95,7 @@ def test_a_server_that_is_not_listed_is_never_dialled(address: str) -> None:
     "address", ["127.0.0.1:80", "ftp://host", "http://", "http://host:port", "http://a@host", "http://h/?q"]
 )
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(BadSettings, match="no address"):
+    with pytest.raises(BadSettings, match="not an address"):
         OpenAIServer(address, "m", 100, ChatSettings(servers=(address,)))
 
 
@@ -108,11 +108,11 @@ def test_the_servers_of_the_settings_file(tmp_path: Path) -> None:
 # --- servers that answer wrongly, slowly or not at all ---------------------------------------------------------------
 
 WRONG: dict[str, tuple[Handle, str]] = {
-    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), "no JSON object"),
-    "a list": (lambda handler, _: handler.answer([SECRET]), "no JSON object"),
-    "no completion": (lambda handler, _: handler.answer({"choices": []}), "no chat completion"),
-    "no text": (with_text(None), "no chat completion"),
-    "a filter": (with_text(SECRET, "content_filter"), "no chat completion"),
+    "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), "not a JSON object"),
+    "a list": (lambda handler, _: handler.answer([SECRET]), "not a JSON object"),
+    "no completion": (lambda handler, _: handler.answer({"choices": []}), "not a chat completion"),
+    "no text": (with_text(None), "not a chat completion"),
+    "a filter": (with_text(SECRET, "content_filter"), "not a chat completion"),
     "an error": (lambda handler, body: handler.answer({"error": body}, 500), "HTTP 500"),
     "a redirection": (lambda handler, _: handler.say(b"", 307), "HTTP 307"),
     "cut": (lambda handler, _: handler.say(b'{"choices"', announced=500), "broke off|within"),

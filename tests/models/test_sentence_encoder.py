@@ -131,7 +131,7 @@ def older_weights(folder: Path) -> None:
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "cannot be loaded"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 99), "cannot be loaded"),
         (wider_pooling, "64 dimensions, not the 32"),
-        (without_a_layer, "1 of its tensors are missing"),
+        (without_a_layer, "1 of its tensors is missing"),
         (older_weights, "has no .*safetensors"),
     ],
 )

@@ -13,17 +13,28 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from localmed.app import App
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Kind, SearchFilter, Status
 from localmed.errors import NoLibrary, WrongEncoder
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
 from localmed.library.library import SPARSE, Library, build
+from localmed.operations import changes, lookups
 from localmed.operations.audit import Audit
 from localmed.operations.reindex import reindex
 from localmed.ports import EncoderIdentity
-from tests.fakes import HashedWords, WeighedWords, described, documents, import_into, jsonl, token_of, verify, write
+from tests.fakes import (
+    HashedWords,
+    WeighedWords,
+    described,
+    documents,
+    import_into,
+    jsonl,
+    opened,
+    token_of,
+    verify,
+    write,
+)
 
 BATCH = 4
 ANY = SearchFilter()
@@ -105,18 +116,18 @@ def test_the_lexical_index_is_shared(imported: Settings) -> None:
 
 
 def test_what_was_decided_stays(imported: Settings) -> None:
-    with App(imported, HashedWords()) as app:
-        found = {each.title: each for each in app.documents()}
-        app.mark(found["Title 1"], Status.SUPERSEDED)
-        app.withdraw(found["Title 2"], True, "recalled")
-        app.put_collection(Collection("ward", "Ward", priority=3))
-    with App(imported, WeighedWords()) as app:
-        app.reindex(lambda *_: None, lambda _: None)
-        statuses = {each.title: each.status for each in app.documents()}
+    with opened(imported, HashedWords()) as session:
+        found = {each.title: each for each in lookups.documents(session)}
+        changes.mark(session, found["Title 1"], Status.SUPERSEDED)
+        changes.withdraw(session, found["Title 2"], True, "recalled")
+        changes.put_collection(session, Collection("ward", "Ward", priority=3))
+    with opened(imported, WeighedWords()) as session:
+        changes.reindex(session)
+        statuses = {each.title: each.status for each in lookups.documents(session)}
         assert statuses["Title 1"] is Status.SUPERSEDED
         assert statuses["Title 2"] is Status.WITHDRAWN
-        assert app.library.catalogue.collection("ward").priority == 3
-        titles = {hit.passage.title for hit in app.search("sepsis", ANY, 20).hits}
+        assert lookups.collection(session, "ward").priority == 3
+        titles = {hit.passage.title for hit in session.search("sepsis", ANY, 20).hits}
         assert titles == set(statuses) - {"Title 1", "Title 2"}
     log = Audit(imported.data)
     assert log.entries()[-1].action == "reindex"
@@ -137,8 +148,8 @@ def test_interrupted_it_changes_nothing_and_goes_on(imported: Settings) -> None:
         run(imported, Narrow(texts=9))
     assert generations.current(imported.data).name == "0001"
     assert not (imported.data / "generations" / "building").exists()
-    with App(imported, HashedWords()) as app:
-        assert app.search("sepsis", ANY, 20).dense
+    with opened(imported, HashedWords()) as session:
+        assert session.search("sepsis", ANY, 20).dense
     encoder = Narrow()
     assert run(imported, encoder)[0] == 2
     assert len(encoder.encoded) == 2, "two batches of four were in the cache"
@@ -207,10 +218,10 @@ def test_an_empty_library_and_none(settings: Settings) -> None:
 
 def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: Path) -> None:
     corpus.mkdir()
-    with App(imported, Narrow()) as app:
+    with opened(imported, Narrow()) as session:
         for action in (
-            lambda: app.search("sepsis", ANY, 5),
-            lambda: app.put_collection(Collection("other", "Other")),
+            lambda: session.search("sepsis", ANY, 5),
+            lambda: changes.put_collection(session, Collection("other", "Other")),
             lambda: import_into(imported, write(corpus, {"a.txt": "A\n\nText.\n"}), encoder=Narrow()),
         ):
             with pytest.raises(WrongEncoder, match="hashed-words-1-32") as raised:
@@ -220,14 +231,14 @@ def test_another_encoder_is_refused_with_what_to_do(imported: Settings, corpus: 
 
 
 def test_back_to_a_generation_of_the_encoder_before(imported: Settings) -> None:
-    with App(imported, WeighedWords()) as app:
-        app.reindex(lambda *_: None, lambda _: None)
-        assert app.search("sepsis", ANY, 5).hits
-        app.rollback(1)
+    with opened(imported, WeighedWords()) as session:
+        changes.reindex(session)
+        assert session.search("sepsis", ANY, 5).hits
+        changes.rollback(session, 1)
         with pytest.raises(WrongEncoder, match="hashed-words"):
-            app.search("sepsis", ANY, 5)
-    with App(imported, HashedWords()) as app:
-        assert app.search("sepsis", ANY, 5).hits
+            session.search("sepsis", ANY, 5)
+    with opened(imported, HashedWords()) as session:
+        assert session.search("sepsis", ANY, 5).hits
 
 
 def test_token_weights_take_part_in_the_search(settings: Settings, corpus: Path) -> None:
@@ -237,7 +248,7 @@ def test_token_weights_take_part_in_the_search(settings: Settings, corpus: Path)
     scores = []
     for weight in (0.0, 5.0):
         search = SearchSettings(sparse_weight=weight, dense_weight=0.0)
-        with App(Settings(settings.data, search=search), WeighedWords()) as app:
-            scores.append({hit.passage.title: hit.score for hit in app.search(f"{'x' * 8} dose", ANY, 8).hits})
+        with opened(Settings(settings.data, search=search), WeighedWords()) as session:
+            scores.append({hit.passage.title: hit.score for hit in session.search(f"{'x' * 8} dose", ANY, 8).hits})
     gained = {title: scores[1][title] - scores[0].get(title, 0.0) for title in scores[1]}
     assert max(gained, key=lambda title: gained[title]) == "T8"

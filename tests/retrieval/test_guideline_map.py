@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from localmed.app import App
 from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Kind, SearchFilter, Status
 from localmed.ingest.manifest import Manifest
 from localmed.library.library import Library
+from localmed.operations import changes, lookups
 from localmed.retrieval.guideline_map import GuidelineMap, to_read
 from localmed.retrieval.search import Found, HybridSearch
 from localmed.workflows.flow import summary
-from tests.fakes import HashedWords, import_into, write
+from tests.fakes import HashedWords, import_into, opened, write
 
 TEXTS = {
     "asthma.md": "# Asthma\n\nAsthma narrows airways. Salbutamol relieves asthma.\n\n## Oxygen\n\nOxygen too.\n",
@@ -114,13 +114,13 @@ def test_the_filter_holds(library: Library, wanted: SearchFilter, expected: set[
 
 
 def test_a_withdrawal_takes_effect_on_the_next_question(settings: Settings) -> None:
-    with App(settings, HashedWords()) as app, Library.open(settings.data) as library:
-        document = next(each for each in app.documents("guides") if each.title == "Sepsis")
+    with opened(settings, HashedWords()) as session, Library.open(settings.data) as library:
+        document = next(each for each in lookups.documents(session, "guides") if each.title == "Sepsis")
         assert "Sepsis" in found(library, "septic shock antibiotics")
-        app.withdraw(document, True, "test")
+        changes.withdraw(session, document, True, "test")
         assert "Sepsis" not in found(library, "septic shock antibiotics")
         assert document.id not in searched(library, "septic shock antibiotics").guidelines
-        app.withdraw(document, False, "test")
+        changes.withdraw(session, document, False, "test")
         assert "Sepsis" in found(library, "septic shock antibiotics")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
-from localmed.agents.cast import Rules, cast
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Rules
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -23,6 +24,7 @@ from localmed.domain import (
 )
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
+from localmed.hooks import SILENT, Hooks
 from localmed.presentation.older import translated
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
@@ -31,6 +33,7 @@ from localmed.workflows import ask as flow_module
 from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Driver, Perform, Search
+from tests.fakes import services
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "What dose for Patientname Zyxwvut?"
@@ -192,15 +195,14 @@ class Finder:
 ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
 
 
-def scripted(rules: Rules, mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]] = lambda _, __: ()) -> Driver:
+def scripted(
+    rules: Rules,
+    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]] = lambda *_: (),
+    hooks: Hooks = SILENT,
+) -> Driver:
     """A driver whose roles are ``rules``."""
-    return Driver(
-        Finder(),
-        cast({name: ROLES[name] for name in rules}, "rules", {}, rules, None),
-        mint,
-        lambda *_: None,
-        lambda _: (),
-    )
+    roles = role_table({name: ROLES[name] for name in rules}, "rules", {}, rules, None)
+    return Driver(services(roles, search=Finder().search, mint=mint), hooks)
 
 
 def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
@@ -210,7 +212,7 @@ def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
         CITED_ANSWER.name: lambda _: Draft((quotation(SOURCE, 0, 19),)),
         KEYWORDS.name: lambda _: Keywords(("dose", "Zyxwvut"), ("for",)),
     }
-    driver = replace(scripted(rules, lambda _, __: (SOURCE,)), watch=steps.append)
+    driver = scripted(rules, lambda *_: (SOURCE,), Hooks(finished=steps.append))
     return driver.run(ask(QUESTION, EVERYTHING, replace(PLAN, keywords=6), PROVENANCE)), steps
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, COHERENCE, RELEVANCE, Draft, Relevance
-from localmed.agents.cast import Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import APPLICABILITY, GUIDELINE_RELEVANCE, PICO, RECOMMENDATION
 from localmed.agents.practice_rules import applying
-from localmed.agents.roles import Role
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Role, Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
 from localmed.domain.parts import ApplicabilityPart, NotJudgedPart, PicoPart
 from localmed.domain.patient import Measured, PatientRecord
@@ -26,6 +26,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import REJECTED, Driver
+from tests.fakes import services
 from tests.values import PROVENANCE, evidence, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -80,8 +81,8 @@ def run(replies: dict[str, Any], stances: Any = entailed) -> tuple[Answer, Finds
         raise AssertionError("no role was asked so")
 
     finds = Finds()
-    players = cast(ROLES, "chat", {}, RULES, ChatRoles(ScriptedChat(reply)))
-    driver = Driver(finds, players, minted, lambda *_: None, stances)
+    players = role_table(ROLES, "chat", {}, RULES, ChatRoles(ScriptedChat(reply)))
+    driver = Driver(services(players, search=finds.search, mint=minted, judge=stances))
     plan = Plan((Tier(("guidelines",)),), 8, roles=players.on)
     return driver.run(ebm(QUESTION, SearchFilter(), plan, PROVENANCE, RECORD)), finds
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Coherence, Draft, Relevance
-from localmed.agents.cast import Rules, cast
 from localmed.agents.judging import BADGE, BADGE_STRICT, JudgingInput
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Rules
 from localmed.domain import AnswerStatus, Badge, BadgeJudge, Kind, Origin, SearchFilter, Support, Verification, message
 from localmed.errors import Rejected
+from localmed.hooks import Hooks
 from localmed.ports import Stance
 from localmed.presentation.older import translated
 from localmed.verification.badge import Criteria, Vote
@@ -19,6 +21,7 @@ from localmed.workflows.flow import Driver, Judge, Perform
 from localmed.workflows.gate import ADDED
 from localmed.workflows.recording import Recording
 from localmed.workflows.recording import replay as replayed
+from tests.fakes import services
 from tests.values import PROVENANCE, evidence, quotation
 from tests.workflows.test_ask import ENOUGH, HITS, PLAN, QUESTION, SOURCE, Finder, found, replay
 from tests.workflows.test_ask_agents import ALL, FOR, generated
@@ -143,10 +146,9 @@ def test_a_judged_answer_replays_from_its_recording() -> None:
     given = (QUESTION, SearchFilter(), JUDGED, PROVENANCE, ())
     recording = Recording()
     recording.begin("ask", given)
-    driver = Driver(
-        Finder(), cast(roles, "rules", {}, rules, None), lambda _, __: (SOURCE,), lambda *_: None, lambda _: (),
-        record=recording.step,
-    )  # fmt: skip
+    served = role_table(roles, "rules", {}, rules, None)
+    answering = services(served, search=Finder().search, mint=lambda *_: (SOURCE,))
+    driver = Driver(answering, Hooks(recorder=recording))
     answer = driver.run(ask(*given))
     again, same = replayed(recording.finish(answer))
     assert same

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import RELEVANCE, Relevance
-from localmed.agents.cast import Rules, cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
 from localmed.agents.linking_rules import not_measured
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Rules
 from localmed.domain import Answer, SearchFilter, TraceStep
+from localmed.hooks import Hooks
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
 from localmed.presentation.older import translated
@@ -25,6 +27,7 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Judge, Perform, Search
 from localmed.workflows.links import FEWER, NOT_FLUENT, NOTHING_SAID, counts_of, links
 from localmed.workflows.recording import Recording, replay
+from tests.fakes import services
 from tests.values import PROVENANCE, hit
 from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, said
 
@@ -65,11 +68,11 @@ def run(
     recording = Recording()
     arguments = (given, SearchFilter(), plan, BASIS, PROVENANCE)
     recording.begin("links", arguments)
-    served = cast(ROLES, "chat" if chat else "rules", {"relevance": "rules"}, RULES, chat)
-    driver = Driver(
-        finder or Finder(), served, lambda _, __: (), lambda *_: None,
-        lambda pairs: [by_words(*pair) for pair in pairs], steps.append, recording.step,
-    )  # fmt: skip
+    served = role_table(ROLES, "chat" if chat else "rules", {"relevance": "rules"}, RULES, chat)
+    answering = services(
+        served, search=(finder or Finder()).search, judge=lambda pairs: [by_words(*pair) for pair in pairs]
+    )
+    driver = Driver(answering, Hooks(finished=steps.append, recorder=recording))
     answer = driver.run(links(*arguments))
     return answer, recording.finish(answer), steps
 

@@ -10,13 +10,14 @@ import pytest
 
 from localmed.agents import asking, planning
 from localmed.agents.asking import Draft, Keywords, Relevance
-from localmed.agents.cast import cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, GoldInput, PlanInput
 from localmed.agents.planning_rules import rules
+from localmed.agents.role_table import role_table
 from localmed.agents.source_plan import SourcePlan, written
 from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.errors import Rejected
+from localmed.hooks import Hooks
 from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -27,6 +28,7 @@ from localmed.workflows.gathering import Gathered, Sources
 from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
 from localmed.workflows.strategies import PLANS, STRATEGIES
+from tests.fakes import Steps, services
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "How is asthma treated?"
@@ -54,7 +56,7 @@ class Finder:
 
 def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, list[Request]]:
     finder, requests = Finder(), []
-    served = cast(EVERY, "rules", {}, {**RULES, **by}, None)
+    served = role_table(EVERY, "rules", {}, {**RULES, **by}, None)
 
     def mint(hits: tuple[Hit, ...], first: int) -> Any:
         return tuple(replace(SOURCE, marker=str(first + n)) for n in range(len(hits)))
@@ -67,7 +69,7 @@ def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, li
 
     given = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
     recording.begin("plan", given)
-    driver = Driver(finder, served, mint, lambda *_: None, lambda _: (), record=step)
+    driver = Driver(services(served, search=finder.search, mint=mint), Hooks(recorder=Steps(step)))
     answer = driver.run(plan_sources(*given))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, finder, requests

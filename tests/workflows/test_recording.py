@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, Relevance
-from localmed.agents.cast import Rules, cast
+from localmed.agents.role_table import role_table
+from localmed.agents.roles import Rules
 from localmed.domain import Answer, AnswerStatus, Kind, SearchFilter
 from localmed.errors import InputError, Rejected
+from localmed.hooks import Hooks
 from localmed.ports import Stance
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver
 from localmed.workflows.recording import Recording, decoded, encoded, replay
+from tests.fakes import services
 from tests.values import PROVENANCE, quotation
 from tests.workflows.test_ask import ENOUGH, PLAN, QUESTION, SOURCE, Finder, found
 
@@ -40,10 +43,9 @@ def recorded() -> tuple[str, Answer]:
     }
     recording = Recording()
     recording.begin("ask", GIVEN)
-    served = cast(ROLES, "rules", {"cited_answer": "chat"}, rules, Rejecting())
-    driver = Driver(
-        Finder(), served, lambda _, __: (SOURCE,), lambda *_: None, lambda _: (), record=recording.step
-    )  # fmt: skip
+    served = role_table(ROLES, "rules", {"cited_answer": "chat"}, rules, Rejecting())
+    answering = services(served, search=Finder().search, mint=lambda *_: (SOURCE,))
+    driver = Driver(answering, Hooks(recorder=recording))
     answer = driver.run(ask(*GIVEN))
     return recording.finish(answer), answer
 

@@ -10,9 +10,9 @@ import pytest
 
 from localmed.agents import appraisal, asking, judging
 from localmed.agents.asking import Draft, Relevance
-from localmed.agents.cast import cast
 from localmed.agents.chat import ChatRoles
 from localmed.agents.judging_rules import carried
+from localmed.agents.role_table import role_table
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -28,6 +28,7 @@ from localmed.domain import (
     Support,
 )
 from localmed.domain import digest as named
+from localmed.hooks import Hooks
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.presentation.older import translated
@@ -45,6 +46,7 @@ from localmed.workflows.flows import flow
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
 from localmed.workflows.verify import NO_CITATIONS, NO_LITERATURE, NO_STUDY, NOTHING
+from tests.fakes import Steps, services
 from tests.values import PROVENANCE, passage, quotation
 
 QUESTION = "Does aspirin prevent stroke?"
@@ -103,11 +105,12 @@ def drive(
         requests.append(request)
         recording.step(request, result)
 
-    served = cast(ROLES, "chat" if chat else "rules", {}, RULES, chat)
-    driver = Driver(
-        Finder(), served, minted, lambda *_: None, judge, record=step, studies=lambda *_: tuple(found),
+    served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
+    answering = services(
+        served, search=Finder().search, mint=minted, judge=judge, studies=lambda *_: tuple(found),
         resolve=lambda asked: tuple(known.get(each.text or each.id or each.marker) for each in asked),
     )  # fmt: skip
+    driver = Driver(answering, Hooks(recorder=Steps(step)))
     answer = driver.run(flow(workflow)(*given))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, requests

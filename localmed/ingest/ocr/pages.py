@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, Self
 from localmed import children
 from localmed.config import ReadBounds
 from localmed.domain import Box
+from localmed.messages import render
 
 COMMAND = children.command("localmed.ingest.ocr.child")
 TRIES = 2  # of a page whose child hung or crashed
@@ -30,7 +30,6 @@ GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
 NO_PAGE = "the engine's process sent what is no page"
-_READ = 2**16
 
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
 Corners = tuple[tuple[float, float], ...]  # four, in points, the top left first, clockwise as read
@@ -126,7 +125,7 @@ class Ocr:
         except children.TooLong:
             return Failure(NO_PAGE)
         except OSError:
-            return Failure(f"the engine's process failed ({children.named(self._code())})", again=True)
+            return Failure(f"the engine's process failed ({render(children.outcome(self._code()), 'en')})", again=True)
         try:
             answer = json.loads(line)
             return Failure(f"{answer['failure']:.200}") if "failure" in answer else _scan(answer)
@@ -135,19 +134,13 @@ class Ocr:
 
     def _answer(self, request: bytes) -> bytes:
         """The child's line for ``request``; raise ``OSError`` where it ended and ``TimeoutError`` where it is late."""
-        deadline = time.monotonic() + self._bounds.ocr_page_seconds
-        self._child = self._child or children.Child(self._command)
+        self._child = self._child or children.Child(self._command, MOST_BYTES)
+        self._child.forget()
         self._child.send(request, self._bounds.ocr_page_seconds)
-        whole = children.Lines(MOST_BYTES)
-        while True:
-            left = deadline - time.monotonic()
-            chunk = self._child.chunk(left, _READ) if left > 0 else None
-            if chunk is None:
-                raise TimeoutError
-            if not chunk:
-                raise BrokenPipeError
-            if lines := whole.take(chunk):
-                return lines[0]
+        line = self._child.line(self._bounds.ocr_page_seconds)
+        if line is None:
+            raise TimeoutError
+        return line
 
     def _code(self) -> int | None:
         return self._child.code() if self._child else None

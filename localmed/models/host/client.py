@@ -95,13 +95,13 @@ class Client:
     ) -> Frame:
         """The host's answer, within ``seconds`` (0: as long as it gives signs of life); raise as its model does."""
         if watch.cancelled():
-            raise Cancelled("the request was cancelled")
+            raise Cancelled("model.cancelled")
         wire = self._sent(Frame(kind, values, blob))
         try:
             answer = self._followed(wire, watch, seconds)
         except Broken:
             wire.close()
-            raise _gone() from None
+            raise ModelError("host.ended") from None
         except BaseException:  # the answer that is still to come is nobody's
             wire.close()
             raise
@@ -128,7 +128,7 @@ class Client:
             wire.send(asked)
         except Broken:
             wire.close()
-            raise _gone() from None
+            raise ModelError("host.ended") from None
         except LocalmedError:
             wire.close()
             raise
@@ -157,13 +157,13 @@ class Client:
             with address(self._folder) as path:
                 connection.connect(path)
             if wire.peer()[1] != os.getuid():
-                raise ModelError("the model host is another user's", START)
+                raise ModelError("host.foreign")
             with suppress(Broken):  # a host that refuses has said why before it heard of us
                 wire.send(Frame("hello", {"protocol": VERSION, "version": __version__, "user": self._user}))
             self._known(wire.receive(self._settings.connect_seconds))
         except (OSError, Broken):
             wire.close()
-            raise _gone("no model host answers" if self._welcome is None else "the model host has ended") from None
+            raise ModelError("host.none_answers" if self._welcome is None else "host.has_ended") from None
         except BaseException:
             wire.close()
             raise
@@ -172,18 +172,18 @@ class Client:
     def _known(self, frame: Frame | None) -> None:
         """Take the host's first frame; raise ``ModelError`` unless it is a host that can be used."""
         if frame is None:
-            raise _gone(f"the model host did not answer within {self._settings.connect_seconds:g} seconds")
+            raise ModelError("host.not_within", seconds=self._settings.connect_seconds)
         if frame.kind == "error":
             raise_error(frame)
         values = frame.values
         if frame.kind != "welcome" or (values.get("protocol"), values.get("version")) != (VERSION, __version__):
-            raise ModelError("the model host is of another version of localmed", "Restart it: localmed host")
+            raise ModelError("host.version")
         try:
             welcome = Welcome(dict(values["models"]), dict(values["choices"]), values["searches"] is True)
         except (KeyError, TypeError, ValueError):
-            raise ModelError("the model host did not say what it owns", "Restart it: localmed host") from None
+            raise ModelError("host.unnamed") from None
         if self._welcome is not None and self._welcome.choices != welcome.choices:
-            raise ModelError("the model host was started again with other models", "Give the command again")
+            raise ModelError("host.restarted")
         self._welcome = welcome
 
     # --- one request -----------------------------------------------------------------------------------------------
@@ -200,9 +200,9 @@ class Client:
             frame = wire.receive(LOOK if watch is not UNWATCHED else 1.0)
             now = time.monotonic()
             if seconds and now - began > seconds:
-                raise _late(f"did not answer within {seconds:g} seconds (host.answer_seconds)")
+                raise ModelError("host.late", seconds=seconds)
             if frame is None and now - heard > silent:
-                raise _late(f"gave no sign of life for {silent:g} seconds (host.silent_seconds)")
+                raise ModelError("host.silent", seconds=silent)
             if frame is None:
                 continue
             heard = now
@@ -210,13 +210,5 @@ class Client:
                 watch.token(str(frame.values.get("text", "")))
             elif frame.kind not in ("token", "beat"):
                 if cancelled and frame.kind != "error":
-                    raise Cancelled("the request was cancelled")
+                    raise Cancelled("model.cancelled")
                 return frame
-
-
-def _gone(what: str = "the model host ended in the middle of a request") -> ModelError:
-    return ModelError(what, START)
-
-
-def _late(what: str) -> ModelError:
-    return ModelError(f"the model host {what}", "End it and start it again: localmed host")

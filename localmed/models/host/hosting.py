@@ -72,12 +72,12 @@ def claimed(data: Path) -> Iterator[Path]:
     try:
         folder.chmod(0o700)
     except PermissionError:
-        raise UsageError(f"{folder} belongs to another user", "Run the host as the user that imports") from None
+        raise UsageError("host.folder", folder=str(folder)) from None
     with (folder / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Busy(f"a model host serves {data} already", "See: localmed host --status") from None
+            raise Busy("host.running", data=str(data)) from None
         yield folder
 
 

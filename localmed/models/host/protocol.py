@@ -39,10 +39,6 @@ LONGEST_ADDRESS = 107  # bytes that the kernel takes as the path of a socket
 _HEAD = struct.Struct(">4sII")
 _READ = 2**20  # bytes taken at a time
 _CREDENTIALS = struct.Struct("3i")  # process, user and group, as the kernel gives them
-_TOLD = 1000  # characters of an error's line; ours have 200
-_NAMED = {
-    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
-}
 
 
 class Broken(Exception):
@@ -123,8 +119,7 @@ class Wire:
         return _frame(self._take(body, deadline), self._take(blob, deadline))
 
     def _too_large(self) -> ModelError:
-        told = f"a message to or from the model host has more than {self._most} bytes (host.message_bytes)"
-        return ModelError(told, "Raise the bound for both, or give less at a time")
+        return ModelError("host.message_bytes", most=self._most)
 
     def _take(self, count: int, deadline: float) -> bytearray:
         """Exactly ``count`` bytes; memory grows with what has come, not with what was announced."""
@@ -180,17 +175,19 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def error_frame(error: BaseException) -> Frame:
-    """``error`` as a frame: of ours its lines, of any other its class only, since its words may quote a text."""
+    """``error`` as a frame: of ours its messages, of any other its class only, since its words may quote a text."""
     if not isinstance(error, LocalmedError):
-        error = ModelError(f"the model host failed ({type(error).__name__})", "Ask again; if it persists, restart it")
-    told = {"class": type(error).__name__, "what": error.what[:_TOLD], "remedy": error.remedy[:_TOLD]}
-    return Frame("error", told)
+        error = ModelError("host.failed", kind=type(error).__name__)
+    return Frame("error", errors.as_json(error))
 
 
 def raise_error(frame: Frame) -> NoReturn:
     """Raise what an ``error`` frame says, as the class that it was."""
-    name, what, remedy = (str(frame.values.get(key, ""))[:_TOLD] for key in ("class", "what", "remedy"))
-    raise _NAMED.get(name, ModelError)(what, remedy)
+    try:
+        error = errors.from_json(frame.values, ModelError, LocalmedError)
+    except ValueError:
+        error = unexpected()
+    raise error
 
 
 def vectors_frame(vectors: Vectors, weights: Sequence[Weights] | None) -> Frame:
@@ -226,4 +223,4 @@ def vector_of(frame: Frame) -> Vectors:
 
 def unexpected() -> ModelError:
     """The host sent something else than an answer to what was asked."""
-    return ModelError("the model host answered with something else", "Restart it: localmed host")
+    return ModelError("host.answered_else")

@@ -117,9 +117,8 @@ class Host:
                 self._refuse(Wire(connection, self._settings.message_bytes, REFUSAL))
 
     def _refuse(self, wire: Wire) -> None:
-        told = f"{self._settings.connections} connections to the model host are open already (host.connections)"
         with suppress(Broken), closing(wire):
-            wire.send(error_frame(Busy(told, "Try again in a minute")))
+            wire.send(error_frame(Busy("host.connections", count=self._settings.connections)))
 
     def close(self) -> None:
         """End what runs, tell who waits, and end the owners' threads and the chat model's process."""
@@ -267,7 +266,7 @@ def _outcome(future: Future[Frame]) -> Frame:
     try:
         return future.result()
     except CancelledError:
-        return error_frame(Cancelled("the request was cancelled while it waited for the model"))
+        return error_frame(Cancelled("model.cancelled_waiting"))
     except LocalmedError as error:
         return error_frame(error)
     except Exception as error:

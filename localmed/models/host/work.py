@@ -221,4 +221,4 @@ def _typed(values: Mapping[str, Any], key: str, kind: type[_Kind]) -> _Kind:
 
 
 def _refused() -> ModelError:
-    return ModelError("the model host was sent what it cannot do", "Restart it with the settings of today")
+    return ModelError("host.not_its_work")

@@ -78,7 +78,7 @@ class LlamaChat:
         answer = self.owner.ask("choose", {"prompts": prompts, "labels": list(labels)}, watch)
         rows = answer.get("probabilities")
         if not isinstance(rows, list) or [len(row) for row in rows] != [len(labels)] * len(prompts):
-            raise ModelError("the model's process answered with something else", "Ask again")
+            raise ModelError("chat.answered_else")
         return [Choice(tuple(map(float, row))) for row in rows]
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -92,7 +92,7 @@ class LlamaChat:
         try:
             size = sum(each.stat().st_size for each in parts(file.path))
         except OSError:
-            raise ModelError(f"the file of the model {file.name} is not there", "Run `localmed doctor`") from None
+            raise ModelError("chat.no_file", name=file.name) from None
         return {
             "path": str(file.path),
             "context": self.identity.context,
@@ -123,10 +123,10 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
     try:
         return Reply(str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"])
     except (KeyError, TypeError, ValueError):
-        raise ModelError("the model's process answered with something else", "Ask again") from None
+        raise ModelError("chat.answered_else") from None
 
 
 def _positive(most: int) -> int:
     if most < 1:
-        raise UsageError("a reply needs one token at least", "Raise max_tokens")
+        raise UsageError("chat.no_tokens")
     return most

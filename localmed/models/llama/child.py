@@ -32,7 +32,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-from localmed import children, confined
+from localmed import children, confined, errors
 from localmed.errors import Cancelled, ModelError
 from localmed.models.llama import decisions, engine
 from localmed.models.llama.process import OUT_OF_MEMORY
@@ -90,7 +90,7 @@ class Line:
                 self._read()
             while self._waiting:
                 if self.next() == ["cancel", request]:
-                    raise Cancelled("the request was cancelled")
+                    raise Cancelled("model.cancelled")
             if time.monotonic() - self._sent > _BEAT:
                 self.send("beat")
 
@@ -183,19 +183,18 @@ _DOES: dict[str, Callable[..., dict[str, Any]]] = {"complete": _complete, "choos
 
 def _fits(prompt: int, reply: int, context: int) -> None:
     if prompt + reply > context:
-        raise ModelError(
-            f"the prompt has {prompt} tokens, the reply may have {reply} and the context holds {context}",
-            "Give fewer passages, ask for a shorter reply or raise chat.context",
-        )
+        raise ModelError("chat.prompt_too_long", prompt=prompt, reply=reply, context=context)
 
 
 def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
-    if isinstance(error, ModelError):
-        return ["error", type(error).__name__, error.what, error.remedy]
-    if isinstance(error, ImportError):
-        return ["error", "ModelError", "llama-cpp-python is not installed", "Install localmed with the extra [llama]"]
-    return ["error", "ModelError", f"the model's process failed ({confined.place(error)})", "Ask again"]
+    if isinstance(error, ModelError | Cancelled):
+        told = error
+    elif isinstance(error, ImportError):
+        told = ModelError("chat.not_installed")
+    else:
+        told = ModelError("chat.child_failed", place=confined.place(error))
+    return ["error", errors.as_json(told)]
 
 
 if __name__ == "__main__":

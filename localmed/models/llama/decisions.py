@@ -36,10 +36,7 @@ def choose(
     room = engine.context - shared
     longest = max(map(len, rests)) + tree.size
     if longest > room:
-        raise ModelError(
-            f"a decision needs {shared + longest} tokens and the context holds {engine.context}",
-            "Shorten the passage or raise chat.context",
-        )
+        raise ModelError("chat.decision_too_long", context=engine.context, needed=shared + longest)
     reader = _Reader(engine, tree, closed, shared)
     found: dict[int, list[float]] = {}
     with engine.cleared():
@@ -104,9 +101,7 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
     """
     needed = len(tree.paths)
     if needed > sequences or tree.size >= most:
-        raise ModelError(
-            f"the labels need {needed} sequences and {tree.size} tokens at once", "Use fewer or shorter labels"
-        )
+        raise ModelError("chat.labels", needed=needed, size=tree.size)
     batch: list[Piece] = []
     used = held = 0  # tokens of this batch; tokens in memory of the rest that an earlier batch began
     free = list(range(1, sequences + 1))

@@ -85,18 +85,13 @@ class Engine:
         params.n_gpu_layers = 2**31 - 1 if setup.gpu_layers < 0 else setup.gpu_layers
         model = self._api.llama_model_load_from_file(setup.path.encode(), params)
         if model is None:
-            raise ModelError(
-                "llama.cpp could not load the model file", "Run `localmed doctor`: it is damaged, too new or too large"
-            )
+            raise ModelError("chat.unloadable")
         return model
 
     def _open(self, setup: Setup) -> Any:
         trained = self._api.llama_model_n_ctx_train(self._model)
         if setup.context > trained:
-            raise ModelError(
-                f"the model was trained for {trained} tokens and chat.context is {setup.context}",
-                f"Set chat.context to {trained} or less",
-            )
+            raise ModelError("chat.trained", trained=trained, context=setup.context)
         params = self._api.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = setup.context, setup.micro_batch, setup.micro_batch
         params.n_seq_max, params.kv_unified = setup.sequences, True
@@ -106,10 +101,7 @@ class Engine:
         # precision: among 20 prompts a probability of random weights moved by up to 0.014, without it by 0.00002.
         context = self._api.llama_init_from_model(self._model, params)
         if context is None:
-            raise ModelError(
-                f"there is no memory for a context of {setup.context} tokens",
-                "Lower chat.context or raise chat.child_memory_bytes",
-            )
+            raise ModelError("chat.context_memory", context=setup.context)
         return context
 
     def _known_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
@@ -119,9 +111,7 @@ class Engine:
             found = self._tokens(mark, True)
             known.update(found)
             if len(found) != 1:
-                raise ModelError(
-                    f"the model does not know {mark!r} of its chat template", "Name the right template in its manifest"
-                )
+                raise ModelError("chat.mark", mark=mark)
         return frozenset(known), self._tokens(setup.end, True)[0]
 
     # --- tokens ---------------------------------------------------------------------------------------------
@@ -147,7 +137,7 @@ class Engine:
         found = (self._api.llama_token * room)()
         count = self._api.llama_tokenize(self._vocabulary, data, len(data), found, room, False, markup)
         if count < 0:
-            raise ModelError("a text could not be tokenised", "Run `localmed doctor`")
+            raise ModelError("chat.tokenise")
         return list(found[:count])
 
     def continuation(self, parts: Parts, text: str) -> list[int]:
@@ -190,7 +180,7 @@ class Engine:
                 batch.seq_id[index][place] = sequence
         outcome = self._api.llama_decode(self._context, batch)
         if outcome:
-            raise ModelError(f"llama.cpp could not read the prompt (code {outcome})", "Run `localmed doctor`")
+            raise ModelError("chat.read", outcome=outcome)
         return [self._logits(index) for index, slot in enumerate(slots) if slot.wanted]
 
     def _logits(self, index: int) -> Row:
@@ -247,7 +237,7 @@ class Engine:
         batch.n_seq_id[0], batch.seq_id[0][0], batch.logits[0] = 1, 0, 1
         outcome = self._api.llama_decode(self._context, batch)
         if outcome:
-            raise ModelError(f"llama.cpp could not continue (code {outcome})", "Run `localmed doctor`")
+            raise ModelError("chat.continue", outcome=outcome)
 
     @contextmanager
     def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Any]:
@@ -258,7 +248,7 @@ class Engine:
             if grammar:
                 constraint = api.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
                 if not constraint:
-                    raise ModelError("llama.cpp refuses the schema's grammar", "Simplify the schema")
+                    raise ModelError("chat.grammar_refused")
                 api.llama_sampler_chain_add(chain, constraint)
             if temperature > 0:
                 api.llama_sampler_chain_add(chain, api.llama_sampler_init_temp(temperature))
@@ -285,5 +275,5 @@ def grammar_of(schema: str) -> str:
     try:
         grammar: str = json_schema_to_gbnf(schema)
     except (AssertionError, ValueError, LookupError, TypeError):  # its way to say that it cannot
-        raise ModelError("the schema cannot be written as a grammar", "Simplify it, its patterns first") from None
+        raise ModelError("chat.grammar") from None
     return grammar

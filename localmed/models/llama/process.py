@@ -12,21 +12,19 @@ import os
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from localmed import children
+from localmed import children, errors
 from localmed.config import ChatSettings
 from localmed.environment import OFFLINE, PATIENCE
-from localmed.errors import Cancelled, ModelError
+from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.ports import UNWATCHED, Watch
 
 COMMAND = children.command("localmed.models.llama.child")
 
 OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
 
-_READ = 2**16  # bytes taken from the pipe at a time: its whole content
 _LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
 
 Message = list[Any]
@@ -126,7 +124,7 @@ class Owner:
 class _Told(Exception):
     """The child reported an error and goes on."""
 
-    def __init__(self, error: ModelError) -> None:
+    def __init__(self, error: LocalmedError) -> None:
         super().__init__()
         self.error = error
 
@@ -135,9 +133,7 @@ class _Child:
     """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process = children.Child(command, {**PATIENCE, **os.environ, **OFFLINE})
-        self._lines, self._most = children.Lines(most), most
-        self._waiting: deque[bytes] = deque()
+        self._process, self._most = children.Child(command, most, {**PATIENCE, **os.environ, **OFFLINE}), most
         self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
 
     def send(self, message: object, bound: float) -> None:
@@ -154,15 +150,12 @@ class _Child:
         deadline = time.monotonic() + bound
         while True:
             if watch.cancelled():
-                raise Cancelled("the request was cancelled while the model was loading")
+                raise Cancelled("chat.cancelled_loading")
             message = self._message(min(_LOOK, deadline - time.monotonic()))
             if message and message[0] == "ready":
                 return cast(dict[str, Any], message[1])
             if time.monotonic() > deadline:
-                raise ModelError(
-                    f"the model was not loaded within {bound:g} seconds (chat.load_seconds)",
-                    "Raise the bound, or put the model on a faster disk",
-                )
+                raise ModelError("chat.slow", bound=bound)
 
     def followed(self, watch: Watch, request: int, bound: float) -> dict[str, Any]:
         """The answer to ``request``, its tokens passed on as they come."""
@@ -181,7 +174,7 @@ class _Child:
                 watch.token(str(message[1]))
             elif message[0] == "done":
                 if cancelled:  # it had ended before the child read of it
-                    raise Cancelled("the request was cancelled")
+                    raise Cancelled("model.cancelled")
                 return cast(dict[str, Any], message[1])
 
     def _message(self, seconds: float) -> Message | None:
@@ -193,47 +186,33 @@ class _Child:
             message = json.loads(line)
             kind, values = message[0], message[1:]
             if kind == "error":
-                told = _error(*values)
+                told = errors.from_json(values[0], ModelError)
             elif (kind, [type(each) for each in values]) not in _KNOWN:
                 raise TypeError
         except (ValueError, TypeError, LookupError, RecursionError):
-            raise ModelError("the model's process sent what is no message", "Ask again") from None
+            raise ModelError("chat.no_message") from None
         if kind == "error":
             raise _Told(told)
         return cast(Message, message)
 
     def _line(self, seconds: float) -> bytes | None:
-        if not self._waiting:
-            chunk = self._process.chunk(seconds, _READ)
-            if chunk is None:
-                return None
-            if not chunk:
-                raise self._ending()
-            try:
-                self._waiting.extend(self._lines.take(chunk))
-            except children.TooLong:
-                limit = f"{self._most} bytes (chat.reply_bytes)"
-                raise ModelError(f"a message of the model's process has more than {limit}", "Ask again") from None
-        return self._waiting.popleft() if self._waiting else None
+        try:
+            return self._process.line(seconds)
+        except BrokenPipeError:
+            raise self._ending() from None
+        except children.TooLong:
+            raise ModelError("chat.message_too_long", most=self._most) from None
 
     def _ending(self) -> ModelError:
         """Why the child ended in the middle of a request."""
         code = self._process.code()
         if code is None:
-            return ModelError("the model's process stopped answering", "Ask again")
+            return ModelError("chat.stopped")
         if code == -signal.SIGKILL:
-            return ModelError(
-                "the model's process was killed, perhaps because memory ran out",
-                "Ask again; if it happens again, choose a smaller model or a smaller chat.context",
-            )
+            return ModelError("chat.killed")
         if code == OUT_OF_MEMORY:
-            return ModelError(
-                "the model's process ran out of memory", "Raise chat.child_memory_bytes or lower chat.context"
-            )
-        return ModelError(
-            f"the model's process crashed ({children.named(code)})",
-            "Ask again; if it happens again, raise chat.child_memory_bytes or run `localmed doctor`",
-        )
+            return ModelError("chat.out_of_memory")
+        return ModelError("chat.crashed", how=children.outcome(code))
 
 
 _KNOWN: tuple[tuple[str, list[type]], ...] = (
@@ -246,13 +225,4 @@ _KNOWN: tuple[tuple[str, list[type]], ...] = (
 
 
 def _silent(bound: float) -> ModelError:
-    return ModelError(
-        f"the model's process was silent for {bound:g} seconds (chat.hang_seconds) and was ended",
-        "Ask again; raise the bound if the model is very large",
-    )
-
-
-def _error(kind: Any, what: Any, remedy: Any) -> ModelError:
-    if not all(isinstance(each, str) for each in (kind, what, remedy)):
-        raise TypeError
-    return Cancelled(what, remedy) if kind == "Cancelled" else ModelError(what, remedy)
+    return ModelError("chat.silent", bound=bound)

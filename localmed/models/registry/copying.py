@@ -60,4 +60,4 @@ def _pieces(path: Path, size: int, progress: Progress) -> Iterator[bytes]:
 
 def _unchanged(path: Path, stamp: Stamp) -> None:
     if Stamp.of(path) != stamp:
-        raise InputError(f"{path.name} changed while it was read", "Wait until it is copied whole, then try again")
+        raise InputError("model.file_changed", name=path.name)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import BinaryIO
 
+from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded
 from localmed.models.registry.header import Header
 
@@ -84,8 +85,9 @@ def read(stream: BinaryIO, size: int) -> Header:
     found = _tensors(source, tensors, alignment)
     start = -(-source.position // alignment) * alignment
     if not found.count or start + found.end > size:
-        told = f"it ends {start + found.end - size} bytes early" if found.count else "it holds no tensors"
-        raise InputError(told, "Copy it again: the copy broke off, or the file is damaged")
+        if not found.count:
+            raise InputError("model.no_tensors")
+        raise InputError("model.ends_early", count=start + found.end - size)
     return _header(values, found)
 
 
@@ -115,7 +117,7 @@ class _Source:
         self._advance(count)
         data = self._stream.read(count)
         if len(data) != count:  # it shrank meanwhile
-            raise InputError("the file ends within its header", "Copy it again")
+            raise InputError("model.header_cut")
         return data
 
     def skip(self, count: int) -> None:
@@ -124,41 +126,40 @@ class _Source:
 
     def _advance(self, count: int) -> None:
         if count > self.left:
-            raise InputError("the file ends within its header", "Copy it again: it is damaged or no model")
+            raise InputError("model.header_cut")
         self.position += count
         if self.position > HEADER_BYTES:
-            raise LimitExceeded(f"its header is longer than {HEADER_BYTES // 2**20} MiB", "It is no model")
+            raise LimitExceeded("model.header_long", most=HEADER_BYTES // 2**20)
 
     def number(self, layout: str) -> int:
         return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
 
-    def count(self, least: int, most: int, what: str) -> int:
-        """A count of things that take ``least`` bytes each."""
+    def count(self, least: int, most: int, things: str) -> int:
+        """A count of ``things`` (their code) that take ``least`` bytes each."""
         number = self.number("<Q")
         if number > most:
-            raise LimitExceeded(f"it claims {number} {what}, more than {most}", "The file is damaged or hostile")
+            raise LimitExceeded("model.claims_more", count=number, things=message(things), most=most)
         if number * least > self.left:
-            raise InputError(f"it claims {number} {what}, more than it has room for", "The file is damaged or hostile")
+            raise InputError("model.claims_room", count=number, things=message(things))
         return number
 
-    def text(self, most: int, what: str) -> bytes:
-        return self.take(self.count(1, most, f"bytes of {what}"))
+    def text(self, most: int) -> bytes:
+        return self.take(self.count(1, most, "model.things_bytes"))
 
 
 def _opening(source: _Source) -> tuple[int, int]:
     """Check magic and version; return the number of tensors and of entries."""
     if not source.left:
-        raise InputError("the file is empty", "Copy it again")
+        raise InputError("model.file_empty")
     if source.take(min(4, source.left)) != MAGIC:
-        raise InputError("it is no GGUF file (its first bytes are others)", "Give a file that ends in .gguf")
+        raise InputError("model.no_gguf")
     version = source.number("<I")
     if version not in VERSIONS:
         if int.from_bytes(version.to_bytes(4, "little"), "big") in (1, *VERSIONS):
-            raise InputError("it is a big-endian GGUF file", "Get the little-endian one")
-        known = " and ".join(map(str, VERSIONS))
-        raise InputError(f"it has GGUF version {version}; {known} are read", "Get a current file of the model")
-    tensors = source.count(0, MOST_TENSORS, "tensors")
-    entries = source.count(LEAST[STRING] + 4 + 1, MOST_ENTRIES, "entries")
+            raise InputError("model.gguf_big_endian")
+        raise InputError("model.gguf_version", version=version, known=tuple(VERSIONS))
+    tensors = source.count(0, MOST_TENSORS, "model.things_tensors")
+    entries = source.count(LEAST[STRING] + 4 + 1, MOST_ENTRIES, "model.things_entries")
     return tensors, entries
 
 
@@ -167,9 +168,9 @@ def _entries(source: _Source, count: int) -> dict[bytes, Value]:
     seen: set[bytes] = set()
     values: dict[bytes, Value] = {}
     for number in range(1, count + 1):
-        key = source.text(KEY_BYTES, "a key")
+        key = source.text(KEY_BYTES)
         if key in seen:
-            raise InputError(f"entry {number} of its header repeats a key", "The file is damaged or hostile")
+            raise InputError("model.gguf_key_twice", number=number)
         seen.add(key)
         value = _value(source, source.number("<I"), number, _wanted(key))
         if value is not None:
@@ -187,26 +188,26 @@ def _value(source: _Source, kind: int, entry: int, wanted: bool) -> Value | None
     if kind == ARRAY:
         return _array(source, entry, wanted)
     if kind == STRING and wanted:
-        return source.text(TEXT_BYTES, "one text")
+        return source.text(TEXT_BYTES)
     if kind not in LEAST:
-        raise InputError(f"entry {entry} of its header has kind {kind}, which there is not", "Update localmed")
+        raise InputError("model.gguf_entry_kind", entry=entry, kind=kind)
     if wanted and kind in WHOLE:
         return source.number(NUMBERS[kind])
-    source.skip(source.count(1, HEADER_BYTES, "bytes of one text") if kind == STRING else LEAST[kind])
+    source.skip(source.count(1, HEADER_BYTES, "model.things_bytes") if kind == STRING else LEAST[kind])
     return None
 
 
 def _array(source: _Source, entry: int, wanted: bool) -> Value | None:
     kind = source.number("<I")
     if kind == ARRAY or kind not in LEAST:
-        raise InputError(f"entry {entry} of its header is an array of kind {kind}, which is not read")
-    count = source.count(LEAST[kind], MOST_ITEMS, "items of one array")
+        raise InputError("model.gguf_array_kind", entry=entry, kind=kind)
+    count = source.count(LEAST[kind], MOST_ITEMS, "model.things_items")
     source.items += count
     if source.items > MOST_ITEMS:
-        raise LimitExceeded(f"its arrays have more than {MOST_ITEMS} items", "The file is damaged or hostile")
+        raise LimitExceeded("model.gguf_items", most=MOST_ITEMS)
     if kind == STRING:
         for _ in range(count):
-            source.skip(source.count(1, HEADER_BYTES, "bytes of one text"))
+            source.skip(source.count(1, HEADER_BYTES, "model.things_bytes"))
         return count
     if wanted and kind in WHOLE and count <= MOST_LAYERS:
         return tuple(source.number(NUMBERS[kind]) for _ in range(count))
@@ -217,27 +218,27 @@ def _array(source: _Source, entry: int, wanted: bool) -> Value | None:
 def _alignment(values: dict[bytes, Value]) -> int:
     alignment = values.get(ALIGNMENT.encode(), 32)
     if not isinstance(alignment, int) or not 8 <= alignment <= MOST_ALIGNMENT or alignment & (alignment - 1):
-        raise InputError("its alignment is no power of two from 8 to 65536", "The file is damaged or hostile")
+        raise InputError("model.gguf_alignment")
     return alignment
 
 
 def _tensors(source: _Source, count: int, alignment: int) -> _Tensors:
     """Read the list of tensors and add them up."""
     if count * 24 > source.left:  # name, dimensions, type and offset take 24 bytes at the least
-        raise InputError(f"it claims {count} tensors, more than it has room for", "The file is damaged or hostile")
+        raise InputError("model.claims_room", count=count, things=message("model.things_tensors"))
     names: set[bytes] = set()
     weights: Counter[str] = Counter()
     end = parameters = 0
     for number in range(1, count + 1):
-        names.add(source.text(NAME_BYTES, "a tensor's name"))
+        names.add(source.text(NAME_BYTES))
         dimensions = source.number("<I")
         if len(names) != number or dimensions > MOST_DIMENSIONS:
-            raise InputError(f"tensor {number} repeats a name or has {dimensions} dimensions")
+            raise InputError("model.gguf_tensor_twice", number=number, dimensions=dimensions)
         sizes = [source.number("<Q") for _ in range(dimensions)]
         kind, used = _used(sizes, source.number("<I"), number)
         offset = source.number("<Q")
         if offset % alignment:
-            raise InputError(f"tensor {number} is not aligned", "The file is damaged or hostile")
+            raise InputError("model.gguf_unaligned", number=number)
         end = max(end, offset + used)
         parameters += prod(sizes)
         weights[kind] += used
@@ -247,19 +248,19 @@ def _tensors(source: _Source, count: int, alignment: int) -> _Tensors:
 def _used(sizes: list[int], kind: int, number: int) -> tuple[str, int]:
     """The name of a tensor's type and the bytes it takes: none are known of a type that is not in the table."""
     if not all(sizes) or kind > MOST_TYPE:
-        raise InputError(f"tensor {number} has a size of 0 or the type {kind}", "The file is damaged or hostile")
+        raise InputError("model.gguf_tensor_size", number=number, kind=kind)
     if prod(sizes) > MOST_PARAMETERS:
-        raise LimitExceeded(f"tensor {number} claims more than {MOST_PARAMETERS} weights", "The file is hostile")
+        raise LimitExceeded("model.gguf_weights", number=number, most=MOST_PARAMETERS)
     name, block, block_bytes = TYPES.get(kind, (f"type {kind}", 1, 0))
     if sizes and sizes[0] % block:
-        raise InputError(f"the rows of tensor {number} do not fit its type {name}", "The file is damaged or hostile")
+        raise InputError("model.gguf_rows", number=number, kind=name)
     return name, prod(sizes) // block * block_bytes
 
 
 def _header(values: dict[bytes, Value], tensors: _Tensors) -> Header:
     architecture, name, licence = (_text(values, key) for key in TEXTS)
     if not architecture and not values.get(PART.encode()):
-        raise InputError("it does not say of which architecture it is", "Get a current file of the model")
+        raise InputError("model.gguf_architecture")
     template = values.get(TEMPLATE.encode(), b"")
     template = template if isinstance(template, bytes) else b""
     vocabulary = values.get(TOKENS.encode(), 0)
@@ -305,7 +306,7 @@ def _sizes(values: dict[bytes, Value], architecture: str, name: str, most: int) 
     value = values.get(f"{architecture}.{name}".encode(), ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
     if not all(0 <= each <= most for each in numbers):
-        raise InputError(f"its {name} is not a number from 0 to {most}", "The file is damaged or hostile")
+        raise InputError("model.gguf_number", name=name, most=most)
     return numbers
 
 

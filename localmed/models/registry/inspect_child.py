@@ -1,7 +1,7 @@
 """The child process that reads the header of one model file.
 
 ``python -m localmed.models.registry.inspect_child FILE PARENT`` prints one line of JSON: ``["header", {...}]`` or
-``["error", class, what, remedy]``. See ``inspecting.py`` for the parent's side and the limits' reasons.
+``["error", {...}]``. See ``inspecting.py`` for the parent's side and the limits' reasons.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from localmed import confined
+from localmed import confined, errors
 from localmed.errors import InputError, LimitExceeded
 from localmed.models.registry import gguf, safetensors_header
 from localmed.models.registry.header import Header
@@ -40,12 +40,12 @@ def answer(path: Path) -> list[Any]:
     try:
         return ["header", dataclasses.asdict(read(path))]
     except InputError as error:
-        return ["error", type(error).__name__, error.what, error.remedy]
+        refused = error
     except MemoryError:
-        limit = f"{MEMORY_BYTES // 2**20} MiB of memory"
-        return ["error", LimitExceeded.__name__, f"its header takes more than {limit}", "It is no model"]
+        refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
     except OSError as error:
-        return ["error", InputError.__name__, f"it cannot be read ({type(error).__name__})", "Check path and rights"]
+        refused = InputError("model.unreadable", name=path.name, kind=type(error).__name__)
+    return ["error", errors.as_json(refused)]
 
 
 def read(path: Path) -> Header:

@@ -117,7 +117,7 @@ def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
     for path in (path for each in (folder, *further) for path in sorted(each.glob("*.toml"))):
         manifest = load(path)
         if manifest.name in found:  # of a model that is known, a site must not drop the hashes
-            raise BadSettings(f"model manifest {path}: {manifest.name} is described already", "Give it another name")
+            raise BadSettings("manifest.twice", path=str(path), name=manifest.name)
         found[manifest.name] = manifest
     return found
 
@@ -127,18 +127,16 @@ def load(path: Path) -> ModelManifest:
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"model manifest {path} cannot be read ({type(error).__name__})", "Correct it") from None
+        raise BadSettings("manifest.unreadable", path=str(path), kind=type(error).__name__) from None
     specs, shape = values.pop("files", []), values.pop("shape", {})
     if not isinstance(specs, list) or not specs:
-        raise BadSettings(f"model manifest {path}: it names no files", "Add a table [[files]]")
+        raise BadSettings("manifest.no_files", path=str(path))
     manifest: ModelManifest = _filled(ModelManifest, path, values)
     if manifest.role not in ROLES or not NAME.fullmatch(manifest.name):
-        raise BadSettings(f"model manifest {path}: name or role cannot be", f"Roles: {', '.join(ROLES)}")
+        raise BadSettings("manifest.name_or_role", path=str(path), roles=tuple(ROLES))
     libraries = LIBRARIES.get(manifest.role, ("",))
     if manifest.library not in libraries:
-        raise BadSettings(
-            f"model manifest {path}: library cannot be", f"Its role has: {', '.join(libraries) or 'none'}"
-        )
+        raise BadSettings("manifest.library", path=str(path), libraries=tuple(filter(None, libraries)))
     files = tuple(_filled(FileSpec, path, each) for each in specs)
     return replace(manifest, files=files, shape=_filled(Shape, path, shape))
 
@@ -146,14 +144,14 @@ def load(path: Path) -> ModelManifest:
 def _filled(kind: Any, path: Path, values: Any) -> Any:
     """A ``kind`` with ``values``; each must have the type of the field."""
     if not isinstance(values, dict):
-        raise BadSettings(f"model manifest {path}: {kind.__name__} must be a table", "Correct it")
+        raise BadSettings("manifest.table", path=str(path), name=kind.__name__)
     known = {item.name: item for item in fields(kind)}
     for name, value in values.items():
         if name not in known or not _fits(value, str(known[name].type)):
-            raise BadSettings(f"model manifest {path}: {name} is not known or of another type", "Correct it")
+            raise BadSettings("manifest.unknown", path=str(path), name=name)
     missing = [name for name, item in known.items() if _needed(item) and name not in values]
     if missing:
-        raise BadSettings(f"model manifest {path}: {missing[0]} is missing", "Add it")
+        raise BadSettings("manifest.missing", path=str(path), name=missing[0])
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 

@@ -45,18 +45,17 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
     files = _found(source)
     manifest = manifests.get(name) if name else _recognised(source, manifests)
     if manifest and manifest.name in RESERVED:
-        raise UsageError(f"{manifest.name} is built in: there is nothing to add", "See: localmed models list")
+        raise UsageError("model.built_in", name=manifest.name)
     if manifest:
         if role not in ("", manifest.role):
-            raise UsageError(f"{manifest.name} serves {manifest.role}", "Leave --role out, or give --as another name")
+            raise UsageError("model.other_role", name=manifest.name, role=manifest.role)
         named = _named(files, manifest, source)
         return Choice(manifest.name, manifest.role, files if stays else named, manifest)
     chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
     if not NAME.fullmatch(chosen) or chosen in RESERVED:
-        told = "that is what localmed has built in" if chosen in RESERVED else "that is no name for a model"
-        raise UsageError(told, "Use another (--as), of up to 60 small letters, digits, . - and _")
+        raise UsageError("model.name_taken" if chosen in RESERVED else "model.bad_name", name=chosen)
     if role not in ROLES:
-        raise UsageError(f"no manifest is known for {chosen}", f"Give --role, one of: {', '.join(ROLES)}")
+        raise UsageError("model.no_manifest", roles=tuple(ROLES), name=chosen)
     return Choice(chosen, role, files, None)
 
 
@@ -70,10 +69,10 @@ def inspected(choice: Choice) -> Header | None:
     headers = {path: inspect(path) for path in paths}
     header = _joined(headers)
     if choice.role == "chat" and (not header or header.format != "gguf"):
-        raise InputError(f"{choice.name} is to serve chat but has no .gguf file", "Get the model as GGUF")
+        raise InputError("model.no_gguf_for_chat", name=choice.name)
     wanted = choice.manifest.shape.architecture if choice.manifest else ""
     if header and wanted and header.architecture != wanted:
-        raise InputError(f"{choice.name} should be of the architecture {wanted}, and the file is not", "Check the file")
+        raise InputError("model.other_architecture", name=choice.name, architecture=wanted)
     return header
 
 
@@ -86,8 +85,7 @@ def template_of(choice: Choice, given: str) -> str:
         return ""
     name = given or (choice.manifest.template if choice.manifest else "")
     if not name:
-        known = ", ".join(templates.TEMPLATES)
-        raise UsageError(f"no manifest says which chat template {choice.name} has", f"Give --template, one of: {known}")
+        raise UsageError("model.no_chat_template", name=choice.name, known=tuple(templates.TEMPLATES))
     templates.named(name)
     return name
 
@@ -98,12 +96,9 @@ def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
         if not spec.matches(file.name):
             continue
         if spec.bytes and spec.bytes != file.stamp.bytes:
-            told = f"has {file.stamp.bytes} bytes, not {spec.bytes}"
-        elif spec.sha256 and spec.sha256 != file.sha256:
-            told = "has another sha256"
-        else:
-            continue
-        raise InputError(f"{file.name} {told} than its manifest says", "Copy it again from a source that you trust")
+            raise InputError("model.manifest_size", name=file.name, size=file.stamp.bytes, listed=spec.bytes)
+        if spec.sha256 and spec.sha256 != file.sha256:
+            raise InputError("model.manifest_hash", name=file.name)
 
 
 def _joined(headers: Mapping[Path, Header]) -> Header | None:
@@ -133,7 +128,7 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
         return dict(files)
     missing = [each.name for each in manifest.files if not each.optional and not any(map(each.matches, files))]
     if missing:
-        raise InputError(f"{manifest.name} is not complete: {missing[0]} is missing", "Give the model's whole folder")
+        raise InputError("model.incomplete", name=manifest.name, missing=missing[0])
     return {name: path for name, path in files.items() if any(each.matches(name) for each in manifest.files)}
 
 
@@ -145,7 +140,7 @@ def _found(source: Path) -> dict[str, Path]:
     for name, path in files.items():
         _admit(name, path)
     if not files:
-        raise InputError(f"{source.name} holds no files", "Give a model's file or its folder")
+        raise InputError("model.no_files", name=source.name)
     return files
 
 
@@ -157,7 +152,7 @@ def walk(root: Path) -> Iterator[Path]:
         for name in sorted(_shown(names)):
             count += 1
             if count > MOST_FILES:
-                raise LimitExceeded(f"{root.name} holds more than {MOST_FILES} files", "Give the model's own folder")
+                raise LimitExceeded("model.many_files", name=root.name, most=MOST_FILES)
             yield Path(folder) / name
 
 
@@ -168,12 +163,12 @@ def _shown(names: Iterable[str]) -> list[str]:
 def _admit(name: str, path: Path) -> None:
     """Refuse what is no regular file with something in it."""
     if not name.isprintable() or len(name) > MOST_NAME:
-        raise InputError("a file of it has a name that cannot be kept", "Rename it")
+        raise InputError("model.file_name")
     try:
         state = path.stat()
     except OSError as error:
-        raise InputError(f"{name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("model.unreadable", name=name, kind=type(error).__name__) from None
     if not stat.S_ISREG(state.st_mode):
-        raise InputError(f"{name} is not a regular file", "Give a model's file or its folder")
+        raise InputError("model.no_regular_file", name=name)
     if not state.st_size and path.suffix.lower() in INSPECTED:
-        raise InputError(f"{name} is empty", "Copy it again")
+        raise InputError("model.empty", name=name)

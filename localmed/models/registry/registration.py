@@ -111,10 +111,7 @@ def read(folder: Path) -> Registrations:
     except FileNotFoundError:
         return Registrations()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError(
-            f"the registry of models {folder / FILE} cannot be read ({type(error).__name__})",
-            "Restore it from a backup, or delete it and add each folder beside it again: localmed models add FOLDER",
-        ) from None
+        raise ModelError("model.record_unreadable", file=str(folder / FILE), kind=type(error).__name__) from None
 
 
 def write(folder: Path, registrations: Registrations) -> None:

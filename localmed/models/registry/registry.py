@@ -32,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 
 from localmed.config import DEFAULT, NONE
-from localmed.domain import digest
+from localmed.domain import Message, digest, message
 from localmed.errors import Busy, ModelError, UnknownName, UsageError
 from localmed.models.registry import offered, registration
 from localmed.models.registry.copying import Progress, copied, hashed, silent
@@ -43,7 +43,6 @@ SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library'
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
 SERVED_BY = {"reranker": ("reranker", "encoder")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
-AGAIN = "Put the original files back, or: localmed models remove NAME, then add it again"
 
 Started = Callable[[int], None]  # told how many bytes there are to read
 
@@ -65,7 +64,7 @@ class Opened:
         """The GGUF file (the first of several); raise ``ModelError`` if there is none."""
         found = sorted(path for path in self.paths if path.suffix.lower() == ".gguf")
         if not found:
-            raise ModelError(f"the model {self.model.name} has no .gguf file", "Choose another: localmed models list")
+            raise ModelError("model.without_gguf", name=self.model.name)
         return found[0]
 
 
@@ -100,8 +99,7 @@ class Registry:
         """The registered model ``name``; raise ``UnknownName`` if there is none."""
         known = self.registrations.models
         if name not in known:
-            names = ", ".join(known) or "none"
-            raise UnknownName(f"no model of that name is registered (registered: {names})", "See: localmed models list")
+            raise UnknownName("model.not_registered", names=tuple(known))
         return known[name]
 
     def candidates(self) -> list[Candidate]:
@@ -121,7 +119,7 @@ class Registry:
         """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
         name = self.registrations.roles.get(role, NONE)
         if name == NONE:
-            raise ModelError(f"no model was chosen for {role}", f"Choose one: localmed models use {role} NAME")
+            raise ModelError("model.none_chosen", role=role)
         return self.opened(name, progress)
 
     def opened(self, name: str, progress: Progress = silent) -> Opened:
@@ -131,7 +129,7 @@ class Registry:
         """
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
-            raise ModelError(f"the model {name} is not loaded: {stranger} was not there when it was added", AGAIN)
+            raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
         files = tuple(self._looked_at(model, each, progress) for each in model.files)
         if files != model.files:
             self._restamp(replace(model, files=files))
@@ -142,12 +140,12 @@ class Registry:
         path = self.folder / model.name / file.name
         problem = self._changed_size(path, file)
         if problem:
-            raise ModelError(f"the model {model.name} is not loaded: {problem}", AGAIN)
+            raise ModelError("model.not_loaded", name=model.name, problem=problem)
         if Stamp.of(path) == file.stamp:
             return file
         found = hashed(path, file.name, progress)
         if found.sha256 != file.sha256:
-            raise ModelError(f"the model {model.name} is not loaded: {file.name} has changed (sha256 differs)", AGAIN)
+            raise ModelError("model.not_loaded", name=model.name, problem=message("model.file_hash", file=file.name))
         return found
 
     def _restamp(self, model: Model) -> None:
@@ -159,14 +157,14 @@ class Registry:
         except (Busy, OSError):  # the next load hashes again
             return
 
-    def problems(self, name: str, full: bool, progress: Progress = silent) -> list[str]:
+    def problems(self, name: str, full: bool, progress: Progress = silent) -> list[Message]:
         """What is wrong with the files of model ``name``: missing, of another size or hash.
 
         Hashes all of them if ``full``, else those whose dates differ, as a load would.
         """
         model = self.model(name)
         stranger = self._stranger(model)
-        found = [f"{stranger} was not there when it was added"] if stranger else []
+        found = [message("model.file_stranger", file=stranger)] if stranger else []
         for file in model.files:
             path = self.folder / name / file.name
             problem = self._changed_size(path, file)
@@ -174,7 +172,7 @@ class Registry:
                 found.append(problem)
             elif full or Stamp.of(path) != file.stamp:
                 changed = hashed(path, file.name, progress).sha256 != file.sha256
-                found += [f"{file.name} has changed (sha256 differs)"] if changed else []
+                found += [message("model.file_hash", file=file.name)] if changed else []
         return found
 
     def _stranger(self, model: Model) -> str:
@@ -183,11 +181,13 @@ class Registry:
         there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
         return next((name for name in there if name not in known), "")
 
-    def _changed_size(self, path: Path, file: StoredFile) -> str:
+    def _changed_size(self, path: Path, file: StoredFile) -> Message | None:
         if not path.is_file():
-            return f"{file.name} is missing"
+            return message("model.file_missing", file=file.name)
         size = path.stat().st_size
-        return f"{file.name} has {size} bytes, not {file.stamp.bytes}" if size != file.stamp.bytes else ""
+        if size == file.stamp.bytes:
+            return None
+        return message("model.file_size", file=file.name, size=size, listed=file.stamp.bytes)
 
     # --- changing ----------------------------------------------------------------------------------------------------
 
@@ -222,10 +222,9 @@ class Registry:
     def _free(self, name: str, before: Registrations, inside: bool) -> None:
         """Raise ``UsageError`` if there is something of this name already."""
         if name in before.models:
-            raise UsageError(f"{name} is registered already", f"Remove it first: localmed models remove {name}")
+            raise UsageError("model.registered", name=name)
         if not inside and (self.folder / name).exists():
-            told = f"{self.folder / name} is there but not registered"
-            raise UsageError(told, "Add it where it lies: localmed models add FOLDER, or delete it")
+            raise UsageError("model.folder_there", folder=str(self.folder / name))
 
     def _hashed(self, choice: offered.Choice, progress: Progress) -> tuple[StoredFile, ...]:
         files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
@@ -267,7 +266,7 @@ class Registry:
     def use(self, role: str, name: str, progress: Progress = silent) -> Model:
         """Let the model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it changed."""
         if role not in ROLES:
-            raise UsageError("there is no such role", f"Roles: {', '.join(ROLES)}")
+            raise UsageError("model.no_role", roles=tuple(ROLES))
         self.fitting(role, name)
         model = self.opened(name, progress).model
         self.assign(role, name)
@@ -277,8 +276,8 @@ class Registry:
         """The registered model ``name``, if ``role`` can be served by it; raise ``UsageError`` if not."""
         model = self.model(name)
         if model.role not in SERVED_BY.get(role, (role,)):
-            remedy = "localmed models use entailment chat" if role == "entailment" else "See: localmed models list"
-            raise UsageError(f"{name} is for {model.role}, not for {role}", remedy)
+            code = "model.for_entailment" if role == "entailment" else "model.for_other_role"
+            raise UsageError(code, name=name, role=model.role, other=role)
         return model
 
     def assign(self, role: str, name: str) -> None:
@@ -296,7 +295,7 @@ class Registry:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Busy("another localmed process is changing the models", "Wait until it has finished") from None
+                raise Busy("model.busy") from None
             for left in (*self.folder.glob(".adding-*"), *self.folder.glob(".removing-*")):
                 shutil.rmtree(left, ignore_errors=True)
             yield self.registrations

@@ -18,22 +18,21 @@ from localmed.models.registry.header import Header
 HEADER_BYTES = 16 * 2**20  # the longest headers of checkpoints in many layers have about 1 MiB
 MOST_DIMENSIONS = 16
 SHOWN = 20  # characters kept of a dtype
-DAMAGED = "Copy it again: it is damaged or no safetensors file"
 
 
 def read(stream: BinaryIO, size: int) -> Header:
     """The header of the file of ``size`` bytes open as ``stream``; raise ``InputError`` if it cannot be a model."""
     if size < 8:
-        raise InputError("the file is empty" if not size else "the file ends within its header", "Copy it again")
+        raise InputError("model.header_cut" if size else "model.file_empty")
     length = int.from_bytes(stream.read(8), "little")
     if length > HEADER_BYTES:
-        raise LimitExceeded(f"it claims a header of {length} bytes, more than {HEADER_BYTES}", DAMAGED)
+        raise LimitExceeded("model.header_claims", length=length, most=HEADER_BYTES)
     if length > size - 8:
-        raise InputError(f"it claims a header of {length} bytes, more than it has room for", DAMAGED)
+        raise InputError("model.header_room", length=length)
     try:
         entries = json.loads(stream.read(length), object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        raise InputError("its header is no JSON, or names a tensor twice", DAMAGED) from None
+        raise InputError("model.header_json") from None
     return _added_up(entries, size - 8 - length)
 
 
@@ -47,7 +46,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _added_up(entries: Any, data: int) -> Header:
     """The header's sums; raise ``InputError`` if the tensors are not exactly the ``data`` bytes that follow."""
     if not isinstance(entries, dict):
-        raise InputError("its header is no table of tensors", DAMAGED)
+        raise InputError("model.header_table")
     entries.pop("__metadata__", None)
     weights: Counter[str] = Counter()
     places, parameters = [], 0
@@ -59,11 +58,12 @@ def _added_up(entries: Any, data: int) -> Header:
     position = 0
     for start, end in sorted(places):
         if start != position or end < start:
-            raise InputError("its tensors overlap or leave a gap", DAMAGED)
+            raise InputError("model.tensor_gap")
         position = end
     if not places or position != data:
-        told = f"its tensors take {position} bytes, and {data} follow" if places else "it holds no tensors"
-        raise InputError(told, "Copy it again: the copy broke off, or the file is damaged")
+        if not places:
+            raise InputError("model.no_tensors")
+        raise InputError("model.tensor_bytes", taken=position, count=data)
     kind = weights.most_common(1)[0][0]
     return Header("safetensors", quantisation=kind, parameters=parameters, tensors=len(places))
 
@@ -72,9 +72,9 @@ def _tensor(entry: Any, number: int) -> tuple[str, list[int], tuple[int, int]]:
     try:
         dtype, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"tensor {number} of its header is not described", DAMAGED) from None
+        raise InputError("model.header_tensor", number=number) from None
     numbers = [*shape, start, end] if isinstance(shape, list) else [None]
     whole = all(type(each) is int and 0 <= each < 2**63 for each in numbers)
     if not isinstance(dtype, str) or not dtype.isalnum() or not whole or len(numbers) > MOST_DIMENSIONS + 2:
-        raise InputError(f"tensor {number} of its header is not described", DAMAGED)
+        raise InputError("model.header_tensor", number=number)
     return dtype[:SHOWN], shape, (start, end)

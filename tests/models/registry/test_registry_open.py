@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.messages import render
 from localmed.models.registry import registration
 from localmed.models.registry.registry import Registry
 from tests.models.model_files import make
@@ -58,7 +60,7 @@ def test_a_changed_file_is_never_opened(added: Registry, harm: object, told: str
             attempt()
     for full in (False, True):
         [problem] = added.problems("tiny", full)
-        assert told in problem
+        assert told in render(problem, "en")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "deep/down/code.py"])
@@ -67,7 +69,7 @@ def test_a_file_put_beside_is_told(added: Registry, name: str) -> None:
     make(added.folder / "tiny" / name, b"x" * 30)
     with pytest.raises(ModelError, match="was not there when it was added"):
         added.opened("tiny")
-    assert added.problems("tiny", full=False) == [f"{name} was not there when it was added"]
+    assert added.problems("tiny", full=False) == [message("model.file_stranger", file=name)]
 
 
 def test_a_flipped_bit_beneath_the_dates_needs_a_full_hash(added: Registry) -> None:
@@ -79,7 +81,7 @@ def test_a_flipped_bit_beneath_the_dates_needs_a_full_hash(added: Registry) -> N
     registration.write(added.folder, added.registrations.having(replace(model, files=(forged,))))
     assert added.opened("tiny")
     assert not added.problems("tiny", full=False)
-    assert added.problems("tiny", full=True) == ["Tiny-Q8_0.gguf has changed (sha256 differs)"]
+    assert added.problems("tiny", full=True) == [message("model.file_hash", file="Tiny-Q8_0.gguf")]
 
 
 def test_a_touched_file_is_hashed_once(added: Registry) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, ROLES
-from localmed.agents.cast import By, Cast, cast
 from localmed.agents.decomposing import SELF_KNOWLEDGE
+from localmed.agents.role_table import By, RoleTable, role_table
 from localmed.agents.roles import Role
 from localmed.errors import BadSettings, UsageError
 
@@ -22,8 +22,8 @@ class Model:
         return ("chat", given)
 
 
-def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | None = None) -> Cast:
-    return cast(KNOWN, usual, settings or {}, RULES, model)
+def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | None = None) -> RoleTable:
+    return role_table(KNOWN, usual, settings or {}, RULES, model)
 
 
 def test_without_a_model_everything_is_rules() -> None:

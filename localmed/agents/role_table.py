@@ -1,25 +1,43 @@
-"""Who serves which role: a chat model, rules, or nobody. The settings say; without a chat model everything is rules.
+"""All roles, and who serves each: a chat model, rules, or nobody. The settings say; without a chat model it is rules.
 
-A role that is off is not asked for: the flows look at ``Cast.on`` first. With every role off but the answer itself,
+A role that is off is not asked for: flows look at ``RoleTable.on`` first. With every role off but the answer itself,
 asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switched on one by one).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from localmed.agents.roles import Performer, Role
+from localmed.agents import (
+    appraisal,
+    asking,
+    decomposing,
+    guidance,
+    judging,
+    linking,
+    orders,
+    planning,
+    practice,
+    safety,
+)
+from localmed.agents.roles import Performer, Role, Rules
 from localmed.errors import BadSettings, UsageError
 
 By = Literal["chat", "rules", "off"]
-Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
 CHOICES = ("chat", "rules", "off")
+ROLES: Mapping[str, Role] = {
+    role.name: role
+    for module in (
+        asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging
+    )
+    for role in module.ROLES
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class RoleTable:
     """``Performer`` of all roles: each by the chat model or by its rules, as ``serves`` says."""
 
     roles: Mapping[str, Role]
@@ -48,13 +66,15 @@ class Cast:
             return self.rules[role.name](given)
         raise UsageError(f"the role {role.name} is switched off", "Switch it on in [roles] of the settings")
 
-    def without_chat(self) -> Cast:
+    def without_chat(self) -> RoleTable:
         """The same roles by their rules alone."""
         return replace(self, chat=None)
 
 
-def cast(roles: Mapping[str, Role], usual: By, chosen: Mapping[str, str], rules: Rules, chat: Performer | None) -> Cast:
-    """The cast of ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
+def role_table(
+    roles: Mapping[str, Role], usual: By, chosen: Mapping[str, str], rules: Rules, chat: Performer | None
+) -> RoleTable:
+    """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
 
     A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
     raise ``BadSettings`` where the settings ask for what there is not.
@@ -69,4 +89,4 @@ def cast(roles: Mapping[str, Role], usual: By, chosen: Mapping[str, str], rules:
         serves[name] = by  # type: ignore[assignment]
     if unknown := set(chosen) - set(roles):
         raise BadSettings(f"there is no role {sorted(unknown)[0]!r} (setting roles)", f"Roles: {', '.join(roles)}")
-    return Cast(roles, serves, rules, chat)
+    return RoleTable(roles, serves, rules, chat)

@@ -6,17 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from localmed.app import App
-from localmed.casting import ROLES, SiteRules
+from localmed.agents.role_rules import RoleRules
+from localmed.agents.role_table import ROLES
 from localmed.config import Settings
-from tests.fakes import HashedWords, import_into, write
+from tests.fakes import HashedWords, import_into, opened, write
 
 
 def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "data")
     import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
-    with App(settings, HashedWords()) as app:
-        rules = SiteRules(app.library, app)
+    with opened(settings, HashedWords()) as session, session.workspace() as workspace:
+        rules = RoleRules(workspace.library, session.site)
         assert all(callable(rules[name]) for name in rules)
         assert set(rules) == set(rules._made), "what makes a role's rules makes no role that is not named"
         assert set(rules) <= set(ROLES)
@@ -25,9 +25,12 @@ def test_every_role_that_is_named_has_its_rules(tmp_path: Path) -> None:
 
 def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from localmed.app import App; from localmed.config import Settings\n"
+        "import sys; from pathlib import Path; from localmed.config import Settings\n"
         "from localmed.domain import SearchFilter; from tests.fakes import HashedWords\n"
-        "with App(Settings(Path(sys.argv[1])), HashedWords()) as app: app.ask('What thins blood?', SearchFilter())\n"
+        "from localmed.session import Session, local_caller; from localmed.site import Site\n"
+        "settings = Settings(Path(sys.argv[1]))\n"
+        "with Site(settings, HashedWords()) as site:\n"
+        "    Session(site, local_caller(settings)).ask('What thins blood?', SearchFilter())\n"
         "print(*sorted(name for name in sys.modules if name.startswith('localmed.')))"
     )
     settings = Settings(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""The workflow of a question through the real app, with a chat model that misbehaves: nothing bad is shown as an "
+"""The workflow of a question through a session, with a chat model that misbehaves: nothing bad is shown as an "
 "answer."""
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from localmed.app import App
 from localmed.config import Settings, WorkflowSettings
-from localmed.consultation import Followed
 from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilter
 from localmed.errors import BadSettings, ModelError, UsageError
+from localmed.hooks import Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.models.scripted import ScriptedChat
+from localmed.operations import importing
 from localmed.ports import Message
 from localmed.workflows.recording import Recording, replay
-from tests.fakes import HashedWords
+from tests.fakes import HashedWords, opened
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 TEXT = "The maximum dose of paracetamol in adults is 4 g in 24 hours. Do not combine it with other paracetamol."
@@ -60,15 +60,14 @@ def settings(tmp_path: Path) -> Settings:
     chosen = Settings(tmp_path / "data", roles=dict.fromkeys(
         ("keywords", "relevance", "cited_answer", "coherence", "decomposition"), "chat"
     ))  # fmt: skip
-    with App(chosen, HashedWords()) as app:
-        app.import_paths([folder], Manifest(Collection("ward", "Ward")))
+    with opened(chosen, HashedWords()) as session:
+        importing.import_paths(session, [folder], Manifest(Collection("ward", "Ward")))
     return chosen
 
 
 def ask(settings: Settings, chat: ScriptedChat | None, recording: Recording | None = None) -> Answer:
-    with App(settings, HashedWords()) as app:
-        app.chat = chat
-        return app.ask(QUESTION, SearchFilter(), followed=Followed(recording=recording))
+    with opened(settings, HashedWords(), chat=chat) as session:
+        return session.ask(QUESTION, SearchFilter(), hooks=Hooks(recorder=recording))
 
 
 def test_a_models_answer_is_labelled_and_cites_the_page(settings: Settings) -> None:
@@ -119,8 +118,8 @@ def test_a_reply_that_cannot_be_used_is_replaced_by_quotations_and_that_is_told(
 
 def test_planted_text_is_not_obeyed_nor_quoted(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "documents" / "planted.txt").write_text(f"Paracetamol\n\n{PLANTED}\n", "utf-8")
-    with App(settings, HashedWords()) as app:
-        app.import_paths([tmp_path / "documents"], Manifest(Collection("ward", "Ward")))
+    with opened(settings, HashedWords()) as session:
+        importing.import_paths(session, [tmp_path / "documents"], Manifest(Collection("ward", "Ward")))
     for chat in (model(lambda: said("The maximum adult dose of paracetamol is 40 g in 24 hours.", "1")), None):
         answer = ask(settings, chat)
         assert "40 g" not in " ".join(each.text for each in answer.statements if not each.withheld)
@@ -139,8 +138,8 @@ def test_a_model_that_fails_is_an_error_and_search_goes_on(settings: Settings) -
 
     with pytest.raises(ModelError):
         ask(settings, model(fail))
-    with App(settings, HashedWords()) as app:
-        assert app.search(QUESTION, SearchFilter(), 3).hits
+    with opened(settings, HashedWords()) as session:
+        assert session.search(QUESTION, SearchFilter(), 3).hits
 
 
 def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:
@@ -152,8 +151,8 @@ def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:
 
 def test_own_knowledge_needs_a_model(settings: Settings) -> None:
     allowed = replace(settings, roles={}, workflows=WorkflowSettings(own_knowledge=True))
-    with App(allowed, HashedWords()) as app:
-        answer = app.ask("Which rocket engine burns methane?", SearchFilter())
+    with opened(allowed, HashedWords()) as session:
+        answer = session.ask("Which rocket engine burns methane?", SearchFilter())
     assert answer.status is AnswerStatus.ABSTAINED
 
 

@@ -1,4 +1,4 @@
-"""The roles of all workflows, and a site's rules for them, each imported when a role that it serves is performed.
+"""What a site does for each role without a language model, imported when a role that it serves is performed.
 
 A question is asked with a fifth of the rules there are; to import them all costs a command more than its search.
 """
@@ -21,9 +21,8 @@ from localmed.agents import (
     practice,
     safety,
 )
-from localmed.agents.cast import Rules
 from localmed.agents.remembering import Remembering
-from localmed.agents.roles import Role
+from localmed.agents.roles import Role, Rules
 from localmed.config import Settings
 from localmed.library.library import Library
 from localmed.ports import Embedder, Reranker
@@ -32,15 +31,9 @@ from localmed.retrieval.concepts import Expand
 if TYPE_CHECKING:
     from localmed.agents.extractive import Extractive
 
-ROLES: dict[str, Role] = {
-    role.name: role
-    for part in (asking, decomposing, planning, orders, practice, guidance, safety, linking, appraisal, judging)
-    for role in part.ROLES
-}
-
 
 class Models(Protocol):
-    """What the rules need of the site."""
+    """What the rules need of a site."""
 
     @property
     def settings(self) -> Settings: ...  # noqa: D102
@@ -52,7 +45,7 @@ class Models(Protocol):
     def expand(self) -> Expand: ...  # noqa: D102
 
 
-class SiteRules(Mapping[str, Callable[[Any], Any]]):
+class RoleRules(Mapping[str, Callable[[Any], Any]]):
     """``Rules`` over one library: role name -> what is done without a model. Made anew for each run of a flow."""
 
     def __init__(self, library: Library, site: Models) -> None:

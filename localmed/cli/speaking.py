@@ -1,0 +1,83 @@
+"""The language that commands speak, and how they print a message: errors, checks, reports, tables, questions.
+
+It is ``LOCALMED_LANGUAGE``, else the setting ``reader.language``, else the locale's: Chinese where that begins with
+"zh", English everywhere else. An answer stays in the language of its question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import click
+
+from localmed import messages
+from localmed.domain import Message, Parameter, message
+from localmed.errors import LocalmedError
+
+VARIABLE = "LOCALMED_LANGUAGE"
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first that is set counts, as it does for the C library
+
+_setting: ContextVar[str] = ContextVar("reader.language", default="")
+
+
+def choose(setting: str) -> None:
+    """Speak as the setting ``reader.language`` says ("": it says nothing) from now on."""
+    _setting.set(setting)
+
+
+def language(environment: Mapping[str, str] = os.environ) -> str:
+    """The language that commands speak: "en" or "zh"."""
+    named = environment.get(VARIABLE, "")
+    if named in messages.LANGUAGES:
+        return named
+    locale = next((environment[name] for name in LOCALE if environment.get(name)), "")
+    return _setting.get() or ("zh" if locale.startswith("zh") else "en")
+
+
+def words(told: Message) -> str:
+    """``told`` in the language of the commands."""
+    return messages.render(told, language())
+
+
+def text(code: str, /, **parameters: Parameter) -> str:
+    """The words of ``code`` in the language of the commands."""
+    return words(message(code, **parameters))
+
+
+def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:
+    """Print the words of ``code``, with ``err`` on standard error."""
+    click.echo(text(code, **parameters), err=err)
+
+
+def confirm(code: str, /, **parameters: Parameter) -> None:
+    """Ask whether to go on; end the command where the answer is no."""
+    click.confirm(text(code, **parameters), abort=True)
+
+
+def columns(section: str, *names: str) -> list[str]:
+    """The headings of a table: the words of ``section.name`` each."""
+    return [text(f"{section}.{name}") for name in names]
+
+
+def error_line(error: LocalmedError) -> str:
+    """What happened and what to do, as one line."""
+    return messages.sentences(error.messages, language())
+
+
+def error_json(error: LocalmedError) -> dict[str, Any]:
+    """``error`` for scripts: its code, parameters and words, and what to do."""
+    what, *remedy = error.messages
+    return {**as_json(what), "code": error.message.code, "remedy": "".join(map(words, remedy))}
+
+
+def as_json(told: Message) -> dict[str, Any]:
+    """``told`` for scripts: its code, parameters and words."""
+    return messages.as_json(told, language())
+
+
+def tell_problems(name: str, problems: Sequence[Message]) -> None:
+    """Print what is wrong with ``name``, or that nothing is."""
+    say("cli.state", name=name, state=tuple(problems) or message("cli.ok"))

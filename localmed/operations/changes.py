@@ -1,0 +1,156 @@
+"""Changes of the library that a session makes: collections, documents, access to them, and which generation serves.
+
+Each checks the caller's role, notes its intent in the audit log, acts, and notes the outcome (``Session.change``). What
+needs no new generation (a withdrawal, access) is in force on the next question; the rest is published as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from localmed.domain import Collection, Document, Status
+from localmed.errors import UsageError
+from localmed.hooks import SILENT, Hooks, following
+from localmed.ingest import summaries, updates
+from localmed.library import generations, originals, served
+from localmed.library.library import Builder, build
+from localmed.library.withdrawals import Withdrawals
+from localmed.operations import governing
+from localmed.operations.importing import manifest_of
+
+if TYPE_CHECKING:
+    from localmed.session import Outcome, Session
+
+IDS_NAMED = 20  # of one change, in the audit log
+
+
+def put_collection(session: Session, collection: Collection) -> int:
+    """Create or change a collection; return the new generation's number."""
+    with _building(session, "collection", collection.name) as (builder, change):
+        builder.put_collection(collection)
+        summaries.complete(builder, session.encoder, session.settings)  # its kind may have become "guideline"
+        change.generation = builder.publish(f"collection {collection.name}")
+        change.outcome = f"priority {collection.priority}"
+    return change.generation
+
+
+def create_collection(session: Session, collection: Collection, groups: Sequence[str]) -> None:
+    """Create a collection that only ``groups`` may read (none: everybody); raise ``UsageError`` if it is there."""
+    from localmed.operations.lookups import collection_names
+
+    if collection.name in collection_names(session):
+        raise UsageError(
+            f"there is a collection {collection.name!r} already", "Change it with: localmed collections priority"
+        )
+    if groups:
+        set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
+    put_collection(session, collection)
+
+
+def remove(session: Session, documents: Sequence[Document]) -> int:
+    """Remove documents from every index; files of which nothing is left are forgotten."""
+    with _building(session, "remove", " ".join(each.id[:12] for each in documents[:IDS_NAMED])) as (builder, change):
+        builder.remove(each.id for each in documents)
+        updates.unsettle(builder.catalogue, documents)
+        change.generation = builder.publish(f"remove {len(documents)} documents")
+        change.outcome = f"{len(documents)}"
+    return change.generation
+
+
+def mark(session: Session, document: Document, status: Status, replaced_by: str = "", reason: str = "") -> int:
+    """See ``operations.governing.mark``; return the new generation's number."""
+    with _building(session, "mark", document.id) as (builder, change):
+        governing.mark(builder, document.id, status, replaced_by, reason)
+        change.generation = builder.publish(f"mark {document.id[:12]} {status.value}")
+        change.outcome = status.value
+    return change.generation
+
+
+def govern(session: Session, changes: Sequence[governing.Change]) -> int:
+    """See ``operations.governing.apply``, all or nothing; return the new generation's number."""
+    with _building(session, "govern", f"{len(changes)} files or documents") as (builder, change):
+        governing.apply(
+            builder, changes, lambda name: manifest_of(session, name, None), session.encoder, session.settings
+        )
+        change.generation = builder.publish(f"govern {len(changes)} files or documents")
+    for each in changes:
+        session.note("govern", each.subject, each.fields, change.generation)
+    return change.generation
+
+
+def upgrade(session: Session) -> int:
+    """Build a generation with today's schema from the current one; return its number."""
+    with _building(session, "upgrade", "library") as (builder, change):
+        change.generation = builder.publish("upgrade")
+        change.outcome = "served"
+    return change.generation
+
+
+def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
+    """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
+    from localmed.operations import reindex as reindexing
+
+    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks):
+        started, advance = hooks.counter()
+        change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
+        change.outcome = "served" if change.generation else "nothing to do"
+    return change.generation
+
+
+def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:
+    """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
+    with session.change("access", collection) as change:
+        session.access.put(collection, groups)
+        change.outcome = " ".join(groups) or "everybody"
+
+
+def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
+    """Withdraw a document, or take that back: in force on the next query, in every generation."""
+    with session.change("withdraw" if withdrawn else "reinstate", document.id) as change:
+        Withdrawals(session.data).append(document, withdrawn, reason, session.caller.user)
+        change.outcome = "in force"
+
+
+def rollback(session: Session, number: int | None) -> int:
+    """Serve generation ``number`` (default: the one before the current); checks its files first."""
+    named = "the one before" if number is None else f"{number}"
+    with session.change("rollback", f"generation {named}") as change:
+        with generations.lock_writer(session.data):
+            change.generation = generations.rollback(session.data, number)
+        change.subject, change.outcome = f"generation {change.generation}", "served"
+    return change.generation
+
+
+def confirm(session: Session) -> int:
+    """The generation being served was found good (``served.confirm``); return its number."""
+    with session.change("confirm", "the generation served") as change:
+        with generations.lock_writer(session.data):
+            change.generation = int(generations.current(session.data).name)
+            served.confirm(generations.folder(session.data), change.generation)
+        change.subject, change.outcome = f"generation {change.generation}", "confirmed"
+    return change.generation
+
+
+def prune(session: Session) -> tuple[int, int]:
+    """Remove old generations, and originals that no kept generation needs; return how many of these, and their bytes.
+
+    The last generations are kept (library.keep_generations), with those that somebody is reading.
+    """
+    with session.change("prune", "generations and originals") as change:
+        with generations.lock_writer(session.data):
+            generations.prune(session.data, session.settings.library.keep_generations)
+            files, size = originals.prune(session.data)
+        change.subject, change.outcome = f"{files} originals", f"{size} bytes freed"
+    return files, size
+
+
+@contextmanager
+def _building(session: Session, action: str, subject: str) -> Iterator[tuple[Builder, Outcome]]:
+    """A change that becomes a new generation."""
+    with (
+        session.change(action, subject) as change,
+        build(session.data, session.encoder.identity, session.settings.library) as builder,
+    ):
+        yield builder, change

@@ -1,0 +1,138 @@
+"""Imports that a session makes: into one collection, in step with its folders, or for a look with nothing stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Collection, Kind
+from localmed.errors import LocalmedError, NoLibrary, UnknownName
+from localmed.hooks import SILENT, Hooks, following
+from localmed.ingest import manifest as manifests
+from localmed.ingest import updates
+from localmed.ingest.graph_import import GraphImporter
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.pipeline import Importer, Progress, Report
+
+if TYPE_CHECKING:
+    from localmed.ingest.preview.preview import Looked
+    from localmed.session import Outcome, Session
+
+
+def manifest_of(session: Session, collection: str, file: Path | None) -> Manifest:
+    """The manifest of ``collection``: that in ``file``, else the one kept, else what the catalogue says of it.
+
+    Raise ``UnknownName`` where there is no such collection, or no library at all yet.
+    """
+
+    def catalogued() -> Collection:
+        with session.workspace() as workspace:
+            return workspace.library.catalogue.collection(collection)
+
+    try:
+        return manifests.chosen(session.data, collection, file, catalogued)
+    except NoLibrary:
+        raise UnknownName(
+            f"there is no collection {collection!r} yet",
+            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
+        ) from None
+
+
+def import_paths(
+    session: Session,
+    paths: Sequence[Path],
+    manifest: Manifest,
+    file: Path | None = None,
+    retry: bool = False,
+    removed: Sequence[str] = (),
+    hooks: Hooks = SILENT,
+) -> Report:
+    """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
+    name = manifest.collection.name
+    with session.change("import", name) as change, following(hooks):
+        started, advance = hooks.counter()
+        report = _importer(session, manifest, advance, file).run(paths, retry, started, removed)
+        _tell(change, report)
+    return report
+
+
+def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
+    importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
+    return importer(session.settings, manifest, session.encoder, advance, file)
+
+
+def _tell(change: Outcome, report: Report) -> None:
+    change.subject, change.outcome = f"{report.collection}: {report.tally}", "finished"
+    change.generation = report.generation
+
+
+def update(session: Session, collection: str, retry: bool = False, hooks: Hooks = SILENT) -> Report:
+    """Bring ``collection`` in step with the folders and files it was imported from.
+
+    Raise ``UsageError`` where it never was or where one of the folders is gone; nothing changes then.
+    """
+    with session.workspace() as workspace:
+        origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
+    manifest = manifest_of(session, collection, None)
+    return import_paths(session, origins.paths, manifest, None, retry, origins.gone, hooks)
+
+
+def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
+    """As ``update``, every collection that was imported from files, in one generation (``updates.all_of``)."""
+    names = imported(session)
+    with session.change("update", f"{len(names)} collections") as change, following(hooks):
+        started, advance = hooks.counter()
+        importers = {name: _importer(session, manifest_of(session, name, None), advance) for name in names}
+        with session.workspace() as workspace:
+            catalogue = workspace.library.catalogue
+            outcomes = updates.all_of(importers, catalogue, session.settings, session.encoder, retry, started, advance)
+        change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, Report):
+            session.note("import", f"{name}: {outcome.tally}", "finished", outcome.generation)
+    return outcomes
+
+
+def imported(session: Session) -> list[str]:
+    """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
+    with session.workspace() as workspace:
+        return updates.imported(session.data, workspace.library.catalogue)
+
+
+def preview(
+    session: Session,
+    paths: Sequence[Path],
+    collection: str,
+    file: Path | None,
+    report: Path | None,
+    language: str,
+    hooks: Hooks,
+) -> Iterator[Looked]:
+    """What would become of each file of ``paths``, with nothing stored but the page ``report``, if there is to be one.
+
+    The page is written, in ``language``, when all files have been looked at.
+    """
+    from localmed.ingest.preview.page import Page
+    from localmed.ingest.preview.preview import Preview
+
+    session.may_change()
+    manifest = _previewed(session, collection, file)
+    started, advance = hooks.counter()
+    looked = Preview(session.settings, manifest, advance).files(paths, started)
+    with following(hooks), Page(report, manifest.collection, language) if report else nullcontext() as page:
+        for each in looked:
+            if page:
+                page.add(each)
+            yield each
+        if page:
+            page.finish()
+
+
+def _previewed(session: Session, collection: str, file: Path | None) -> Manifest:
+    """The manifest of ``collection``; a bare one where it is not there yet, since nothing is stored."""
+    try:
+        return manifest_of(session, collection, file)
+    except UnknownName:
+        return Manifest(Collection(collection, collection))

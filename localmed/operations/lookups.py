@@ -1,0 +1,287 @@
+"""What a session looks up of the library it may read: documents, collections, generations, quarantine, governance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Collection, Document, Evidence, Hit, Passage, Status
+from localmed.errors import Damaged, NoLibrary
+from localmed.library import generations
+from localmed.library.originals import KEPT
+from localmed.library.state import Quarantined, State
+from localmed.operations import governing
+from localmed.operations.importing import manifest_of
+
+if TYPE_CHECKING:
+    from localmed.ingest.governance import Fault
+    from localmed.library.summaries import Summary
+    from localmed.session import Session
+    from localmed.workspace import Workspace
+
+# --- documents -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDetails:
+    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed."""
+
+    document: Document
+    passages: Sequence[Passage]
+    summary: Summary | None
+    chain: governing.Chain
+    overdue: str
+
+
+def documents(session: Session, collection: str = "") -> list[Document]:
+    """The documents, of a collection or all, each with the status in force now."""
+    with session.workspace() as workspace:
+        return _documents(workspace, collection)
+
+
+def documents_overdue(session: Session, collection: str = "") -> list[tuple[Document, str]]:
+    """``documents``, each with the date by which it was to be reviewed, if that has passed."""
+    with session.workspace() as workspace:
+        late = workspace.library.holding.overdue
+        return [(each, late(each.id)) for each in _documents(workspace, collection)]
+
+
+def document(session: Session, prefix: str) -> Document:
+    """The document whose id starts with ``prefix``, with the status in force now."""
+    with session.workspace() as workspace:
+        return _document(workspace, prefix)
+
+
+def document_details(session: Session, prefix: str) -> DocumentDetails:
+    """All that is known of the document whose id starts with ``prefix``."""
+    with session.workspace() as workspace:
+        library, stored = workspace.library, _document(workspace, prefix)
+        return DocumentDetails(
+            stored,
+            library.lexical.of_document(stored.id),
+            library.catalogue.summaries.of(stored.id),
+            governing.chain(library, stored.id),
+            library.holding.overdue(stored.id),
+        )
+
+
+def to_review(session: Session, collection: str, within: int) -> tuple[list[Document], frozenset[str]]:
+    """The documents whose review is late or due within so many days, the longest first, then those whose text is not
+    the one that was approved; and the ids of the latter.
+    """
+    with session.workspace() as workspace:
+        stored, holding = _documents(workspace, collection), workspace.library.holding
+        last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
+        lapsed = workspace.library.catalogue.governed.lapsed()
+    due = sorted((each for each in stored if _due(each.governance.review_by, each, last)), key=_review)
+    return due + [each for each in stored if each.id in lapsed and each not in due], lapsed
+
+
+def _due(review: str, stored: Document, last: str) -> bool:
+    """Whether the review is late on ``last``, or due by then."""
+    return bool(review) and (stored.governance.overdue(last) or (len(review) == len(last) and review == last))
+
+
+def _review(stored: Document) -> str:
+    return stored.governance.review_by
+
+
+def _documents(workspace: Workspace, collection: str) -> list[Document]:
+    library = workspace.library
+    if collection:
+        library.catalogue.collection(collection)
+    return [replace(each, status=library.status(each.id)) for each in library.catalogue.documents(collection)]
+
+
+def _document(workspace: Workspace, prefix: str) -> Document:
+    stored = workspace.library.catalogue.document(prefix)
+    return replace(stored, status=workspace.library.status(stored.id))
+
+
+def quarantine(session: Session, collection: str = "") -> list[Quarantined]:
+    """What was refused at imports, of a collection or all that the caller may read."""
+    hidden = session.hidden()
+    with closing(State(session.data)) as state:
+        return [each for each in state.quarantined(collection) if each.collection not in hidden]
+
+
+def waiting(session: Session) -> frozenset[str] | None:
+    """The documents that are not yet effective; None where the library cannot be read, a reason to go back."""
+    try:
+        with session.workspace() as workspace:
+            statuses = workspace.library.holding.statuses()
+            return frozenset(each for each, status in statuses.items() if status is Status.PENDING)
+    except Damaged:
+        return None
+
+
+def effective_among(session: Session, ids: frozenset[str]) -> list[str]:
+    """Those of ``ids`` that are in the library and current now."""
+    with session.workspace() as workspace:
+        statuses = workspace.library.holding.statuses()
+        return sorted(workspace.library.catalogue.by_ids(each for each in ids if each not in statuses))
+
+
+# --- governance sheets ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSheet:
+    """What a governance sheet would change; nothing may be changed while there are ``faults``."""
+
+    rows: int
+    unused: Sequence[str]
+    changes: Sequence[governing.Change]
+    faults: Sequence[Fault]
+
+
+def planned_sheet(session: Session, sheet: Path, collection: str) -> PlannedSheet:
+    """Read ``sheet`` about ``collection``; raise ``InputError`` for what is none."""
+    from localmed.ingest import governance
+
+    read = governance.read(sheet)
+    session.may_change()
+    manifest = manifest_of(session, collection, None)
+    with session.workspace() as workspace:
+        changes, faults = governing.planned(workspace.library.catalogue, manifest, read.rows)
+    return PlannedSheet(len(read.rows), read.unused, changes, faults)
+
+
+def sheet_rows(session: Session, collection: str) -> list[list[str]]:
+    """The rows of a sheet with what is known of the files of ``collection``, the column names first."""
+    from localmed.ingest import governance
+
+    with session.workspace() as workspace:
+        workspace.library.catalogue.collection(collection)
+        return governance.template(workspace.library.catalogue, collection)
+
+
+# --- collections ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRow:
+    """A collection, what it holds and which groups may read it (none: everybody)."""
+
+    collection: Collection
+    documents: int
+    passages: int
+    terms: int
+    groups: tuple[str, ...]
+
+
+def collections(session: Session) -> list[CollectionRow]:
+    """The collections that the caller may read, first priority first."""
+    with session.workspace() as workspace:
+        catalogue, terms = workspace.library.catalogue, workspace.library.graph.counts()
+        counts, groups = catalogue.counts(), session.access.all()
+        return [
+            CollectionRow(
+                each,
+                *counts.get(each.name, (0, 0)),
+                terms=terms.get(each.name, 0),
+                groups=tuple(sorted(groups.get(each.name, ()))),
+            )
+            for each in catalogue.collections()
+        ]
+
+
+def collection(session: Session, name: str) -> Collection:
+    """The collection ``name``; raise ``UnknownName`` if the caller knows none of that name."""
+    with session.workspace() as workspace:
+        return workspace.library.catalogue.collection(name)
+
+
+def collection_names(session: Session) -> set[str]:
+    """The names of the collections that the caller may read; none where there is no library yet."""
+    with suppress(NoLibrary), session.workspace() as workspace:
+        return {each.name for each in workspace.library.catalogue.collections()}
+    return set()
+
+
+# --- generations ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    """A generation that is kept. ``damaged`` where its manifest cannot be read; nothing else is known of it then."""
+
+    number: int
+    served: bool
+    created: str = "?"
+    reason: str = ""
+    documents: int = 0
+    passages: int = 0
+    damaged: bool = False
+
+
+def generations_kept(session: Session) -> list[GenerationRow]:
+    """The generations kept, newest last; for librarians, since counts and reasons tell of every collection."""
+    session.may_change()
+    served = generations.current(session.data).name
+    return [_generation(session.data, number, served) for number in generations.numbers(session.data)]
+
+
+def _generation(data: Path, number: int, served: str) -> GenerationRow:
+    path = generations.path_of(data, number)
+    try:
+        known = generations.read_manifest(path)
+    except Damaged:
+        return GenerationRow(number, path.name == served, damaged=True)
+    return GenerationRow(number, path.name == served, known.created, known.reason, known.documents, known.passages)
+
+
+def verified(session: Session, number: int | None) -> dict[int, list[str]]:
+    """What is wrong with every file of generation ``number`` (None: of each), by its hash."""
+    data, results = session.data, {}
+    generations.current(data)  # says so if there is no library
+    for each in generations.numbers(data) if number is None else [number]:
+        try:
+            results[each] = generations.check(generations.path_of(data, each), whole=True)
+        except Damaged as error:
+            results[each] = [error.what]
+    return results
+
+
+def has_library(session: Session) -> None:
+    """Raise ``NoLibrary`` if nothing has been imported."""
+    generations.current(session.data)
+
+
+def built_with(session: Session) -> str:
+    """The encoder of the generation being served; "" if nothing has been imported."""
+    with suppress(NoLibrary):
+        return generations.read_manifest(generations.current(session.data)).encoder
+    return ""
+
+
+# --- passages ------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(session: Session, prefix: str) -> Evidence:
+    """The passage whose id starts with ``prefix``, as evidence."""
+    with session.workspace() as workspace:
+        return workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
+
+
+def draw_page(
+    session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
+) -> None:
+    """See ``ingest.draw.cited``."""
+    from localmed.ingest import draw
+
+    with session.workspace() as workspace:
+        whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
+        draw.cited(session.data, evidence, image, page, span, whole)
+
+
+def kept_folder(data: Path) -> Path:
+    """Where answers are kept, made if it is not there."""
+    folder = data / KEPT
+    folder.mkdir(exist_ok=True, mode=0o700)
+    return folder

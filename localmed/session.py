@@ -1,0 +1,305 @@
+"""One a caller: who asks (user, groups, role, language) and what they may do. Runs workflows, is audited as that user.
+
+Every workflow runs the same way: is it allowed, what is it given, drive the flow, note that it ran (never what was
+asked). An answer is not handed over that rests on a document which was withdrawn, or hidden from the caller, while it
+was made: the workflow runs again. What changes the library, the access to it or the models goes through ``change``,
+which checks the role and notes the intent before and the outcome after (``operations/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain import Answer, Evidence, Kind, SearchFilter
+from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
+from localmed.hooks import SILENT, Hooks, following
+from localmed.language import clean
+from localmed.library.access import Access, Groups, groups_of
+from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor
+from localmed.workflows.flow import Driver
+from localmed.workflows.flows import flow
+
+if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.config import Settings
+    from localmed.domain.patient import PatientRecord
+    from localmed.ports import Embedder
+    from localmed.retrieval.concepts import Card
+    from localmed.retrieval.search import Found
+    from localmed.site import Site
+    from localmed.verification.answer_file import VerifyInput
+    from localmed.verification.link_eval import LinkInput
+    from localmed.workflows.explain import ExplainInput
+    from localmed.workspace import Workspace
+
+ADMINS = frozenset({"model add", "model remove", "model use"})  # actions that need more than a librarian
+RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
+
+
+class SessionRole(IntEnum):
+    """What a caller may do; each may do what those before it may."""
+
+    READER = 1
+    LIBRARIAN = 2  # changes the library and who may read it
+    ADMIN = 3  # chooses the models
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. ``groups`` are those whose collections may be read; None: every collection."""
+
+    user: str
+    groups: Groups
+    role: SessionRole
+    language: str = "en"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a change ended, for the audit log; set by the change itself."""
+
+    subject: str
+    outcome: str = "done"
+    generation: int = 0
+
+
+def local_caller(settings: Settings, language: str = "en") -> Caller:
+    """Whoever runs a command: the account of the operating system, the groups of the settings or of its rights."""
+    groups = groups_of(settings.reader.groups, settings.data)
+    return Caller(actor(), groups, SessionRole.ADMIN if groups is None else SessionRole.READER, language)
+
+
+class Session:
+    """What one caller may ask and change at a site. Several threads may use one."""
+
+    def __init__(self, site: Site, caller: Caller) -> None:
+        self.site, self.caller = site, caller
+
+    @property
+    def settings(self) -> Settings:
+        """The site's settings."""
+        return self.site.settings
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.site.data
+
+    @property
+    def access(self) -> Access:
+        """Who may read which collection."""
+        return self.site.access
+
+    @property
+    def encoder(self) -> Embedder:
+        """The encoder, for work that waits for everybody else."""
+        return self.site.patient_encoder
+
+    def hidden(self) -> frozenset[str]:
+        """The collections that the caller may not read."""
+        return self.access.hidden_from(self.caller.groups)
+
+    def workspace(self) -> AbstractContextManager[Workspace]:
+        """The generation being served now, as the caller may read it, leased for the length of the block."""
+        return self.site.workspace(self.hidden())
+
+    # --- the workflows -----------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        question: str,
+        wanted: SearchFilter,
+        preset: str | None = None,
+        earlier: Sequence[str] = (),
+        hooks: Hooks = SILENT,
+        check: bool = False,
+    ) -> Answer:
+        """Answer ``question`` from the tiers of ``preset`` (default: the settings'; "": by the collections' priority).
+
+        ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
+        (M-Eval). Raise ``UnknownName`` for a preset or collection not known.
+        """
+        self.allow("ask")
+        if check:
+            self.allow("verify")
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, provenance = workspace.plan(wanted, preset), workspace.provenance(judged=check)
+            asked = (clean(question), wanted, plan, provenance, tuple(map(clean, earlier)))
+            return (*asked, workspace.bounds()) if check else asked
+
+        return self._run("ask_and_verify" if check else "ask", arguments, hooks)
+
+    def verify(self, given: VerifyInput, hooks: Hooks = SILENT) -> Answer:
+        """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
+        self.allow("verify")
+        return self._run(
+            "verify",
+            lambda workspace: (given.cleaned(), workspace.bounds(), workspace.provenance(judged=True)),
+            hooks,
+        )
+
+    def plan_sources(
+        self, question: str, wanted: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
+    ) -> Answer:
+        """Answer ``question`` from a source plan made by ``strategy`` (see ``workflows.strategies``).
+
+        Raise ``UnknownName`` for a strategy or collection not known.
+        """
+        from localmed.workflows.strategies import STRATEGIES
+
+        self.allow("plan")
+        if strategy not in STRATEGIES:
+            raise UnknownName("there is no strategy of that name", f"Strategies: {', '.join(STRATEGIES)}")
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan, sources = workspace.plan(wanted), workspace.sources(wanted)
+            return clean(question), wanted, plan, sources, strategy, workspace.provenance()
+
+        return self._run("plan", arguments, hooks)
+
+    def explain(self, given: ExplainInput, wanted: SearchFilter, hooks: Hooks = SILENT) -> Answer:
+        """Explain a medical order from the patient's tiers, and answer questions about it."""
+        self.allow("explain")
+        cleaned = replace(given, order=clean(given.order), questions=tuple(map(clean, given.questions)))
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            plan = replace(workspace.plan(wanted, "patient"), audience="patient")
+            return cleaned, wanted, plan, workspace.provenance()
+
+        return self._run("explain", arguments, hooks)
+
+    def ebm(
+        self,
+        question: str,
+        wanted: SearchFilter,
+        record: PatientRecord | None = None,
+        is_pico: bool = False,
+        hooks: Hooks = SILENT,
+    ) -> Answer:
+        """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
+        self.allow("ebm")
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            return clean(question), wanted, workspace.plan(wanted, "ebm"), workspace.provenance(), record, is_pico
+
+        return self._run("ebm", arguments, hooks)
+
+    def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
+        """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
+        self.allow("departments")
+
+        def arguments(workspace: Workspace) -> tuple[Any, ...]:
+            wanted = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
+            plan = replace(workspace.plan(wanted), audience="patient")
+            return clean(complaint), wanted, plan, workspace.provenance()
+
+        return self._run("departments", arguments, hooks)
+
+    def links(self, given: LinkInput, wanted: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
+        """Evaluate an answer by Link-Eval; ``wanted`` and ``preset`` are those that it was asked with."""
+        from localmed.verification.link_eval import LinkBasis
+
+        judge = self.site.entailment
+        basis = LinkBasis(judge.name, tuple(judge.languages))
+        return self._run(
+            "links",
+            lambda workspace: (given, wanted, workspace.plan(wanted, preset), basis, workspace.provenance()),
+            hooks,
+        )
+
+    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        with self.workspace() as workspace:
+            return workspace.search(question, wanted, limit)
+
+    def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
+        """See ``Workspace.concept``."""
+        with self.workspace() as workspace:
+            return workspace.concept(term, question, by_meaning)
+
+    def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
+        """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        from localmed.workflows.kept import source, standing
+
+        evidence = source(answer, marker, self.hidden())
+        with suppress(NoLibrary), self.workspace() as workspace:
+            library = workspace.library
+            return standing(evidence, library), not library.passages([evidence.passage.id])
+        return evidence, True
+
+    def allow(self, workflow: str) -> None:
+        """Raise ``UsageError`` if the site has switched ``workflow`` off."""
+        if workflow in self.settings.workflows.off:
+            raise UsageError(
+                f"{workflow} is switched off at this site", "Ask whoever keeps the settings (workflows.off)"
+            )
+
+    def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
+        """Drive the flow called ``workflow`` to its answer."""
+        for _ in range(RUNS):
+            with following(hooks), self.workspace() as workspace:
+                withdrawn = workspace.withdrawn()
+                given = arguments(workspace)
+                if hooks.recorder:
+                    hooks.recorder.begin(workflow, given)
+                answer = Driver(workspace.services(hooks), hooks).run(flow(workflow)(*given))
+                if self._holds(answer, workspace, withdrawn):
+                    break
+        else:
+            raise Busy("library.changing")
+        self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer=answer)
+        return answer
+
+    def _holds(self, answer: Answer, workspace: Workspace, withdrawn: frozenset[str]) -> bool:
+        """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller while it was made."""
+        gone, hidden = workspace.withdrawn() - withdrawn, self.hidden() - workspace.library.hidden
+        passages = [each.passage for each in answer.evidence]
+        return not any(each.document_id in gone or each.collection in hidden for each in passages)
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def require(self, role: SessionRole) -> None:
+        """Raise ``UsageError`` for a caller of a lesser role, or who does not see the whole library."""
+        if self.caller.groups is not None:
+            raise UsageError("this is not for readers of groups", "Leave out --as-group and the setting reader.groups")
+        if self.caller.role < role:
+            raise UsageError("session.role", role=role.name.lower())
+
+    def may_change(self) -> None:
+        """Raise ``UsageError`` for a caller who may not change the library."""
+        self.require(SessionRole.LIBRARIAN)
+
+    @contextmanager
+    def change(self, action: str, subject: str) -> Iterator[Outcome]:
+        """A change that the block makes: noted before it begins and when it has ended, however it ends.
+
+        An intent without an outcome in the audit log is a change that was cut off: it may have taken effect.
+        """
+        self.require(SessionRole.ADMIN if action in ADMINS else SessionRole.LIBRARIAN)
+        intent = self.note(action, subject, BEGUN)
+        change = Outcome(subject)
+        try:
+            yield change
+        except BaseException as error:
+            self.note(action, subject, f"failed: {type(error).__name__}", intent=intent)
+            raise
+        self.note(action, change.subject, change.outcome, change.generation, intent=intent)
+
+    def note(
+        self,
+        action: str,
+        subject: str,
+        outcome: str,
+        generation: int = 0,
+        answer: Answer | None = None,
+        intent: AuditEntry | None = None,
+    ) -> AuditEntry:
+        """One line in the audit log, as the caller."""
+        with closing(Audit(self.data)) as audit:
+            served = f"{generation:04d}" if generation else ""
+            return audit.append(action, subject, outcome, served, answer, self.caller.user, intent)

@@ -1,0 +1,276 @@
+"""One a process: settings, models, registry and a pool of open libraries. The only place that chooses implementations.
+
+Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
+encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a model
+host owns it, works for one thread at a time; an open library is leased to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Lock, RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from localmed.agents.chat_entailment import ChatEntailment
+from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.errors import UsageError
+from localmed.library import generations
+from localmed.library.access import Access
+from localmed.library.library import Library, today
+from localmed.models import chat_choice, choice, shipped_weights
+from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
+from localmed.models.host.choices import choices
+from localmed.models.minilm import MiniLM
+from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
+from localmed.models.registry.registry import Registry
+from localmed.ports import CountingChat, Embedder, Entailment, Reranker
+from localmed.retrieval.concepts import Expand
+from localmed.verification.stance import starter
+from localmed.workspace import Workspace
+
+if TYPE_CHECKING:
+    from localmed.models.host.server import Host
+    from localmed.models.host.server import Status as HostStatus
+    from localmed.operations.model_changes import Progress
+
+MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
+Made = TypeVar("Made")
+
+
+class Site:
+    """One data folder with its settings, for every caller of this process. A context manager."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        encoder: Embedder | None = None,
+        uses: Mapping[str, str] = MappingProxyType({}),
+        day: Callable[[], str] = today,
+        chat: CountingChat | None = None,
+    ) -> None:
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
+        profile_known(settings)
+        self.settings, self.day = settings, day
+        self.access = Access(settings.data)
+        self._encoder, self._chat, self._uses = encoder, chat, uses
+        self._making, self._working = RLock(), RLock()
+        self._made: dict[str, Any] = {}
+        self._models = 0  # how often other models were chosen; a workspace keeps those that it was opened with
+        self._pool = _Pool()
+
+    def __enter__(self) -> Site:
+        """The site itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self.close()
+
+    def close(self) -> None:
+        """Give up the leases on generations, the connections to the model host and the chat model's process."""
+        self._pool.close()
+        self._forget_models()
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.settings.data
+
+    # --- libraries -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def workspace(self, hidden: Collection[str] = ()) -> Iterator[Workspace]:
+        """The generation being served now without the collections ``hidden``, leased for the length of the block.
+
+        One and the same through a whole question, whatever is published meanwhile.
+        """
+        models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
+        opened = self._pool.take((models, path, apart)) or self._opened(apart)
+        opened.library.holding.day = self.day()
+        whole = False
+        try:
+            yield opened
+            whole = True
+        finally:
+            served = whole and self._models == models and generations.current(self.data) == opened.library.path
+            self._pool.give_back((models, opened.library.path, apart), opened, keep=served)
+
+    def _opened(self, hidden: frozenset[str]) -> Workspace:
+        library = Library.open(self.data, hidden, self.day())
+        if self._hosted.nearest:
+            library.searched_by(partial(self._hosted.nearest, library.path.name))
+        return Workspace(library, self)
+
+    # --- models ----------------------------------------------------------------------------------------------------
+
+    @property
+    def encoder(self) -> Embedder:
+        """The encoder that was chosen; its weights load at the first use."""
+        return self._hosted.encoder or self._once("encoder", lambda: owned_encoder(self._own_encoder, self._working))
+
+    @property
+    def patient_encoder(self) -> Embedder:
+        """The encoder for long work: at a model host it waits for everybody else."""
+        return unhurried(self.encoder)
+
+    @property
+    def reranker(self) -> Reranker | None:
+        """The reranker that was chosen; its weights load at the first use."""
+        if self._hosted.reranker:
+            return self._hosted.reranker
+        reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
+        return OwnedReranker(reranker, self._working) if reranker else None
+
+    @property
+    def chat(self) -> CountingChat | None:
+        """The chat model that was chosen, if one was; it loads at the first request."""
+        return self._chat or self._hosted.chat or self._once("chat", self._own_chat)
+
+    @property
+    def entailment(self) -> Entailment:
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else the starter's."""
+        return self._hosted.entailment or self._once("entailment", self._own_entailment)
+
+    @property
+    def expand(self) -> Expand:
+        """Spells abbreviations out."""
+        from localmed.models import abbreviations
+
+        return abbreviations.expand
+
+    @property
+    def _own_encoder(self) -> Embedder:
+        return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
+
+    def _own_chat(self) -> CountingChat | None:
+        return chat_choice.chat(self.settings.chat, self.serving, self.registry)
+
+    def _own_entailment(self) -> Entailment:
+        judge = choice.entailment(self.serving, self.registry)
+        if judge is None and self.serving["entailment"] == CHAT and self.chat:
+            return ChatEntailment(self.chat)
+        own = self._hosted.encoder or self._own_encoder
+        return OwnedEntailment(judge or starter(shipped_weights.arrays("starter-entailment"), own, MiniLM),
+                               self._working)  # fmt: skip
+
+    @property
+    def _hosted(self) -> Hosted:
+        """What a model host serves of what was chosen."""
+        if self._encoder:
+            return NOTHING
+        return self._once("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+
+    def _once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes, the same for every thread."""
+        if name not in self._made:
+            with self._making:
+                if name not in self._made:
+                    self._made[name] = make()
+        made: Made = self._made[name]
+        return made
+
+    def _forget_models(self) -> None:
+        """Close what models hold; the next use makes them anew."""
+        with self._making:
+            made, self._made = self._made, {}
+            self._models += 1
+        for each in made.values():
+            if isinstance(each, chat_choice.Closing):
+                each.close()
+
+    # --- which models serve ----------------------------------------------------------------------------------------
+
+    @property
+    def registry(self) -> Registry:
+        """The registered models."""
+        return self._once("registry", lambda: Registry(model_folder(self.settings)))
+
+    @property
+    def serving(self) -> dict[str, str]:
+        """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        record = self.registry.registrations
+        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+
+    def use(self, role: str, name: str, progress: Progress) -> None:
+        """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
+
+        Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
+        """
+        record = self.registry.registrations
+        if not built_in(role, name):
+            self.registry.fitting(role, name)
+        roles = {**record.roles, role: name}
+        if name == DEFAULT:
+            del roles[role]
+        choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
+        if (role, name) == ("entailment", CHAT) and self.chat is None:
+            raise UsageError("no chat model serves", "First: localmed models use chat NAME")
+        if built_in(role, name):
+            self.registry.assign(role, name)
+        else:
+            self.registry.use(role, name, progress)
+        self._forget_models()
+
+    # --- the model host --------------------------------------------------------------------------------------------
+
+    def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
+        """Be the model host of this data folder until something can be read from the file number ``stop``."""
+        from localmed.library.nearest import Nearest
+        from localmed.models.host import hosting
+
+        def made() -> Host:
+            return hosting.made(self.settings, self.serving, self.registry, Nearest(self.data))
+
+        hosting.serve(self.data, made, ready, stop)
+
+    def host_status(self) -> HostStatus | None:
+        """How the model host is, None if none runs; raise ``ModelError`` if it does not answer as it should."""
+        from localmed.models.host import hosting
+
+        return hosting.status(self.data, self.settings.host, self._choices())
+
+    def _choices(self) -> dict[str, str]:
+        return choices(self.serving, self.registry.registrations, self.settings.chat)
+
+
+_Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden
+
+
+class _Pool:
+    """Open libraries that nobody uses, by generation and hidden collections."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: list[tuple[_Key, Workspace]] = []
+
+    def take(self, key: _Key) -> Workspace | None:
+        """An open library of ``key``, if one is idle; those of another generation are closed."""
+        with self._lock:
+            stale = [each for each in self._idle if each[0][:2] != key[:2]]
+            self._idle = [each for each in self._idle if each[0][:2] == key[:2]]
+            place = next((place for place, each in enumerate(self._idle) if each[0] == key), None)
+            taken = self._idle.pop(place)[1] if place is not None else None
+        _close(stale)
+        return taken
+
+    def give_back(self, key: _Key, workspace: Workspace, keep: bool) -> None:
+        """``workspace`` is used no more; close it, or the one that was longest idle, where there are too many."""
+        with self._lock:
+            self._idle += [(key, workspace)] if keep else []
+            surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
+        _close([*surplus, *([] if keep else [(key, workspace)])])
+
+    def close(self) -> None:
+        """Close all that are idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        _close(idle)
+
+
+def _close(idle: list[tuple[_Key, Workspace]]) -> None:
+    for _, workspace in idle:
+        workspace.library.close()

@@ -1,0 +1,267 @@
+"""One open library with the site's models and rules: what a flow's requests are answered from, and how it is asked.
+
+A workspace belongs to one thread while it is leased (``site.py``) and holds nothing of one question for the next. The
+site's settings become here what a flow is given: the tiers and sources to search, the plan, the bounds of a check, and
+the provenance that an answer states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
+
+from localmed import __version__
+from localmed.agents import judging
+from localmed.agents.appraisal import APPRAISAL
+from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
+from localmed.agents.chat import ChatRoles
+from localmed.agents.role_rules import Models, RoleRules
+from localmed.agents.role_table import ROLES, RoleTable, role_table
+from localmed.agents.safety import message
+from localmed.agents.source_plan import SOURCES
+from localmed.config import SERVED_BY
+from localmed.domain import Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, Status
+from localmed.errors import BadSettings, UnknownName
+from localmed.hooks import Hooks
+from localmed.language import clean, detect
+from localmed.library.library import Library
+from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
+from localmed.retrieval import concepts, studies
+from localmed.retrieval.concepts import Card
+from localmed.retrieval.guideline_map import to_read
+from localmed.retrieval.search import Found, HybridSearch
+from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.workflows.finding import Plan
+from localmed.workflows.flow import Services
+from localmed.workflows.gathering import Sources
+
+if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+    from localmed.workflows.m_eval import Bounds
+
+
+class SiteModels(Models, Protocol):
+    """What a workspace needs of the site. Models are made when they are first needed."""
+
+    @property
+    def chat(self) -> CountingChat | None: ...  # noqa: D102
+    @property
+    def entailment(self) -> Entailment: ...  # noqa: D102
+
+
+class Workspace:
+    """The services of flows over one library. One thread at a time."""
+
+    def __init__(self, library: Library, site: SiteModels) -> None:
+        """``library`` is closed by whoever opened it."""
+        self.library, self._site = library, site
+        self.settings = site.settings
+
+    def services(self, hooks: Hooks) -> Services:
+        """What answers the requests of one run of a flow; what the rules remember ends with the run."""
+        library, search = self.library, self.settings.search
+        return Services(
+            search=lambda question, wanted, limit, keywords: self.finder.search(question, wanted, limit, keywords),
+            look_up=self.look_up,
+            read=self.read,
+            mint=self.mint,
+            judge=self.judge,
+            compare=self.compare,
+            studies=lambda query, most, names: studies.find(library, query, most, names, search),
+            resolve=lambda references: studies.named(library, references),
+            roles=self._role_table(hooks),
+        )
+
+    def withdrawn(self) -> frozenset[str]:
+        """The documents that are withdrawn now."""
+        statuses = self.library.holding.statuses()
+        return frozenset(document for document, status in statuses.items() if status is Status.WITHDRAWN)
+
+    def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
+        """The status of each document now, and the date by which it was to be reviewed if that has passed."""
+        return {each: (self.library.status(each), self.library.holding.overdue(each)) for each in documents}
+
+    # --- how a question is asked -------------------------------------------------------------------------------------
+
+    def plan(self, wanted: SearchFilter, preset: str | None = None) -> Plan:
+        """How a question within ``wanted`` is asked by ``preset``."""
+        self._known(wanted)
+        chosen = self.settings.ask.preset if preset is None else preset
+        return Plan(
+            tiers=self.tiers(chosen, wanted.collections),
+            passages=self.settings.ask.passages,
+            keywords=self._keywords(),
+            further=chosen in self.settings.tiers.further,
+            roles=self.roles.on,
+            own_knowledge=self.settings.workflows.own_knowledge,
+            audience="patient" if chosen in self.settings.workflows.patient_presets else "staff",
+            safety=self._safety(),
+            unsupported=self.settings.verification.unsupported,
+            jury=self._jury(),
+        )
+
+    def _jury(self) -> tuple[str, ...]:
+        """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
+        known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
+        if unknown := set(named) - known:
+            raise BadSettings(f"there is no judge {sorted(unknown)[0]!r} (setting verification.jury)",
+                              f"Judges: {', '.join(sorted(known))}")  # fmt: skip
+        return tuple(each for each in named if self.roles.by(ROLES[each]) != "off")
+
+    def _safety(self) -> tuple[tuple[str, str], ...]:
+        """The site's safety message in each language."""
+        site = self.settings.workflows
+        chosen = (("en", site.safety_en), ("zh", site.safety_zh))
+        return tuple((language, message(language, text, site.crisis_line)) for language, text in chosen)
+
+    def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
+        """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""
+        presets = self.settings.tiers.presets
+        if preset and preset not in presets:
+            known = ", ".join(presets)
+            raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
+        catalogue, hidden = self.library.catalogue, self.library.hidden
+        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        named = [[each for each in tier if each not in hidden] for tier in presets[preset]] if preset else ()
+        return tiers_of(named, catalogue.collections(), filled, only)
+
+    def sources(self, wanted: SearchFilter) -> Sources:
+        """The collections of each source of a plan: those of its kind that hold a passage and that ``wanted`` "
+        "allows."""
+        catalogue = self.library.catalogue
+        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        there = [each for each in catalogue.collections() if each.name in (wanted.collections or filled)]
+        named = {source: tuple(each.name for each in there if each.kind is kind) for source, kind in SOURCES.items()}
+        return Sources(**named, graph=bool(self.library.graph.counts()))
+
+    def provenance(self, judged: bool = False) -> Provenance:
+        """What answers now; the judge of entailment where a model's words or (``judged``) claims are held to it."""
+        identity, reranker, chat = self._site.encoder.identity, self._site.reranker, self._site.chat
+        by_chat = chat is not None and any(self.roles.by(role) == "chat" for role in ROLES.values())
+        models = [("encoder", f"{identity.name} {identity.version}")]
+        models += [("reranker", reranker.name)] if reranker else []
+        models += [("chat", chat.identity.name if chat and by_chat else "none: extractive")]
+        models += [("entailment", self._site.entailment.name)] if by_chat or judged else []
+        return Provenance(
+            generation=self.library.path.name,
+            profile=self.settings.profile,
+            models=tuple(models),
+            prompts=tuple((role.name, f"{self.roles.by(role)}-{role.version}") for role in ROLES.values()),
+            version=__version__,
+            day=self.library.holding.day,
+        )
+
+    def bounds(self) -> Bounds:
+        """How many studies M-Eval looks at, and where."""
+        from localmed.workflows.m_eval import Bounds
+
+        site = self.settings.workflows
+        on = APPRAISAL.name in self.roles.on
+        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury())
+
+    def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
+        """The collections of ``kinds`` that hold a passage, first priority first."""
+        catalogue = self.library.catalogue
+        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        return tuple(each.name for each in catalogue.collections() if each.kind in kinds and each.name in filled)
+
+    def _known(self, wanted: SearchFilter) -> None:
+        for name in wanted.collections:
+            self.library.catalogue.collection(name)
+
+    def _keywords(self) -> int:
+        """How many keywords to extract: none where their ranking weighs nothing."""
+        return self.settings.keywords.most if self.settings.search.keyword_weight else 0
+
+    # --- what flows ask for ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def roles(self) -> RoleTable:
+        """Who serves which role."""
+        return self._role_table(Hooks())
+
+    def _role_table(self, hooks: Hooks) -> RoleTable:
+        """Who serves which role, in a run that ``hooks`` follow."""
+        settings, model = self.settings, self._site.chat
+        watch = Watch(cancelled=hooks.cancel.cancelled)
+        chat = ChatRoles(model, watch) if model else None
+        rules = RoleRules(self.library, self._site)
+        return role_table(ROLES, SERVED_BY[settings.profile], settings.roles, rules, chat)
+
+    @cached_property
+    def finder(self) -> HybridSearch:
+        """Hybrid search of this library."""
+        return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
+
+    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+        """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
+        self._known(wanted)
+        asked, most = clean(question), self._keywords()
+        rules = RoleRules(self.library, self._site)
+        found: Keywords = rules[KEYWORDS.name](KeywordsInput(asked, most)) if most else Keywords()
+        return self.finder.search(asked, wanted, limit, found.words)
+
+    def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
+        """The card of ``term``, ``None`` where the graph does not know it."""
+        try:
+            return self.concept(term, question, context=context)
+        except UnknownName:
+            return None
+
+    def concept(self, term: str, question: str = "", by_meaning: bool = False, context: str = "") -> Card:
+        """The card of ``term`` from the concept graph; raise ``UnknownName`` with near names.
+
+        ``question`` orders its relations (``by_meaning``: by the reranker, else the encoder); it and ``context`` may
+        spell an abbreviation out. Nothing of it is noted anywhere.
+        """
+        site = self._site
+        reranker = (site.reranker or concepts.Cosine(site.encoder)) if by_meaning and question else None
+        known = site.encoder.identity.languages if reranker else ()
+        asked, text = clean(question), clean(context)
+        return concepts.card(self.library.graph, clean(term), asked, reranker, site.expand, text, known)
+
+    def read(self, document: str, hits: tuple[Hit, ...]) -> tuple[Passage, ...]:
+        """The passages of ``document``: all of a short one, else those of ``hits`` that are its, as many as fit."""
+        return to_read(self.library, document, hits, self.settings.reading.whole_document_characters)
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
+        """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
+        judge = self._site.entailment
+        known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
+        asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
+        stances = iter(judge.judge(asked) if asked else ())
+        return [next(stances) if judged else NOT_JUDGED for judged in known]
+
+    def compare(self, question: str, texts: Sequence[str]) -> tuple[float, ...]:
+        """How like ``question`` each text is, by reranker or encoder; empty in a language that these do not know."""
+        site = self._site
+        if not texts or detect(question) not in site.encoder.identity.languages:
+            return ()
+        return tuple(map(float, (site.reranker or concepts.Cosine(site.encoder)).score(question, texts)))
+
+    def mint(self, hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
+        """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
+        documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
+        kinds = {each.name: each.kind for each in self.library.catalogue.collections()}
+        return tuple(
+            self._evidence(str(number), hit, documents[hit.passage.document_id], kinds[hit.passage.collection])
+            for number, hit in zip(count(first), hits, strict=False)
+        )
+
+    def _evidence(self, marker: str, hit: Hit, document: Document, kind: Kind) -> Evidence:
+        return Evidence(
+            marker=marker,
+            passage=hit.passage,
+            document_title=document.title,
+            edition=document.edition,
+            status=self.library.status(document.id),
+            source=document.source,
+            url=document.url,
+            file_sha256=document.file_sha256,
+            media_type=document.media_type,
+            publication_types=document.publication_types,
+            replaced_by=document.replaced_by,
+            kind=kind,
+            overdue=self.library.holding.overdue(document.id),
+        )
