@@ -159,7 +159,9 @@ _INTRODUCED = re.compile(
 def retrieval_question(given: RetrievalInput) -> str:
     """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
     known = f"{given.patient}\n{given.order}"
-    asked = " ".join(without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ").split())
+    asked = " ".join(without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ").split()).lstrip(
+        " .,;:。，；："
+    )
     for pattern, kind in _MEANT:
         names = {folded(term.text): term.text for term in given.terms if term.kind == kind}
         if len(names) == 1:

@@ -33,8 +33,7 @@ def test_an_order_is_explained(localmed: Localmed, order: Path) -> None:
     assert "gives no advice" in out
     answer = localmed.ok("explain", "-", "--question", QUESTION, "--json", stdin=ORDER).json
     assert (answer["workflow"], answer["released_by"]) == ("explain", "")
-    assert {"LinePart", "QuestionPart"} <= {part["type"] for part in answer["parts"]}
-    asked = next(part for part in answer["parts"] if part["type"] == "QuestionPart")
+    asked = next(part for part in answer["parts"] if "searched_as" in part)
     assert asked["searched_as"] == "", "of two medicines none is chosen"
 
 
@@ -102,7 +101,7 @@ def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: P
     assert MARKER not in ran.err
     assert traces(copied.data) == []
     answer = copied.ok("explain", str(order), "--patient", str(record), "--question", question, "--json").json
-    (asked,) = (part["searched_as"] for part in answer["parts"] if part["type"] == "QuestionPart")
+    (asked,) = (part["searched_as"] for part in answer["parts"] if "searched_as" in part)
     assert asked == "Is hypertension bad?"
     for arguments in (("--profile", "x"), ("--patient", str(tmp_path / MARKER))):
         refused = copied("explain", "-", *arguments, stdin=ORDER)

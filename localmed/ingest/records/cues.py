@@ -56,7 +56,7 @@ STOPPED = re.compile(  # anywhere in the sentence
 )
 PLANNED = re.compile(
     r"\b(?:consider\w*|plan\w*|would|should|might|could|recommend\w*|suggest\w*|advis\w+|if|trial|wish\w*|wants?"
-    r"|targets?|goals?)\b|拟|计划|建议|准备|考虑|将|若|如果|目标",
+    r"|targets?|goals?|prescribe|ignore|disregard|please|give|add|says?|told)\b|忽略|无视|请|开具|拟|计划|建议|准备|考虑|将|若|如果|目标",
     re.IGNORECASE,
 )
 RELATIVE = re.compile(

@@ -28,7 +28,7 @@ from localmed.language import aligned, clean, detect, fold
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese one
-WORDS_SHOWN = 160  # characters of the record quoted with an entry
+BEFORE, AFTER = 40, 60  # characters of the record quoted with an entry, within its sentence: no more prose than needed
 
 _KINDS = {
     "problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY,
@@ -67,8 +67,12 @@ class _Prose:
     def entry(self, kind: EntryKind, start: int, end: int) -> RecordEntry:
         """An entry that was read at ``start:end``, with the sentence around it as its words."""
         sentence = self.at(start)
-        first = min(start, max(sentence.start, start - WORDS_SHOWN // 2))
-        last = max(end, min(sentence.end, first + WORDS_SHOWN))
+        first = min(start, max(sentence.start, start - BEFORE))
+        last = max(end, min(sentence.end, end + AFTER))
+        while sentence.start < first < start and not self.text[first - 1].isspace() and self.text[first].isascii():
+            first += 1  # no half words
+        while end < last < sentence.end and not self.text[last].isspace() and self.text[last].isascii():
+            last -= 1
         words = " ".join(self.text[first:last].split())
         return RecordEntry(kind, " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS], words, start, end)
 
