@@ -51,17 +51,14 @@ class LocalmedError(Exception):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What happened, and what to do next where that can be said."""
-        from localmed.messages import known
+        from localmed.messages import known, parts
 
-        code, parameters = self.message.code, self.message.parameters
-        if not known(f"{code}.what"):  # words of somebody else, or of a caller that has none in the catalogue yet
-            what = self.message if parameters or known(code) else message("literal", text=code)
-        else:
-            what = Message(f"{code}.what", parameters)
+        what, *remedy = parts(self.message)
+        if not what.parameters and not known(what.code):  # of a caller that has no words in the catalogue yet
+            what = message("literal", text=what.code)
         if self._remedy:
-            remedy = self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)
-            return what, remedy
-        return (what, Message(f"{code}.remedy", parameters)) if known(f"{code}.remedy") else (what,)
+            remedy = [self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)]
+        return what, *remedy
 
     @property
     def what(self) -> str:

@@ -154,7 +154,7 @@ class Session:
 
         self.allow("plan")
         if strategy not in STRATEGIES:
-            raise UnknownName("there is no strategy of that name", f"Strategies: {', '.join(STRATEGIES)}")
+            raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(wanted), workspace.sources(wanted)
@@ -235,9 +235,7 @@ class Session:
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
-            raise UsageError(
-                f"{workflow} is switched off at this site", "Ask whoever keeps the settings (workflows.off)"
-            )
+            raise UsageError("workflow.off", workflow=workflow)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
@@ -266,7 +264,7 @@ class Session:
     def require(self, role: SessionRole) -> None:
         """Raise ``UsageError`` for a caller of a lesser role, or who does not see the whole library."""
         if self.caller.groups is not None:
-            raise UsageError("this is not for readers of groups", "Leave out --as-group and the setting reader.groups")
+            raise UsageError("access.not_for_groups")
         if self.caller.role < role:
             raise UsageError("session.role", role=role.name.lower())
 

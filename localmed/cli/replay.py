@@ -24,11 +24,11 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     from localmed.workflows.recording import LARGEST, replay
 
     if file.stat().st_size > LARGEST:
-        raise InputError(f"{file} has more than {LARGEST} bytes", "Give a file that --record wrote")
+        raise InputError("replay.bytes", file=str(file), most=LARGEST)
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{file} is no text", "Give a file that --record wrote") from None
+        raise InputError("replay.no_text", file=str(file)) from None
     answer, same = replay(text)
     if as_json:
         print_json(answer)
@@ -37,5 +37,5 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     if trace:
         show_trace(answer)
     if not same:
-        raise InputError("the replay came to another answer than the recorded one", "The workflow has changed since")
+        raise InputError("replay.differs")
     click.echo("The replay came to the recorded answer.", err=True)

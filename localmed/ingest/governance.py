@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localmed.config import ReadBounds
-from localmed.domain import Document
+from localmed.domain import Document, Message
 from localmed.errors import InputError
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
@@ -66,7 +66,7 @@ class Fault:
     """Why a row cannot be taken; never a cell's text, which may be a name."""
 
     row: int
-    reason: str
+    reason: str | Message
 
 
 def read(path: Path) -> Sheet:

@@ -332,7 +332,7 @@ def outdated(path: Path) -> bool:
 
 def _read_only(path: Path) -> sqlite3.Connection:
     if not path.exists():
-        raise Damaged(f"{path} is missing", "Go back with: localmed generations rollback")
+        raise Damaged("library.missing", path=str(path))
     database = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, isolation_level=None
     )
@@ -340,12 +340,10 @@ def _read_only(path: Path) -> sqlite3.Connection:
         version = database.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.DatabaseError as error:
         database.close()
-        raise Damaged(f"{path} cannot be read ({error})", "Go back with: localmed generations rollback") from None
+        raise Damaged("library.unreadable", path=str(path), error=str(error)) from None
     if version != len(GRAPH):
         database.close()
-        raise Damaged(
-            f"{path} has schema {version}, this localmed reads {len(GRAPH)}", "Run: localmed generations upgrade"
-        )
+        raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))
     return database
 
 

@@ -31,7 +31,7 @@ class TantivyIndex:
         try:
             self._index = tantivy.Index(schema, path=str(folder))
         except ValueError as error:
-            raise Damaged(f"the {kind} index cannot be opened ({error})", "Run: localmed generations verify") from None
+            raise Damaged("library.index", kind=kind, error=str(error)) from None
         self._searcher = self._index.searcher()
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class TantivyIndex:
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
-            raise Busy(f"the {self._kind} index is being written ({error})", "Wait for the other writer") from None
+            raise Busy("library.index_writing", kind=self._kind, error=str(error)) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, score)``, best first."""

@@ -41,9 +41,7 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     from localmed.operations.lookups import collection_names
 
     if collection.name in collection_names(session):
-        raise UsageError(
-            f"there is a collection {collection.name!r} already", "Change it with: localmed collections priority"
-        )
+        raise UsageError("collections.exists", name=collection.name)
     if groups:
         set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
     put_collection(session, collection)

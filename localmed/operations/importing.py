@@ -34,10 +34,7 @@ def manifest_of(session: Session, collection: str, file: Path | None) -> Manifes
     try:
         return manifests.chosen(session.data, collection, file, catalogued)
     except NoLibrary:
-        raise UnknownName(
-            f"there is no collection {collection!r} yet",
-            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
-        ) from None
+        raise UnknownName("collections.unknown_yet", name=collection) from None
 
 
 def import_paths(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localmed.domain import TextPart
-from localmed.presentation import departments, order, plan, practice
+from localmed.presentation import departments, links, order, plan, practice, verify
 from localmed.presentation.neutral import one_line
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row
@@ -28,6 +28,8 @@ VIEWS: Mapping[type, Shown] = {
     **departments.VIEWS,
     **order.VIEWS,
     **practice.VIEWS,
+    **verify.VIEWS,
+    **links.VIEWS,
 }
 
 

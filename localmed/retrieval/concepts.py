@@ -112,11 +112,10 @@ def card(
     reading = _read(graph, term, f"{question}\n{context}", expand)
     if not reading.found:
         if not graph.counts():
-            what = "no concept graph has been imported"
-            raise UnknownName(what, "Import one: localmed import FILES -c doid --manifest corpora/doid.toml")
-        near = ", ".join(graph.near(term))
-        remedy = f"Near it are: {near}" if near else "Nothing in the graph looks like it"
-        raise UnknownName("the concept graph knows no such term", remedy)
+            raise UnknownName("graph.none")
+        if near := tuple(graph.near(term)):
+            raise UnknownName("graph.unknown_near", near=near)
+        raise UnknownName("graph.unknown")
     chosen, matched = reading.found[0]
     concept = graph.concept(chosen)
     assert concept is not None  # find returns what exists
