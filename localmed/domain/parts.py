@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
@@ -26,18 +26,6 @@ class _NoStatements:
     def statements(self) -> tuple[Statement, ...]:
         """None."""
         return ()
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A part of a workflow that has no type of its own yet: a title, cited sentences, named values."""
-
-    kind: str
-    title: str
-    statements: tuple[Statement, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-    start: int = 0
-    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,9 +370,8 @@ class ConceptPart(_NoStatements):
     relations: tuple[tuple[str, str], ...] = ()
 
 
-AnyPart: TypeAlias = (
-    TextPart
-    | LinePart
+Part: TypeAlias = (
+    LinePart
     | TermPart
     | UnexplainedPart
     | QuestionPart
@@ -410,7 +397,3 @@ AnyPart: TypeAlias = (
     | SourcePlanPart
     | ConceptPart
 )
-if TYPE_CHECKING:
-    Part: TypeAlias = Any  # while some workflows still make ``TextPart``; then ``AnyPart`` takes its name
-else:
-    Part = AnyPart

@@ -226,7 +226,7 @@ def _explained(
     terms: list[OrderTerm], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
 ) -> Generator[Asked, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
     """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
-    parts: list[Part] = []
+    parts: list[TermPart] = []
     language = detect(given.order)
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
