@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localmed.domain import AnswerStatus
-from localmed.workflows.purposes import PURPOSES
+from localmed.messages import catalogue
 from tests.cli.conftest import Localmed
 from tests.cli.test_privacy import traces
 
@@ -73,7 +73,7 @@ def test_allergy_and_standard_input(starter: Localmed) -> None:
                      stdin=RECORD)  # fmt: skip
     assert "CHECK FIRST" in ran.out
     assert "penicillin" in ran.out
-    assert PURPOSES["ebm"]["en"][:40] in ran.out
+    assert str(catalogue("en")["answer.purpose.ebm"])[:40] in ran.out
 
 
 def test_chinese(starter: Localmed) -> None:

@@ -38,9 +38,8 @@ from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH
 from localmed.workflows.ebm import AS_ASKED, ebm
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, summary
-from localmed.workflows.purposes import PURPOSES
-from tests.values import PROVENANCE, evidence, passage, quotation
+from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, rejected, summary
+from tests.values import PROVENANCE, evidence, in_words, passage, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
 NAME = "Zyxwvutsrq"
@@ -169,7 +168,7 @@ def test_a_given_pico_question_passes_the_role_by(question: str, is_pico: bool) 
 def test_a_model_whose_pico_question_cannot_be_used_is_replaced_by_the_rules() -> None:
     answer, requests = replay([Rejected("made up"), ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
     assert requests[1] == Perform(PICO, PicoInput(QUESTION, RECORD), by_rules=True)
-    assert [note for note in answer.notes if "pico" in str(note)]
+    assert rejected("pico") in answer.notes
 
 
 def test_searched_without_the_record_and_then_as_asked() -> None:
@@ -268,7 +267,7 @@ def test_roles_that_are_off_are_not_asked() -> None:
 def test_a_superseded_source_is_told() -> None:
     old = replace(SOURCE, status=Status.SUPERSEDED)
     answer, _ = replay([ASKED, found(HIT), ENOUGH, (old,), SAID, Draft()])
-    assert [note for note in answer.notes if note not in RECORD.notes]
+    assert any(in_words(note).startswith("Source 1 is superseded") for note in answer.notes)
 
 
 def test_in_chinese() -> None:
@@ -302,7 +301,3 @@ def test_somebody_in_danger_gets_the_sites_message_and_staff_their_evidence(ques
     answer, requests = replay([], question)
     assert answer.status is AnswerStatus.SAFETY
     assert (answer.workflow, requests) == ("ebm", [])
-
-
-def test_a_purpose_is_stated() -> None:
-    assert set(PURPOSES["ebm"]) == {"en", "zh"}
