@@ -185,11 +185,11 @@ class NotJudgedPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class SourceLevelPart(_NoStatements):
-    """A cited document by its design: ``level`` 1 (highest) to 5 by publication type alone, 0 where that is unknown."""
+    """A cited document by its publication type (as ``clinical.publications``): ``level`` 1 (highest) to 5, else 0."""
 
     markers: tuple[str, ...]
     title: str
-    design: Message
+    design: str
     level: int
     edition: str = ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from localmed.clinical.publications import named
 from localmed.domain import Message, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
@@ -95,7 +96,7 @@ def source_level(part: SourceLevelPart, language: str) -> PartView:
     level = message("ebm.of_five", level=part.level) if part.level else message("ebm.no_level")
     date = one_line(part.edition) or words(message("answer.no_date"), language)
     rows = (
-        Row(words(message("ebm.type"), language), words(part.design, language)),
+        Row(words(message("ebm.type"), language), named(part.design, language)),
         Row(words(message("ebm.date"), language), date),
         Row(words(message("ebm.level"), language), words(level, language)),
     )

@@ -35,6 +35,7 @@ from localmed.agents.practice import (
 )
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
+from localmed.clinical.publications import level
 from localmed.domain import (
     Answer,
     Conflict,
@@ -62,7 +63,6 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import applicability, citations
 from localmed.verification.conflicts import conflicts
-from localmed.verification.levels import level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, write
 from localmed.workflows.ask import (
@@ -235,7 +235,7 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
         documents.setdefault(source.passage.document_id, []).append(source)
     made = []
     for cited in documents.values():
-        number, design = level(cited[0])
+        design, number = level(cited[0])
         markers = tuple(source.marker for source in cited)
         made.append(SourceLevelPart(markers, cited[0].document_title, design, number, cited[0].edition))
     return tuple(made)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from localmed.clinical import measures, medicines
-from localmed.domain import Kind, Message
+from localmed.clinical.publications import level, named
+from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
 from localmed.verification.applicability import allergies, interactions
-from localmed.verification.levels import level
 from tests.values import evidence, quotation
 
 METFORMIN = evidence("1", "Metformin is the usual first medicine.", "Diabetes in adults")
@@ -78,22 +78,20 @@ def test_interactions_from_the_graph() -> None:
 @pytest.mark.parametrize(
     ("types", "kind", "expected"),
     [
-        (("Journal Article", "Meta-Analysis"), Kind.LITERATURE, (1, "meta_analysis")),
-        (("Randomized Controlled Trial",), Kind.LITERATURE, (2, "randomised_controlled_trial")),
-        (("Review", "Systematic Review"), Kind.LITERATURE, (1, "systematic_review")),
-        (("Case Reports",), Kind.LITERATURE, (4, "case_report")),
-        (("Retracted Publication", "Meta-Analysis"), Kind.LITERATURE, (0, "retracted_publication")),
-        (("Journal Article",), Kind.LITERATURE, (0, "article_type_not_stated")),
-        ((), Kind.GUIDELINE, (1, "guideline")),
-        ((), Kind.BOOK, (5, "textbook_or_reference")),
-        ((), Kind.OTHER, (0, "type_not_stated")),
+        (("Journal Article", "Meta-Analysis"), Kind.LITERATURE, ("meta-analysis", 1)),
+        (("Randomized Controlled Trial",), Kind.LITERATURE, ("randomized controlled trial", 2)),
+        (("Review", "Systematic Review"), Kind.LITERATURE, ("systematic review", 1)),
+        (("Case Reports",), Kind.LITERATURE, ("case reports", 4)),
+        (("Retracted Publication", "Meta-Analysis"), Kind.LITERATURE, ("retracted publication", 0)),
+        (("Journal Article",), Kind.LITERATURE, ("literature", 0)),
+        ((), Kind.GUIDELINE, ("guideline", 1)),
+        ((), Kind.BOOK, ("book", 5)),
+        ((), Kind.OTHER, ("unknown", 0)),
     ],
 )
-def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tuple[int, str]) -> None:
-    assert level(replace(METFORMIN, publication_types=types, kind=kind)) == (
-        expected[0],
-        Message(f"ebm.design.{expected[1]}"),
-    )
+def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tuple[str, int]) -> None:
+    assert level(replace(METFORMIN, publication_types=types, kind=kind)) == expected
+    assert named(expected[0], "zh") != named(expected[0], "en")
 
 
 def test_measures_convert_and_refuse() -> None:
