@@ -25,13 +25,7 @@ ALLOWED = {
     "verification/quantities.py": "number words, to read texts with",
     "verification/survival.py": "number words and frequencies, to read texts with",
     "verification/levels.py": "publication types, to read records with",
-    "verification/reliability.py": "publication types, to read records with",
     "verification/standing.py": "publication types, to read records with",
-    "workflows/leaflet.py": "still to be moved",
-    "workflows/explain.py": "still to be moved",
-    "workflows/ebm.py": "still to be moved",
-    "workflows/practice_parts.py": "still to be moved",
-    "verification/applicability.py": "still to be moved",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")

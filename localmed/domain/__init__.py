@@ -25,7 +25,7 @@ from localmed.domain.answers import (
     TraceStep,
     Verification,
 )
-from localmed.domain.messages import Message, Parameter, Said, message
+from localmed.domain.messages import Message, Parameter, message
 from localmed.domain.parts import Part
 from localmed.domain.sources import (
     ID_LENGTH,
@@ -71,7 +71,6 @@ __all__ = [
     "Passage",
     "Provenance",
     "Quantity",
-    "Said",
     "SearchFilter",
     "Span",
     "Statement",

@@ -11,12 +11,12 @@ from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
-from localmed.domain import Hit, Message, Said, SearchFilter
+from localmed.domain import Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.flow import Asked, Search, attempt
 
-Notes = tuple[Said, ...]
+Notes = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,6 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a field's type, as generators of dataclasses by their hints."""
     if kind in PLAIN:
         return PLAIN[kind]
-    if kind is Any:  # while some fields hold a message or a string
-        return MESSAGE
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (tuple, frozenset):
         if len(arguments) == 2 and arguments[1] is Ellipsis:
