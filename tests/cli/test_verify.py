@@ -125,7 +125,7 @@ def test_a_batch_of_answers(library: Localmed, tmp_path: Path) -> None:
     }  # fmt: skip
     assert not any(b"Zyxwvut" in each.read_bytes() for each in out.iterdir())
     again = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--resume").out
-    assert "1 answers" in again
+    assert "1 answer, judged by none" in again
 
 
 def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:
