@@ -184,11 +184,13 @@ class Choice:
 class Watch:
     """How a caller follows a request: ``token`` gets the text as it comes, ``cancelled`` is asked while it runs.
 
-    Both may be called from another thread than the caller's. A cancelled request raises ``Cancelled``.
+    ``progress`` is told how many of its branches a choice has read, and of how many. All may be called from another
+    thread than the caller's. A cancelled request raises ``Cancelled``.
     """
 
     token: Callable[[str], object] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], object] = lambda _done, _total: None
 
 
 UNWATCHED = Watch()

@@ -13,6 +13,7 @@ import click
 from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
+from localmed.domain.codec import answer_json
 from localmed.errors import InputError, LimitExceeded, UsageError, reason
 
 if TYPE_CHECKING:
@@ -135,11 +136,10 @@ def _write_leaflet(file: Path, answer: Answer) -> None:
 def _keep(ctx: click.Context, answer: Answer) -> None:
     """Write the answer beside the library; the name tells the day and nothing of the patient."""
     import json
-    from dataclasses import asdict
 
     from localmed.operations.lookups import kept_folder
 
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+    write_private(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
     click.echo(f"kept: {file}", err=True)
