@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from localmed.agents.extractive import Candidate, quotation
 from localmed.agents.practice import ELEMENTS, Pico
+from localmed.clinical.publications import level
 from localmed.domain import Evidence, Part, Statement, TextPart
 from localmed.verification.applicability import Applied, Fact, Warned
-from localmed.verification.levels import level
 
 TEXTS = {
     "en": {

@@ -27,7 +27,7 @@ def run(place: Place) -> list[Row]:
     asked = _cases("departments_held_back")
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         importing.import_paths(session, [CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
-        named = [[part.title for part in session.departments(each["complaint"]).parts] for each in asked]
+        named = [[part.name for part in session.departments(each["complaint"]).parts] for each in asked]
     rows = []
     for language, name in LANGUAGES:
         pairs = [(each, got) for each, got in zip(asked, named, strict=True) if each["language"] == language]

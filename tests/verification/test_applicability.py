@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from localmed.clinical import measures, medicines
+from localmed.clinical.publications import level
 from localmed.domain import Evidence, Kind
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.verification.applicability import Applied, applied, interacting, limits
-from localmed.verification.levels import level
 from tests.values import evidence, quotation
 
 METFORMIN = evidence(

@@ -153,7 +153,7 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
 
 @pytest.mark.parametrize(("contradiction", "status"), [(0.0, AnswerStatus.ANSWERED), (0.9, AnswerStatus.ABSTAINED)])
 def test_a_models_reason_is_judged(contradiction: float, status: AnswerStatus) -> None:
-    said = advised(HEART_EVIDENCE, "Come here with a heart that races or skips beats.")
+    said = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
     stance = Stance(0.0, 1.0 - contradiction, contradiction)
     results: list[Any] = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((said,)), (stance,), (True,)]
     answer, requests = replay("My heart races", results)
