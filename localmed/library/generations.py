@@ -32,8 +32,8 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
 
-FORMAT = 3  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
-DIGESTS = 3  # the format from which on what is stored has digests, which an older localmed would not check
+FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
+DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
