@@ -8,6 +8,7 @@ import click
 
 from localmed.cli.common import json_option, print_json
 from localmed.cli.running import show_trace
+from localmed.cli.speaking import say
 from localmed.errors import InputError
 
 
@@ -38,4 +39,4 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
         show_trace(answer)
     if not same:
         raise InputError("replay.differs")
-    click.echo("The replay came to the recorded answer.", err=True)
+    say("replay.same", err=True)
