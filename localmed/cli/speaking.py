@@ -96,4 +96,4 @@ def tell_problems(name: str, problems: Sequence[Message]) -> None:
 
 def tell_generation(number: int) -> None:
     """Print which generation is served after a change, or that nothing changed (0)."""
-    say("generation.served" if number else "generation.unchanged", number=number)
+    say("generation.served", number=number) if number else say("generation.unchanged")
