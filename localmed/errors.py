@@ -13,9 +13,9 @@
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
-    |-- ModelError                    6   a model could not be loaded or did not answer
-    |   `-- Rejected                      what a model replied cannot be used
-    `-- Cancelled                     130 whoever asked has given up
+    `-- ModelError                    6   a model could not be loaded or did not answer
+        |-- Rejected                      what a model replied cannot be used
+        `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -142,7 +142,7 @@ class Rejected(ModelError):
     """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 
 
-class Cancelled(LocalmedError):
+class Cancelled(ModelError):
     """The work was still going on when whoever asked gave up."""
 
     exit_code = 130  # as of a command that Ctrl-C ended

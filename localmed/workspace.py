@@ -159,7 +159,8 @@ class Workspace:
 
         site = self.settings.workflows
         on = APPRAISAL.name in self.roles.on
-        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury())
+        judged = bool(self._site.entailment.languages)
+        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury(), judged)
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
@@ -185,7 +186,7 @@ class Workspace:
     def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
-        watch = Watch(cancelled=hooks.cancel.cancelled)
+        watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
@@ -230,6 +231,8 @@ class Workspace:
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
         judge = self._site.entailment
+        if not judge.languages:  # it judges nothing, and compares
+            return judge.judge(pairs)
         known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
         asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
         stances = iter(judge.judge(asked) if asked else ())

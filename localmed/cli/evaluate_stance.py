@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:
     """Judge labelled pairs of a text and a statement: supported, contradicted, or neither.
 
-    Reports accuracy, macro-F1 and the confusion of the entailment model in use, of the rules alone, of word overlap
-    and of the majority class. Writes no text. The plot needs the extra "eval".
+    Reports accuracy, macro-F1 and the confusion of the entailment model in use (the built-in rules know only what is
+    said word for word), of word overlap and of the majority class. Writes no text. The plot needs the extra "eval".
     """
     from localmed.evaluation import plot
 
@@ -59,15 +59,14 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
 
 def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, show: bool) -> StanceReport:
     from localmed.evaluation import stance
-    from localmed.verification.stance_rules import RuleJudge
 
     asked = stance.load(pairs)
     judges: list[Entailment] = [stance.Majority(asked.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
-    judges.append(RuleJudge())
+    judges.append(stance.Verbatim())
     with opened(ctx) as session:
-        if session.site.entailment.name != judges[-1].name:
-            judges.append(session.site.entailment)
+        judge = session.site.entailment
+        judges += [judge] if judge.languages else []
         with progress(show) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
@@ -98,7 +97,7 @@ def _write(found: StanceReport, out: Path) -> None:
 def _tell(found: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
-    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %")
+    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
     print_table(f"{found.set}: how well each judges", columns, [_row(each) for each in found.judges])
     last = found.judges[-1]
     title = f"{last.judge}: what was so, and what it was judged as"
@@ -116,6 +115,7 @@ def _row(scores: JudgeScores) -> tuple[str, ...]:
         "{:.2f}-{:.2f}".format(*scores.accuracy_interval),
         f"{scores.macro_f1:.3f}",
         "{:.2f}-{:.2f}".format(*scores.macro_f1_interval),
+        f"{scores.unjudged / sum(map(sum, scores.confusion)):.0%}",
     )
 
 

@@ -27,11 +27,12 @@ class Citation:
 
 
 class Origin(StrEnum):
-    """Who wrote a statement; the three are labelled differently wherever they are shown."""
+    """Who wrote a statement, labelled differently wherever it is shown. ``SUBMITTED``: a person gave it to check."""
 
     EXTRACTIVE = "extractive"
     GENERATED = "generated"
     UNVERIFIED = "unverified"
+    SUBMITTED = "submitted"
 
 
 class Support(StrEnum):

@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Passage, digest
+from localmed.domain.link_counts import LinkCounts
 from localmed.errors import InputError
 from localmed.evaluation import rows
 from localmed.evaluation.sets import blankless, read_bytes
 from localmed.language import clean, detect
 from localmed.verification import marked_text
-from localmed.verification.link_eval import LinkCounts, LinkInput, LinkSource, LinkStatement
+from localmed.verification.link_eval import LinkInput, LinkSource, LinkStatement
 
 MOST_QUESTIONS = 100_000  # of one batch: a day's work on starter
 MOST_SOURCES = 200  # references of one answer

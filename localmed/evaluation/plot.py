@@ -94,7 +94,7 @@ def draw_claims(found: ClaimsReport, folder: Path) -> tuple[Path, ...]:
     axes = figure.subplots()
     for place, counts in enumerate((found.responses, found.claims)):
         total, start = max(1, sum(counts.values())), 0.0
-        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white"), strict=True):
+        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white", "0.75"), strict=True):
             if count:
                 share = count / total
                 axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)

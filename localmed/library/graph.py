@@ -84,7 +84,7 @@ class Graph:
     def __init__(self, path: Path | None, writable: bool = False) -> None:
         """Open ``path``; a published generation's file is never written, not even to migrate it."""
         if path is None:
-            self._database = sqlite3.connect(":memory:", isolation_level=None)
+            self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             migrate(self._database, GRAPH, FILE)
         elif writable:
             self._database = open_database(path, GRAPH)
@@ -94,6 +94,7 @@ class Graph:
         else:
             self._database = _read_only(path)
         self._database.execute("PRAGMA temp_store = MEMORY")
+        self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
         for table in TABLES:  # a look-up reads these and cannot forget what is hidden
             shown = f"SELECT * FROM {table} WHERE source NOT IN (SELECT source FROM hidden)"  # noqa: S608
@@ -184,10 +185,15 @@ class Graph:
         return [row[0] for row in self._database.execute("SELECT document FROM sources")]
 
     def hide(self, documents: Collection[str]) -> None:
-        """Leave out what came from these documents, until told otherwise."""
+        """Leave out what came from these documents, until told otherwise; in one step, so that no read sees half."""
+        if self._hidden == frozenset(documents):
+            return
+        self._database.execute("SAVEPOINT hiding")
         self._database.execute("DELETE FROM hidden")
         query = "INSERT INTO hidden SELECT id FROM sources WHERE document = ?"
-        self._database.executemany(query, [(each,) for each in documents])
+        self._database.executemany(query, [(document,) for document in documents])
+        self._database.execute("RELEASE hiding")
+        self._hidden = frozenset(documents)
 
     def counts(self) -> dict[str, int]:
         """How many concepts each collection describes."""

@@ -109,7 +109,7 @@ class Library:
     def dense(self) -> DenseIndex:
         """The dense index, opened at the first use (LanceDB takes two seconds to import)."""
         if self._dense is None:
-            self._dense = DenseIndex(self.path, 0)
+            self._dense = DenseIndex(self.path)
         return self._dense
 
     @property
@@ -215,14 +215,14 @@ class Builder:
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
-        self._lexical = LexicalIndex(self.path / LEXICAL)
+        self._lexical = LexicalIndex(self.path / LEXICAL, make=True)
         self._writer = self._lexical.writer(settings.writer_memory_bytes)
         if reindex:
             for name in (DENSE, SPARSE):
                 shutil.rmtree(self.path / name, ignore_errors=True)
         if encoder.sparse:
             (self.path / SPARSE).mkdir(exist_ok=True)
-        self._sparse = SparseIndex(self.path / SPARSE) if encoder.sparse else None
+        self._sparse = SparseIndex(self.path / SPARSE, make=True) if encoder.sparse else None
         self._sparse_writer = self._sparse.writer(settings.writer_memory_bytes) if self._sparse is not None else None
         self._originals: set[str] = set()
         self._doomed: list[str] = []

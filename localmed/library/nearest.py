@@ -48,5 +48,5 @@ class Nearest:
         if key not in self._opened:
             while len(self._opened) >= OPEN:
                 del self._opened[next(iter(self._opened))]
-            self._opened[key] = DenseIndex(folder, 0)
+            self._opened[key] = DenseIndex(folder)
         return self._opened[key]

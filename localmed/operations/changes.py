@@ -103,7 +103,7 @@ def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
     from localmed.operations import reindex as reindexing
 
-    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks):
+    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
         change.outcome = "served" if change.generation else "nothing to do"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
-from localmed.config import PROFILES, built_in, chosen_models
+from localmed.config import NONE, PROFILES, built_in, chosen_models
 from localmed.domain import Message, message
 from localmed.environment import OFFLINE
 from localmed.ingest.ocr import child as ocr
@@ -141,7 +141,7 @@ def models_chosen(site: Site) -> Iterator[Check]:
     if not wanted and not server:
         yield ok("models", "doctor.starter")
         return
-    judge = PROFILES[site.settings.profile]["entailment"]
+    judge = PROFILES[site.settings.profile].get("entailment", NONE)
     if (
         not built_in("entailment", judge)
         and judge not in known

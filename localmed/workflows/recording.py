@@ -27,7 +27,7 @@ FORMAT = "localmed recording 1"
 LARGEST = 64 * 2**20  # bytes; a question over three tiers has about 0.2 MiB
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain", "domain.answers", "domain.parts", "domain.statements", "domain.sources",
+    "domain", "domain.answers", "domain.link_counts", "domain.parts", "domain.statements", "domain.sources",
     "domain.messages", "domain.patient",
     "ports", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
     "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",

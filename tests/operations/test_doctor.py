@@ -291,7 +291,7 @@ def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> 
     settings = dataclasses.replace(full_site.settings, profile="workstation")
     site = dataclasses.replace(full_site, settings=settings)
     told = {each.says: each for each in lines(site, "models")}
-    assert told["the starter judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
+    assert told["nothing judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
     site.registry.assign("entailment", "chat")
     assert not any("judges entailment" in each.says for each in lines(site, "models"))
 

@@ -172,6 +172,8 @@ class _Child:
             silent_since = time.monotonic()
             if message[0] == "token" and not cancelled:
                 watch.token(str(message[1]))
+            elif message[0] == "chosen":
+                watch.progress(int(message[1]), int(message[2]))
             elif message[0] == "done":
                 if cancelled:  # it had ended before the child read of it
                     raise Cancelled("model.cancelled")
@@ -219,6 +221,7 @@ _KNOWN: tuple[tuple[str, list[type]], ...] = (
     ("loading", []),
     ("beat", []),
     ("token", [str]),
+    ("chosen", [int, int]),
     ("ready", [dict]),
     ("done", [dict]),
 )
