@@ -170,6 +170,11 @@ def test_an_error_says_what_happened_and_what_to_do(monkeypatch: pytest.MonkeyPa
     assert [part.code for part in error.messages] == ["pdf.locked.what", "pdf.locked.remedy"]
 
 
+def test_a_message_within_a_message_may_have_a_remedy() -> None:
+    fault = message("governance.no_date", field="review_by")
+    assert render(message("documents.row", row=3, fault=fault), "en").startswith("row 3: review_by is not a date")
+
+
 def test_words_of_somebody_else_are_shown_as_they_are() -> None:
     assert str(UsageError("some text {with} braces", "do this")) == "some text {with} braces. do this"
 

@@ -75,7 +75,7 @@ def _show(status: Status) -> None:
     say("host.status", process=status.process, version=status.version, time=str(up), memory=size(status.memory))
     for role, name in status.models.items():
         note = text("host.other_choice") if role in status.others else ""
-        echo(f"  {role:10}  {name}{note}")
+        echo(f"  {role:10}  {name}  {note}".rstrip())
     say("host.waiting", connections=status.connections, waiting=_counts(status.waiting))
     say("host.answered", served=_counts(status.served), failed=_counts(status.failed))
 

@@ -72,5 +72,5 @@ def _span(given: str | None) -> tuple[int, int] | None:
         return None
     start, _, end = given.partition("-")
     if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
-        raise click.BadParameter("cli.span")
+        raise click.BadParameter(text("cli.span"))
     return int(start), int(end)

@@ -14,7 +14,6 @@ version: the code is shown with its parameters rather than refused.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -38,7 +37,7 @@ Template = str | Mapping[str, str]
 def render(message: Message, language: str) -> str:
     """The words of ``message`` in ``language`` (English for a language that there is none of)."""
     language = language if language in LANGUAGES else FALLBACK
-    template = _template(language, message.code)
+    template = _template(language, message.code) or _template(language, _parts(message.code)[0])
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
     with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
         if template is not None:
@@ -91,6 +90,8 @@ def _words(language: str, template: Template) -> Template:
 
 @cache
 def _section(language: str, name: str) -> Mapping[str, Template]:
+    import tomllib
+
     return dict(_flat("", tomllib.loads(_sections(language).get(name, ""))))
 
 
