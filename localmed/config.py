@@ -43,6 +43,7 @@ class ReadBounds:
     archive_ratio: int = 200  # times its own size; XML packs 10 to 50 times, only what is made to do harm a thousand
     archive_members: int = 50_000  # files in one archive
     archive_depth: int = 2  # an archive in an archive is read, one in that is not
+    isolation: bool = False  # True: nothing is read where the kernel does not keep children from network and files
     ocr: bool = True  # reads pages without usable text where the engine is installed; False: such pages are named
     ocr_page_seconds: float = 300.0  # beside the file's, for each such page; one takes ~10 s of a core, one turned ~40
     ocr_memory_bytes: int = 4 * 2**30  # address space of the OCR child; an A4 page takes 1.3 GiB

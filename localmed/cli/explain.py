@@ -14,6 +14,7 @@ from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
+from localmed.domain.codec import answer_json
 from localmed.errors import InputError, LimitExceeded, UsageError, reason
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def command(
     keep: bool,
     options: Options,
 ) -> None:
-    """Say the medical order in the file ORDER in plain words, and explain its terms from patients' leaflets, cited.
+    """Explain the medical order in the file ORDER: its lines, their abbreviations, its terms from leaflets, cited.
 
-    ORDER - reads standard input. Nothing is stored unless --keep or --record is given.
+    Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
+    unless --keep or --record is given.
     """
     given = _given(order, patient, questions, released_by)
     if leaflet:
@@ -127,20 +129,19 @@ def _may_write(leaflet: Path, released_by: str) -> None:
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:
-    from localmed.workflows.leaflet import leaflet
+    from localmed.presentation.leaflet import leaflet
 
     write_private(file, leaflet(answer, date.today().isoformat()))
-    say("explain.leaflet", file=str(file), err=True)
+    say("explain.leaflet_written", file=str(file), err=True)
 
 
 def _keep(ctx: click.Context, answer: Answer) -> None:
     """Write the answer beside the library; the name tells the day and nothing of the patient."""
     import json
-    from dataclasses import asdict
 
     from localmed.operations.lookups import kept_folder
 
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+    write_private(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
     say("explain.kept", file=str(file), err=True)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
-from localmed.cli.common import json_option, print_json
+from localmed.cli.common import echo, json_option, print_json
 from localmed.cli.running import show_trace
-from localmed.cli.speaking import say
+from localmed.domain import message
+from localmed.domain.codec import answer_json
 from localmed.errors import InputError
+from localmed.presentation.words import words
 
 
 @click.command("replay")
@@ -32,11 +34,11 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
         raise InputError("replay.no_text", file=str(file)) from None
     answer, same = replay(text)
     if as_json:
-        print_json(answer)
+        print_json(answer_json(answer, answer.language))
     else:
         show(answer)
     if trace:
         show_trace(answer)
     if not same:
         raise InputError("replay.differs")
-    say("replay.same", err=True)
+    echo(words(message("recording.same"), answer.language), err=True)

@@ -15,6 +15,7 @@ from localmed.cli.common import json_option, opened, print_json
 from localmed.cli.following import steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
+from localmed.domain.codec import answer_json
 from localmed.errors import UsageError, reason
 from localmed.hooks import Hooks
 
@@ -73,7 +74,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
 def give(answer: Answer, options: Options) -> None:
     """Print ``answer``, for people or for scripts."""
     if options.as_json:
-        print_json(answer)
+        print_json(answer_json(answer, answer.language))
     else:
         show(answer)
 

@@ -17,14 +17,16 @@ from localmed.domain.answers import (
     AnswerStatus,
     Badge,
     BadgeJudge,
+    Caution,
     Conflict,
     ConflictKind,
     Provenance,
+    Quantity,
     TraceStep,
     Verification,
 )
 from localmed.domain.messages import Message, Parameter, Said, message
-from localmed.domain.parts import Part, TextPart
+from localmed.domain.parts import Part
 from localmed.domain.sources import (
     ID_LENGTH,
     STATED,
@@ -52,6 +54,7 @@ __all__ = [
     "Badge",
     "BadgeJudge",
     "Box",
+    "Caution",
     "Citation",
     "Collection",
     "Conflict",
@@ -67,13 +70,13 @@ __all__ = [
     "Part",
     "Passage",
     "Provenance",
+    "Quantity",
     "Said",
     "SearchFilter",
     "Span",
     "Statement",
     "Status",
     "Support",
-    "TextPart",
     "TraceStep",
     "Verdict",
     "Verification",

@@ -50,7 +50,7 @@ class Verdict:
     """The outcome of checking one statement: what was found, who judged, and why."""
 
     support: Support
-    judge: str
+    judge: Said
     reason: Said = ""
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from localmed import children
 from localmed.domain import Box, Evidence, Passage
+from localmed.environment import scrubbed
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
 from localmed.messages import render
@@ -86,7 +87,9 @@ def _run(request: dict[str, Any]) -> None:
     command = [*children.command("localmed.ingest.render"), str(os.getpid())]
     text = json.dumps(request)
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, env=scrubbed(), input=text, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise LimitExceeded(
             f"drawing the page took longer than {SECONDS:g} seconds", "Open the original instead"

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import hooks
+from localmed import children, hooks
 from localmed.config import Settings
-from localmed.domain import Document, Status
+from localmed.domain import Document, Status, message
 from localmed.errors import InputError, UsageError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
@@ -39,6 +39,7 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
+from localmed.messages import render
 from localmed.ports import Embedder
 
 __all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
@@ -92,6 +93,9 @@ class Importer:
         self._paths, self._removed = tuple(paths), tuple(removed)
         self._sources, skipped = self._find(paths)
         self.report.lines += [*skipped, *empty(self._roots, self._sources)]
+        if self._sources and not children.isolation().network:
+            said = render(message("import.not_isolated"), "en")
+            self.report.lines.append(Line(self._name, "note", said))
 
     def compare(self, builder: Builder) -> None:
         """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""

@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -31,11 +32,12 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import served
 
-FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
+FORMAT = 3  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
+LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE)
 
 
@@ -146,9 +148,10 @@ def lock_writer(data: Path) -> IO[str]:
     """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / "writer.lock").open("a+")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    deadline = time.monotonic() + LOOKED_AT
+    while not files.locked(stream) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not files.locked(stream):
         stream.seek(0)
         holder = stream.read().strip() or "unknown"
         stream.close()

@@ -95,7 +95,9 @@ class Withdrawals:
         return entry
 
     def _read(self) -> Iterable[Entry]:
-        lines = self._path.read_bytes().split(b"\n")  # not splitlines: a title may hold U+2028
+        with self._path.open("rb") as ledger:
+            fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
+            lines = ledger.read().split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
         for number, line in enumerate(lines, 1):

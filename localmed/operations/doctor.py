@@ -30,6 +30,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_machine.memory,
     doctor_machine.gpu,
     doctor_machine.scans,
+    doctor_machine.isolation,
     doctor_machine.clock,
     doctor_machine.models_chosen,
     doctor_machine.models_whole,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from importlib import metadata
 
+from localmed import children
 from localmed.config import NONE, PROFILES, built_in, chosen_models
 from localmed.domain import Message, message
 from localmed.environment import OFFLINE
@@ -59,6 +60,18 @@ def scans(site: Site) -> Iterator[Check]:
         yield ok("scans", "doctor.scans", engine=engine)
     else:
         yield ok("scans", "doctor.scans_no_engine")
+
+
+def isolation(site: Site) -> Iterator[Check]:
+    """Whether the processes that read files are kept from the network and from other files."""
+    found = children.isolation()
+    make = problem if site.settings.read.isolation else warning
+    if found.network and found.files:
+        yield ok("isolation", "doctor.isolation_whole")
+    elif found.network:
+        yield make("isolation", "doctor.isolation_partly")
+    else:
+        yield make("isolation", "doctor.isolation_none")
 
 
 def clock(site: Site) -> Iterator[Check]:

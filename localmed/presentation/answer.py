@@ -15,6 +15,7 @@ from localmed.domain import (
     Badge,
     Citation,
     Conflict,
+    ConflictKind,
     Evidence,
     Kind,
     Message,
@@ -57,7 +58,17 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         sources_title=words(message("answer.sources"), language) if answer.evidence else "",
         opening=words(message("answer.open"), language) if staff and answer.evidence else "",
         purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
+        banner=_banner(answer, language),
     )
+
+
+def _banner(answer: Answer, language: str) -> str:
+    """Of what a patient may be given: who releases it, or that nobody does."""
+    if answer.workflow != "explain" or answer.status is not AnswerStatus.ANSWERED:
+        return ""
+    if not answer.released_by:
+        return words(message("explain.not_released"), language)
+    return words(message("explain.released", name=answer.released_by, date=answer.provenance.day), language)
 
 
 def _nothing_found(answer: Answer) -> bool:
@@ -90,9 +101,19 @@ def _searched(answer: Answer, language: str) -> str:
 
 
 def _conflict(conflict: Conflict, language: str) -> ConflictView:
-    reason = message("literal", text=words(conflict.reason, language))
-    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", reason),)), language)
+    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", conflict_reason(conflict)),)), language)
     return ConflictView(text, one_line(conflict.theirs.quote), conflict.against)
+
+
+def conflict_reason(conflict: Conflict) -> Message:
+    """What the two sources say."""
+    markers = {"marker": conflict.marker, "against": conflict.against}
+    if conflict.kind is ConflictKind.EDITION:
+        ours, theirs = conflict.editions
+        return message("conflict.editions", **markers, ours=ours, theirs=theirs)
+    one, other = conflict.amounts
+    doses = message("conflict.doses", **markers, ours=one.written, theirs=other.written)
+    return Message(f"conflict.{conflict.caution.value}", (("doses", doses),)) if conflict.caution else doses
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------

@@ -123,10 +123,10 @@ def card(
     same = graph.same(chosen)[:SAME]
     relations = [_facing(each, (chosen, *same)) for each in graph.relations([chosen, *same])]
     if len(relations) >= RELATIONS_READ:
-        reading.notes.append(message("graph.relations_unread", most=RELATIONS_READ))
+        reading.notes.append(message("graph.relations_read", most=RELATIONS_READ))
     if reranker and languages and detect(question) not in languages:
         reranker = None
-        reading.notes.append(message("graph.other_language"))
+        reading.notes.append(message("graph.by_words"))
     ranked, ordered_by = _ranked(concept, relations, question, reranker)
     return Card(
         _defined(graph, concept, same),

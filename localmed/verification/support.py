@@ -22,11 +22,11 @@ from localmed.verification.comparison import MORE, fault
 from localmed.verification.exceptions import omitted
 from localmed.verification.matching import Sentence, window
 
-JUDGE = "rule: numbers, medicines, negations and words; entailment"
+JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
-OMITTED = "it omits an exception of what it cites"
+OMITTED = message("support.omitted")
 QUOTED = message("support.said")
-UNSHOWN = "written by a model; its support was not shown"
+UNSHOWN = message("support.unshown")
 NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
 NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
@@ -58,7 +58,7 @@ def check(
     said = [each.text for each in statements if not each.withheld]
     checked = tuple(_checked(each, known, waiting, said, policy) if _judged(each) else each for each in statements)
     withheld = sum(each.withheld for each in checked)
-    return checked, replace(before, statements_withheld=withheld, judge=f"{before.judge}; {JUDGE}")
+    return checked, replace(before, statements_withheld=withheld, judges=(*before.judges, JUDGE))
 
 
 def unsupported(statement: Statement) -> bool:
@@ -94,15 +94,15 @@ def _verdict(
         return Verdict(Support.VERBATIM, JUDGE, QUOTED)
     rests_on = window(text, passages)
     likeness = max((stance.likeness for stance in stances), default=0.0)
-    found = "" if verbatim else fault(text, rests_on, likeness)
+    found = None if verbatim else fault(text, rests_on, likeness)
     if found and not (submitted and found == MORE):  # few shared words are a guess: enough to withhold, not to accuse
         return Verdict(Support.UNSUPPORTED, JUDGE, found)
     if not verbatim and max(stance.contradiction for stance in stances) >= CONTRADICTED:
-        return Verdict(Support.CONTRADICTED, JUDGE, "what it cites says otherwise")
+        return Verdict(Support.CONTRADICTED, JUDGE, message("support.contradicted"))
     if omitted(text, rests_on, passages, beside):
         return Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)
     if verbatim or any(stance.label == "entailment" for stance in stances):
-        return Verdict(Support.SUPPORTED, JUDGE, "what it cites supports it")
+        return Verdict(Support.SUPPORTED, JUDGE, message("support.supported"))
     if submitted:
         return Verdict(Support.UNCHECKED, JUDGE, NOT_SHOWN if any(one.judged for one in stances) else NOT_JUDGED)
     return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)

@@ -27,7 +27,7 @@ from localmed.agents.guidance import (
     GuidanceInput,
 )
 from localmed.agents.guidance_rules import quoted, reason
-from localmed.agents.lay_words import added, characters
+from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
 from localmed.domain import (
     Answer,
@@ -110,15 +110,15 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
     return _finished(begun, tuple(parts), evidence, account, notes)
 
 
-def _unusable(complaint: str, wanted: SearchFilter) -> Message | str:
-    """Why nothing can be looked up, "" if it can."""
+def _unusable(complaint: str, wanted: SearchFilter) -> Message | None:
+    """Why nothing can be looked up, None if it can."""
     letters = [each for each in complaint if each.isalpha()]
     read = sum(unicodedata.name(each, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for each in letters)
     if letters and read < READABLE * len(letters):
         return UNREAD
     if not words(complaint):
         return NO_WORDS
-    return "" if wanted.collections else NO_GUIDE
+    return None if wanted.collections else NO_GUIDE
 
 
 def _notes(complaint: str, language: str, found: Guide, flags: Sequence[str]) -> Notes:
@@ -263,7 +263,7 @@ def _finished(
     cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
     statements = [each for part in parts for each in part.statements]
     _, account = citations.check(statements, evidence)
-    account = replace(account, judge=gated.judge or account.judge, checks=gated.checks)
+    account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
     shown = tuple(each for each in evidence if each.marker in cited)
     return replace(
         begun,

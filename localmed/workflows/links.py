@@ -95,7 +95,7 @@ def _answer(
         (),
         (),
         provenance,
-        Verification(counts.statements, judge=basis.judge),
+        Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),)),
         notes,
         workflow="links",
         parts=(LinkCountsPart(counts), *sets),

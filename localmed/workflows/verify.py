@@ -50,7 +50,7 @@ from localmed.workflows.verify_parts import cited_parts, parts, quoted, statemen
 MOST_SENTENCES = 200  # of one answer; what an essay has
 MOST_CHARACTERS = 100_000  # read of it: 200 sentences of 500
 
-LOOKED_UP = "rule: citations looked up in the library"
+LOOKED_UP = message("support.judge.looked_up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
-    account = Verification(len(cited.statements), 0, len(cited.missing), _judge(provenance))
+    judge = message("support.judge.entailment", name=_judge(provenance))
+    account = Verification(len(cited.statements), 0, len(cited.missing), (judge,))
     if given.question.strip():
         account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(

@@ -308,6 +308,13 @@ def test_one_writer(filled: Settings) -> None:
     lock_writer(filled.data).close()
 
 
+def test_the_doctor_who_looks_whether_somebody_writes_stops_no_import(filled: Settings) -> None:
+    looking = (filled.data / "writer.lock").open()
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.1, looking.close).start()
+    lock_writer(filled.data).close()
+
+
 def test_nothing_imported_yet(settings: Settings) -> None:
     with pytest.raises(NoLibrary):
         Library.open(settings.data)

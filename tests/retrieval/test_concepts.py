@@ -178,7 +178,7 @@ def test_a_reranker_has_the_last_word(drugs: Graph) -> None:
 def test_a_language_that_the_model_does_not_know_is_ordered_by_words(drugs: Graph) -> None:
     found = card(drugs, "Alphadrug", "这种药有什么相互作用？", Longest(), languages=("en",))
     assert found.ordered_by == "words"
-    assert found.notes == (message("graph.other_language"),)
+    assert found.notes == (message("graph.by_words"),)
 
 
 def test_the_encoder_as_a_reranker(drugs: Graph) -> None:

@@ -88,7 +88,7 @@ def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
     assert found.citation_precision == 2 / 5
     assert found.citation_recall == 2 / 3
     assert answer.notes == (message("links.not_fluent"),)
-    assert answer.verification.judge == "words 1"
+    assert answer.verification.judges == (message("support.judge.entailment", name="words 1"),)
     again, same = replay(recorded)
     assert same
     assert counts_of(again) == found

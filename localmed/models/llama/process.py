@@ -8,7 +8,6 @@ child. What the child sends is checked before it is believed, and nothing that i
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any, cast
 
 from localmed import children, errors
 from localmed.config import ChatSettings
-from localmed.environment import OFFLINE, PATIENCE
 from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.ports import UNWATCHED, Watch
 
@@ -133,7 +131,7 @@ class _Child:
     """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process, self._most = children.Child(command, most, {**PATIENCE, **os.environ, **OFFLINE}), most
+        self._process, self._most = children.Child(command, most), most
         self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
 
     def send(self, message: object, bound: float) -> None:

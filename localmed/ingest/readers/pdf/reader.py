@@ -70,7 +70,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
         )
     pages: list[Page] = []
     for index in range(count):
-        pages.append(read_page(document, index, bounds.page_characters, pages[-1] if pages else None))
+        pages.append(read_page(document, index, bounds.page_characters))
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
     yield from read_scans(path, pages, bounds)
