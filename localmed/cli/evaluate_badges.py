@@ -10,7 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
-from localmed.cli.speaking import say
+from localmed.cli.speaking import say, words
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(
     for title, columns, rows in badges.tables(found):
         print_table(title, columns, rows)
     for fact in badges.facts(found):
-        echo_wrapped(fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
     say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))
 
 
