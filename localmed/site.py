@@ -21,6 +21,7 @@ from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
+from localmed.library.reading import reading, unaltered
 from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
@@ -89,11 +90,15 @@ class Site:
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
         models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
-        opened = self._pool.take((models, path, apart)) or self._opened(apart)
+        pooled = self._pool.take((models, path, apart))
+        opened = pooled or self._opened(apart)
         opened.library.holding.day = day or self.day()
         whole = False
         try:
-            yield opened
+            if pooled:
+                unaltered(path)
+            with reading(opened.library.path):
+                yield opened
             whole = True
         finally:
             served = whole and self._models == models and generations.current(self.data) == opened.library.path
