@@ -18,13 +18,20 @@ def _types() -> Mapping[str, Mapping[str, Any]]:
     return {name.lower(): entry for name, entry in table("publications")["types"].items()}
 
 
-def level(evidence: Evidence, language: str = "en") -> tuple[str, str]:
-    """The type of a source in words, and its level, 1 the highest ("" where the table has none)."""
+def level(evidence: Evidence) -> tuple[str, int]:
+    """The type of a source as the table calls it, and its level, 1 the highest (0 where the table has none)."""
     stated = {name.lower() for name in evidence.publication_types}
     kinds = table("publications")["kinds"]
-    named = (entry for name, entry in _types().items() if name in stated and "level" in entry)
-    entry = next(named, None) or kinds.get(evidence.kind.value, kinds["unknown"])
-    return entry["zh" if language == "zh" else "en"], str(entry["level"]) if entry["level"] else ""
+    kind = evidence.kind.value if evidence.kind.value in kinds else "unknown"
+    name = next((name for name, entry in _types().items() if name in stated and "level" in entry), kind)
+    return name, int(_types().get(name, kinds.get(name, {}))["level"])
+
+
+def named(design: str, language: str) -> str:
+    """How a type that ``level`` gave is named to a reader."""
+    kinds = table("publications")["kinds"]
+    entry = _types().get(design) or kinds.get(design, kinds["unknown"])
+    return str(entry["zh" if language == "zh" else "en"])
 
 
 def base(publication_types: Iterable[str], kind: Kind = Kind.OTHER) -> int:
