@@ -61,6 +61,13 @@ def doubtful(folded: str) -> frozenset[str]:
     return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
 
 
+@cache
+def in_record() -> re.Pattern[str]:
+    """What says in a record that an entry is not the patient's, or not sure to be; in whatever case."""
+    entry = _entry("record")
+    return re.compile(rf"\b(?:{_english(entry['en'])})|{_chinese(entry['zh'])}", re.IGNORECASE)
+
+
 # --- complaints -------------------------------------------------------------------------------------------------------
 
 
