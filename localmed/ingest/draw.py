@@ -54,7 +54,7 @@ def cited(
     if not boxes:
         pages = sorted({box.page for box in passage.boxes()})
         raise UsageError(f"the passage is not on page {page_number}", f"It is on {', '.join(map(str, pages))}")
-    return page(originals.path_of(data, evidence.file_sha256), boxes[0].page, boxes, image)
+    return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
 def page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
