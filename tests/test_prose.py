@@ -39,7 +39,6 @@ ALLOWED = {
     "verification/quantities.py": "number words, to read texts with",
     "verification/survival.py": "number words and frequencies, to read texts with",
     "verification/levels.py": "publication types, to read records with",
-    "verification/standing.py": "publication types, to read records with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")
@@ -47,7 +46,7 @@ _WORD = re.compile(r"(?<!\{)\b[A-Za-z][A-Za-z'’-]*\b(?![^{]*\})")
 _HAN = re.compile(rf"[\u4e00-\u9fff]{{{HAN},}}")
 _SQL = re.compile(r"^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|ALTER|DROP|WITH|ATTACH|VACUUM|REPLACE)\b")
 _PATTERN = re.compile(r"\\[bswdSWD.+*?]|\(\?|\[\^|\|\w+\||\.\*|\]\*|\]\+|\)\?|\{\d,")
-_FOR_DEVELOPERS = ("ValueError", "TypeError", "AssertionError", "KeyError", "RuntimeError", "NotImplementedError")
+_FOR_DEVELOPERS = ("ValueError", "TypeError", "AssertionError", "KeyError", "RuntimeError", "AttributeError")
 
 
 def modules() -> list[Path]:
