@@ -64,6 +64,12 @@ class LocalmedError(Exception):
         return (what, Message(f"{code}.remedy", parameters)) if known(f"{code}.remedy") else (what,)
 
     @property
+    def told(self) -> Message:
+        """What happened and what to do next, as one message."""
+        what, *remedy = self.messages
+        return message("error.told", what=what, remedy=remedy[0]) if remedy else what
+
+    @property
     def what(self) -> str:
         """What happened, in English."""
         return self._english(0)

@@ -30,7 +30,7 @@ LEVELS = (
     ("agents", "verification"),
     ("retrieval", "ingest", "models"),
     ("library",),
-    ("ports", "config", "language", "confined", "children", "environment"),
+    ("ports", "config", "language", "confined", "children", "environment", "files"),
     ("hooks", "messages", "clinical", "domain", "errors", "bounds", "__init__"),
 )
 RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}

@@ -180,23 +180,23 @@ def _updated(session: Session, name: str, retry: bool, as_json: bool) -> Report:
 
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files; one that fails is told and does not stop the others."""
+    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
     from localmed.operations import importing
 
     results: list[dict[str, Any]] = []
     code = 0
-    for name in importing.imported(session):
-        try:
-            report = _updated(session, name, retry, as_json)
-        except LocalmedError as error:
-            click.echo(f"localmed: {name}: {error}", err=True)
-            results.append({"collection": name, "error": str(error)})
-            code = code or error.exit_code
+    with work_shown(not as_json) as hooks:
+        outcomes = importing.update_all(session, retry, hooks)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, LocalmedError):
+            click.echo(f"localmed: {name}: {outcome}", err=True)
+            results.append({"collection": name, "error": str(outcome)})
+            code = code or outcome.exit_code
             continue
-        results.append(plain(report))
+        results.append(plain(outcome))
         if not as_json:
-            tell(report)
-        code = code or (InputError.exit_code if all_refused(report) else 0)
+            tell(outcome)
+        code = code or (InputError.exit_code if all_refused(outcome) else 0)
     if as_json:
         print_json(results)
     elif not results:

@@ -7,7 +7,9 @@ import sys
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.domain import message
 from localmed.errors import Damaged
+from localmed.messages import render
 
 DAMAGED = "damaged: its manifest cannot be read"
 EARLY_SHOWN = 20  # ids printed
@@ -96,7 +98,8 @@ def rollback(ctx: click.Context, number: int | None) -> None:
 def prune(ctx: click.Context, yes: bool) -> None:
     """Remove old generations that are still there, and the copies of imported files that none of the kept ones needs.
 
-    The last ones are kept (library.keep_generations), with those that somebody is reading.
+    The last ones are kept (library.keep_generations), with those that somebody is reading and what was served before
+    the changes of the last day, unless these were confirmed.
     """
     from localmed.operations import changes, lookups
 
@@ -107,6 +110,17 @@ def prune(ctx: click.Context, yes: bool) -> None:
             click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)
         files, size = changes.prune(session)
     click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+
+
+@command.command("confirm")
+@click.pass_context
+def confirm(ctx: click.Context) -> None:
+    """Say that the generation being served is good: what was served before its change need not be kept any longer."""
+    from localmed.operations import changes
+
+    with opened(ctx) as session:
+        number = changes.confirm(session)
+    click.echo(render(message("generation.confirmed", number=number), "en"))
 
 
 @command.command("upgrade")

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from localmed.domain import Message, message
 from localmed.config import Settings
+from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
 from localmed.ingest.manifest import Manifest

@@ -21,7 +21,7 @@ from localmed.ingest import readers
 from localmed.ingest.ahead import Items, Parsers, Task
 from localmed.ingest.archives import Part, Parts, called
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import named, Fault, SourceRecord
+from localmed.ingest.parsed import Fault, SourceRecord, named
 from localmed.ingest.parsing import Parser
 from localmed.ingest.sources import Source
 from localmed.library.originals import Keep

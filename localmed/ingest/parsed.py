@@ -87,6 +87,11 @@ class Fault:
     where: Message
     reason: Message
 
+    @property
+    def told(self) -> Message:
+        """Place and reason as one message."""
+        return message("error.within", place=self.where, what=self.reason)
+
 
 class Unusable(ValueError):
     """A line or an object makes no record; ``reason`` says why, without its text."""

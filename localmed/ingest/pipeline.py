@@ -21,8 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Status
-from localmed.errors import InputError
+from localmed.domain import Document, Status, message
+from localmed.errors import InputError, UsageError
+from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
@@ -39,22 +40,32 @@ from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
 from localmed.ports import Embedder
 
-__all__ = ["Importer", "Line", "Progress", "Report"]
+__all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
 
 Progress = Callable[[float, str], None]  # (bytes done more, what is being done)
+Started = Callable[[int], None]  # bytes to be read
 
 
 class Importer:
-    """One import into one collection."""
+    """One import into one collection: ``run`` it alone, or several ``together`` in one generation."""
 
     def __init__(
-        self, settings: Settings, manifest: Manifest, encoder: Embedder, progress: Progress | None = None
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        encoder: Embedder,
+        progress: Progress | None = None,
+        file: Path | None = None,
     ) -> None:
-        """``progress`` is told of every step's share of the bytes to be read."""
-        self._settings, self._manifest, self._encoder = settings, manifest, encoder
+        """``progress`` is told of every step's share of the bytes to be read; the manifest ``file`` is to be kept."""
+        self._settings, self._manifest, self._encoder, self._file = settings, manifest, encoder, file
         self._progress = progress or _silent
         self._name = manifest.collection.name
-        self._report = Report(self._name)
+        self._paths: tuple[Path, ...] = ()
+        self._sources: list[Source] = []
+        self._removed: tuple[str, ...] = ()
+        self._gone: list[str] = []
+        self.report = Report(self._name)
         self._waiting: list[Taken] = []
         self._refused_before: set[str] = set()
         self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
@@ -63,36 +74,49 @@ class Importer:
         self,
         paths: Sequence[Path],
         retry: bool = False,
-        started: Callable[[int], None] | None = None,
+        started: Started | None = None,
         removed: Sequence[str] = (),
     ) -> Report:
         """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read.
 
         ``removed`` are paths that are gone though no folder among ``paths`` would tell.
         """
-        sources, skipped = self._find(paths)
-        roots = [absolute(each) for each in paths if each.is_dir()]
-        self._report.lines += [*skipped, *empty(roots, sources)]
-        with (
-            build(self._settings.data, self._encoder.identity, self._settings.library) as builder,
-            State(self._settings.data) as state,
-        ):
-            run = state.begin_import(self._name)
-            if self._manifest.collection not in builder.catalogue.collections():
-                builder.put_collection(self._manifest.collection)
-            gone = [*removed, *missing(builder.catalogue.files(self._name).values(), sources, roots)]
-            unread = self._unread(builder, state, sources, retry, bool(gone))
-            if started:
-                started(sum(each.bytes for each in unread))
-            self._read_all(builder, state, unread, gone)
-            self._forget(builder, gone)  # afterwards: a renamed file has taken its documents and marks with it
-            self._release(state, sources, roots, gone)
-            self._undescribed(builder, sources)
-            summaries.complete(builder, self._encoder, self._settings, self._progress)
-            if builder.changed:
-                self._report.generation = builder.publish(f"import into {self._name}")
-            state.finish_import(run, "finished", self._report.generation, self._report.counts)
-        return self._report
+        self.find(paths, removed)
+        if failed := together([self], self._settings, self._encoder, retry, started, self._progress):
+            raise failed[self._name]
+        return self.report
+
+    def find(self, paths: Sequence[Path], removed: Sequence[str] = ()) -> None:
+        """List what there is to import, before anything is changed; raise ``UsageError`` where that cannot be done."""
+        self._paths, self._removed = tuple(paths), tuple(removed)
+        self._sources, skipped = self._find(paths)
+        self.report.lines += [*skipped, *empty(self._roots, self._sources)]
+
+    def compare(self, builder: Builder) -> None:
+        """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""
+        files = builder.catalogue.files(self._name).values()
+        self._gone = [*self._removed, *missing(files, self._sources, self._roots)]
+
+    def apply(self, builder: Builder, state: State, retry: bool, started: Started | None) -> None:
+        """Bring the collection in step in the generation being built, after ``find`` and ``compare``."""
+        if self._manifest.collection not in builder.catalogue.collections():
+            builder.put_collection(self._manifest.collection)
+        unread = self._unread(builder, state, self._sources, retry, bool(self._gone))
+        if started:
+            started(sum(each.bytes for each in unread))
+        self._read_all(builder, state, unread, self._gone)
+        self._forget(builder, self._gone)  # afterwards: a renamed file has taken its documents and marks with it
+        self._release(state, self._sources, self._roots, self._gone)
+        self._undescribed(builder, self._sources)
+
+    def keep_manifest(self) -> None:
+        """Keep the manifest for later imports, before what it made is served: what it says is then never older."""
+        if self._file:
+            manifests.keep(self._settings.data, self._name, self._file)
+
+    @property
+    def _roots(self) -> list[Path]:
+        return [absolute(each) for each in self._paths if each.is_dir()]
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
         replaced = [str(each.path) for each in unread]
@@ -107,7 +131,7 @@ class Importer:
                     if sum(each.passages for each in self._waiting) >= self._settings.library.batch:
                         self._flush(builder, cache)
             self._flush(builder, cache)
-            self._report.encoded = cache.encoded
+            self.report.encoded = cache.encoded
         finally:
             cache.close()
 
@@ -126,7 +150,7 @@ class Importer:
             builder.remove(each.id for each in documents)
             builder.catalogue.remove_file(self._name, path)
             builder.changed = True
-            self._report.lines.append(Line(path, "removed", "no longer in the folder", len(documents)))
+            self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
 
     def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path], gone: Sequence[str]) -> None:
         """Take files that are gone out of quarantine."""
@@ -141,7 +165,7 @@ class Importer:
         known = {name for each in (*sources, *earlier) for name in (each.name, each.path.name)}
         for name in self._manifest.documents:
             if name not in known:
-                self._report.lines.append(Line(name, "note", "the manifest describes it, but it was not imported"))
+                self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def _unread(
         self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, gone: bool
@@ -161,8 +185,8 @@ class Importer:
                 else ("", "")
             )
             if rejected and not retry and (rejected.sha256, rejected.recipe) == now:
-                again = f"{rejected.reason} (as before; --retry reads it again)"
-                self._report.lines.append(Line(path, "quarantined", again))
+                again = message("import.as_before", reason=rejected.reason)
+                self.report.lines.append(Line(path, "quarantined", again))
             elif before and (before.sha256, before.recipe) == now:
                 self._unchanged(builder, before, source)
                 if rejected:  # a bad version of it was, and this is the good one again
@@ -175,11 +199,11 @@ class Importer:
         if changed:
             unread += outdated
         else:
-            self._report.lines += [Line(str(each.path), "unchanged") for each in outdated]
+            self.report.lines += [Line(str(each.path), "unchanged") for each in outdated]
         return in_order(unread, known, self._manifest.latest)
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
-        self._report.lines.append(Line(before.path, "unchanged"))
+        self.report.lines.append(Line(before.path, "unchanged"))
         if source.root and not before.root:  # it was named by itself; from now on it goes when it leaves the folder
             builder.catalogue.put_file(replace(before, root=source.root))
             builder.changed = True
@@ -201,8 +225,8 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
-            self._report.lines.append(Line(path, "quarantined", str(error)))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
+            self.report.lines.append(Line(path, "quarantined", error.told))
             builder.remove(each.id for each in context.twins.refuse(self._name, path))
             if context.versions:
                 context.versions.refuse(path)
@@ -211,8 +235,8 @@ class Importer:
             refused = [
                 Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in reading.faults
             ]
-            self._report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in reading.faults]
-            self._report.lines += [Line(path, "note", note) for note in reading.notes]
+            self.report.lines += [Line(path, "quarantined", each.told) for each in reading.faults]
+            self.report.lines += [Line(path, "note", note) for note in reading.notes]
             context.twins.accept(reading.contents)
             if context.versions:
                 context.versions.accept((document.id for document, _ in reading.documents), path)
@@ -244,7 +268,7 @@ class Importer:
         documents = [document for document, _ in taken.reading.documents]
         same = {catalogue.marked(each) for each in documents} == set(before)
         if same and not taken.reading.moved and catalogue.file(file.collection, file.path) == file:
-            self._report.lines.append(Line(file.path, "unchanged"))
+            self.report.lines.append(Line(file.path, "unchanged"))
             self._progress(taken.bytes, "")
             return False
         earlier = {each.id: each for each in (*before, *taken.reading.replaced)}
@@ -256,7 +280,7 @@ class Importer:
             self._enter(builder, file, document, earlier.get(document.id))
         catalogue.put_file(file)
         builder.changed = True
-        self._report.lines.append(Line(file.path, "read", "", len(documents), taken.passages))
+        self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
         if not taken.passages:
             self._progress(taken.bytes, "")
         return True
@@ -271,8 +295,8 @@ class Importer:
         builder.put(document)
         notes = [*governed.outdated(document, before)]
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
-            notes.append(f"is {status.value}: it does not answer")
-        self._report.lines += [Line(file.path, "note", each) for each in notes]
+            notes.append(message(f"import.status_{status.value}"))
+        self.report.lines += [Line(file.path, "note", each) for each in notes]
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
         """Take out older versions; their files are read again should a file go that might hold the newer.
@@ -294,6 +318,53 @@ class Importer:
             builder.catalogue.remove_file(old.collection, old.source)
         elif file := builder.catalogue.file(old.collection, old.source):
             builder.catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
+
+
+def together(
+    importers: Sequence[Importer],
+    settings: Settings,
+    encoder: Embedder,
+    retry: bool = False,
+    started: Started | None = None,
+    progress: Progress | None = None,
+) -> dict[str, UsageError]:
+    """Run ``importers``, each after its ``find``, in one generation; return why collections were left as they are.
+
+    One whose folder is empty now does not stop the others; any other error leaves everything as it was.
+    """
+    failed: dict[str, UsageError] = {}
+    total = 0
+
+    def begin(amount: int) -> None:
+        nonlocal total
+        total += amount
+        if started:
+            started(total)
+
+    with build(settings.data, encoder.identity, settings.library) as builder, State(settings.data) as state:
+        runs = []
+        for importer in importers:
+            name, builder.changed = importer.report.collection, False
+            try:
+                importer.compare(builder)
+            except UsageError as error:
+                failed[name] = error
+                continue
+            number = state.begin_import(name)
+            importer.apply(builder, state, retry, begin)
+            runs.append((number, importer, builder.changed))
+        builder.changed = any(changed for _, _, changed in runs)
+        summaries.complete(builder, encoder, settings, progress)
+        for _, importer, _ in runs:
+            importer.keep_manifest()
+        generation = 0
+        if builder.changed:
+            generation = builder.publish(f"import into {', '.join(each.report.collection for _, each, _ in runs)}")
+        for number, importer, changed in runs:
+            alone = len(runs) == 1  # what its guidelines' summaries changed is its own
+            importer.report.generation = generation if changed or alone else 0
+            state.finish_import(number, "finished", importer.report.generation, importer.report.counts)
+    return failed
 
 
 def _silent(done: float, doing: str) -> None:

@@ -10,15 +10,18 @@ Not covered: a folder of which every file was refused; import it again by name.
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localmed.config import Settings
 from localmed.domain import Document
-from localmed.errors import UsageError
+from localmed.errors import LocalmedError, UsageError, reason
+from localmed.ingest.pipeline import Importer, Progress, Report, Started, together
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.state import State
+from localmed.ports import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +42,7 @@ def origins(files: Iterable[ImportedFile], refused: Iterable[str]) -> Origins:
     singly = {each.path for each in imported if not each.root}
     for folder in (*roots, *(Path(path).parent for path in sorted(singly))):
         if not _is_there(folder, stat.S_ISDIR):
-            raise UsageError(
-                f"{folder} is gone, and files were imported from it",
-                "Is it mounted? Bring it back, or list its documents and remove them: localmed documents remove",
-            )
+            raise UsageError("source.folder_gone", folder=str(folder))
     singly |= {path for path in refused if not any(Path(path).is_relative_to(root) for root in roots)}
     there = {path for path in singly if _is_there(Path(path), stat.S_ISREG)}
     return Origins((*roots, *map(Path, sorted(there))), tuple(sorted(singly - there)))
@@ -55,11 +55,33 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
     with State(data) as state:
         refused = {each.path for each in state.quarantined(collection)}
     if not files and not refused:
-        raise UsageError(
-            f"{collection} was never imported from files, or they were removed",
-            f"Import into it: localmed import PATH --collection {collection}",
-        )
+        raise UsageError("source.never_imported", collection=collection)
     return origins(files.values(), refused - files.keys())
+
+
+def all_of(
+    importers: Mapping[str, Importer],
+    catalogue: Catalogue,
+    settings: Settings,
+    encoder: Embedder,
+    retry: bool = False,
+    started: Started | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Report | LocalmedError]:
+    """Run the importer of each collection over what it was imported from, all in one generation.
+
+    A collection that cannot be brought in step is left as it is, with the reason in the place of its report.
+    """
+    outcomes: dict[str, Report | LocalmedError] = {}
+    for name, importer in importers.items():
+        try:
+            found = origins_of(settings.data, catalogue, name)
+            importer.find(found.paths, found.gone)
+            outcomes[name] = importer.report
+        except LocalmedError as error:
+            outcomes[name] = error
+    ready = [importers[name] for name, outcome in outcomes.items() if isinstance(outcome, Report)]
+    return outcomes | together(ready, settings, encoder, retry, started, progress)
 
 
 def imported(data: Path, catalogue: Catalogue) -> list[str]:
@@ -99,4 +121,4 @@ def _is_there(path: Path, kind: Callable[[int], bool]) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise UsageError(f"{path} cannot be looked at ({type(error).__name__})", "Check its rights") from None
+        raise UsageError("source.unseen", path=str(path), reason=reason(error)) from None

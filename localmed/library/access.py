@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from localmed import files
 from localmed.errors import Damaged, NoLibrary, UsageError
 from localmed.library import generations
 from localmed.library.space import told_if_full
@@ -91,18 +92,7 @@ class Access:
         return False
 
     def _write(self, kept: Mapping[str, list[str]]) -> None:
-        fresh = self._path.with_suffix(".new")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(kept, file, ensure_ascii=False, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        files.replace(self._path, json.dumps(kept, ensure_ascii=False, indent=1).encode())
 
     def _read(self) -> dict[str, frozenset[str]]:
         try:

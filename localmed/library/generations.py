@@ -26,8 +26,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from localmed import files
 from localmed.domain import digest
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
+from localmed.library import served
 
 FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
 MANIFEST = "manifest.json"
@@ -241,14 +243,14 @@ def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, 
     """Make ``building`` the generation being served; return its number. See the module's docstring for the order."""
     number = max([parent, *numbers(data)]) + 1
     (building / LEASE).touch()
-    files = _hash_files(building, path_of(data, parent) if parent else None)
+    entries = _hash_files(building, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, files)
+    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, entries)
     (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(building)
     target = folder(data) / f"{number:04d}"
     building.rename(target)
-    _sync_path(target.parent)
+    files.sync(target.parent)
     switch(data, number)
     return number
 
@@ -260,7 +262,8 @@ def switch(data: Path, number: int) -> None:
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(f"generations/{number:04d}")
     fresh.replace(link)
-    _sync_path(data)
+    files.sync(data)
+    served.note(folder(data), number)
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -280,21 +283,25 @@ def _before(data: Path) -> int:
 
     After a rollback and an import the newest before it would be the one that was rolled back from.
     """
-    served = current(data)
+    path = current(data)
     with suppress(Damaged):
-        parent = read_manifest(served).parent
+        parent = read_manifest(path).parent
         if parent in numbers(data):
             return parent
-    earlier = [each for each in numbers(data) if each < int(served.name)]
+    earlier = [each for each in numbers(data) if each < int(path.name)]
     if not earlier:
-        raise UnknownName(f"there is no generation before {int(served.name)}", "Nothing to go back to")
+        raise UnknownName(f"there is no generation before {int(path.name)}", "Nothing to go back to")
     return earlier[-1]
 
 
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one."""
-    served = current(data)
-    kept = {int(served.name), read_manifest(served).parent if keep > 1 else 0, *numbers(data)[-keep:]}
+    """Remove all but the newest ``keep`` generations; never the one served or its parent, never a leased one.
+
+    Nor what was served before the changes of the last day (``served.py``), unless only one is to be kept.
+    """
+    path = current(data)
+    before = {read_manifest(path).parent, served.settled(folder(data))} if keep > 1 else set()
+    kept = {int(path.name), *before, *numbers(data)[-keep:]}
     return [number for number in numbers(data) if number not in kept and _remove(path_of(data, number))]
 
 
@@ -343,12 +350,4 @@ def _sync_new(root: Path) -> None:
     """Sync every folder, and every file that no published generation shares."""
     for path in [root, *sorted(root.rglob("*"))]:
         if path.is_dir() or path.stat().st_nlink == 1:
-            _sync_path(path)
-
-
-def _sync_path(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            files.sync(path)

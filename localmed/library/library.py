@@ -27,6 +27,7 @@ import numpy as np
 from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
+from localmed.files import Opener, open_regular
 from localmed.library import generations, originals
 from localmed.library.access import Access
 from localmed.library.allowed import Found, Search, allowed
@@ -39,7 +40,6 @@ from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
-from localmed.library.regular import Opener, open_regular
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -334,7 +334,8 @@ class Builder:
         number = generations.publish(
             self._data, self.path, self.parent, reason, self._encoder.slug, documents, passages
         )
-        generations.prune(self._data, self._settings.keep_generations)
+        with suppress(Damaged):  # of what was served when; ``generations prune`` says so
+            generations.prune(self._data, self._settings.keep_generations)
         return number
 
     def discard(self) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from localmed import files
 from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded
+from localmed.files import Opener, open_regular
 from localmed.library import generations
 from localmed.library.catalogue import FILE, originals_of
-from localmed.library.regular import Opener, open_regular
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
@@ -90,11 +91,7 @@ def sync(data: Path, hashes: Iterable[str]) -> None:
     if not chosen:
         return
     for path in (*chosen, folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        files.sync(path)
 
 
 def _needed(generation: Path) -> set[str]:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from localmed import files
 from localmed.domain import Document, digest
 from localmed.errors import Damaged
 from localmed.library.space import told_if_full
@@ -93,11 +94,7 @@ class Withdrawals:
                 _write(handle, line.encode())
             finally:
                 os.close(handle)
-        directory = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        files.sync(self._path.parent)
         return entry
 
     def _read(self) -> Iterable[Entry]:

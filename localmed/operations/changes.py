@@ -14,7 +14,7 @@ from localmed.domain import Collection, Document, Status
 from localmed.errors import UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import summaries, updates
-from localmed.library import generations, originals
+from localmed.library import generations, originals, served
 from localmed.library.library import Builder, build
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import governing
@@ -120,6 +120,16 @@ def rollback(session: Session, number: int | None) -> int:
         with generations.lock_writer(session.data):
             change.generation = generations.rollback(session.data, number)
         change.subject, change.outcome = f"generation {change.generation}", "served"
+    return change.generation
+
+
+def confirm(session: Session) -> int:
+    """The generation being served was found good (``served.confirm``); return its number."""
+    with session.change("confirm", "the generation served") as change:
+        with generations.lock_writer(session.data):
+            change.generation = int(generations.current(session.data).name)
+            served.confirm(generations.folder(session.data), change.generation)
+        change.subject, change.outcome = f"generation {change.generation}", "confirmed"
     return change.generation
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Kind
-from localmed.errors import NoLibrary, UnknownName
+from localmed.errors import LocalmedError, NoLibrary, UnknownName
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import updates
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.pipeline import Importer, Report
+from localmed.ingest.pipeline import Importer, Progress, Report
 
 if TYPE_CHECKING:
     from localmed.ingest.preview.preview import Looked
@@ -52,18 +52,19 @@ def import_paths(
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
     name = manifest.collection.name
     with session.change("import", name) as change, following(hooks):
-        importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
         started, advance = hooks.counter()
-        report = importer(session.settings, manifest, session.encoder, advance).run(paths, retry, started, removed)
-        if file:
-            manifests.keep(session.data, name, file)
+        report = _importer(session, manifest, advance, file).run(paths, retry, started, removed)
         _tell(change, report)
     return report
 
 
+def _importer(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
+    importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
+    return importer(session.settings, manifest, session.encoder, advance, file)
+
+
 def _tell(change: Outcome, report: Report) -> None:
-    counts = " ".join(f"{name}={count}" for name, count in report.counts.items() if count)
-    change.subject, change.outcome = f"{report.collection}: {counts}", "finished"
+    change.subject, change.outcome = f"{report.collection}: {report.tally}", "finished"
     change.generation = report.generation
 
 
@@ -76,6 +77,22 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
         origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
     manifest = manifest_of(session, collection, None)
     return import_paths(session, origins.paths, manifest, None, retry, origins.gone, hooks)
+
+
+def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
+    """As ``update``, every collection that was imported from files, in one generation (``updates.all_of``)."""
+    names = imported(session)
+    with session.change("update", f"{len(names)} collections") as change, following(hooks):
+        started, advance = hooks.counter()
+        importers = {name: _importer(session, manifest_of(session, name, None), advance) for name in names}
+        with session.workspace() as workspace:
+            catalogue = workspace.library.catalogue
+            outcomes = updates.all_of(importers, catalogue, session.settings, session.encoder, retry, started, advance)
+        change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, Report):
+            session.note("import", f"{name}: {outcome.tally}", "finished", outcome.generation)
+    return outcomes
 
 
 def imported(session: Session) -> list[str]:

@@ -15,9 +15,9 @@ import pytest
 
 from localmed.config import ReadBounds, Settings
 from localmed.errors import UsageError
+from localmed.files import Opener
 from localmed.ingest import sources
 from localmed.library import originals
-from localmed.library.regular import Opener
 from localmed.library.state import Quarantined, State
 from localmed.library.withdrawals import Withdrawals
 from tests.fakes import HashedWords, answers, documents, import_into, jsonl, verify, write

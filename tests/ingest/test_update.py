@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection
-from localmed.errors import UnknownName, UsageError
-from localmed.ingest import updates
+from localmed.errors import ModelError, UnknownName, UsageError
+from localmed.ingest import manifest, updates
 from localmed.ingest.report import Report
+from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
 from localmed.operations import changes, importing
@@ -146,3 +151,79 @@ def test_a_record_removed_by_hand_comes_back_with_its_file(settings: Settings, c
     assert set(documents(settings)) == {"a.jsonl#0", "a.jsonl#1", "a.jsonl#2", "b.txt"}
     assert import_into(settings, corpus).generation == 0
     verify(settings.data)
+
+
+def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """Three changes of three generations would have pruned what was served before the command began."""
+    names = ("cardiology", "surgery", "ward", "wards-gone", "wards-empty")
+    folders = {name: write(tmp_path / name, {f"{name}.txt": f"{name}\n\nText of {name}.\n"}) for name in names}
+    for name, folder in folders.items():
+        import_into(settings, folder, manifest=described(name))
+    before = generations.current(settings.data).name
+    for name, folder in folders.items():
+        write(folder, {f"{name}.txt": f"{name}\n\nAnother text of {name}.\n"})
+    shutil.rmtree(folders["wards-gone"])
+    (folders["wards-empty"] / "wards-empty.txt").unlink()
+    with opened(settings, HashedWords()) as session:
+        outcomes = importing.update_all(session)
+        reports = {name: each for name, each in outcomes.items() if isinstance(each, Report)}
+        failed = {name: str(each) for name, each in outcomes.items() if name not in reports}
+        assert {report.generation for report in reports.values()} == {int(before) + 1}
+        assert set(reports) == {"cardiology", "surgery", "ward"}
+        assert "is gone" in failed["wards-gone"]
+        assert "holds nothing" in failed["wards-empty"]
+        with session.workspace() as workspace:
+            library = workspace.library
+            texts = {library.lexical.of_document(it.id)[0].text for it in library.catalogue.documents()}
+        assert sum("Another" in text for text in texts) == 3
+        assert len(texts) == 5
+        assert len(importing.update_all(session)) == 5
+        assert generations.current(settings.data).name == f"{int(before) + 1:04d}", "nothing changed"
+    assert int(before) in generations.numbers(settings.data)
+    verify(settings.data)
+
+
+def test_an_error_in_one_collection_leaves_all_as_they_were(settings: Settings, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        import_into(settings, write(tmp_path / name, {f"{name}.txt": SEPSIS + name}), manifest=described(name))
+        write(tmp_path / name, {f"{name}.txt": FEVER + name})
+
+    class Failing(HashedWords):
+        def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> npt.NDArray[np.float32]:
+            if any("two" in text for text in texts):
+                raise ModelError("the encoder has died")
+            return super().encode(texts, kind)
+
+    with opened(settings, Failing()) as session, pytest.raises(ModelError):
+        importing.update_all(session)
+    assert generations.numbers(settings.data) == [1, 2]
+    assert {each.title for each in documents(settings).values()} == {"Sepsis"}
+
+
+def test_a_manifest_is_kept_before_what_it_made_is_served(
+    settings: Settings, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Served first, a crash would leave the next update to undo with the older manifest what this one did."""
+    write(corpus, {"a.txt": SEPSIS})
+    file = tmp_manifest(corpus.parent, "Sepsis, first")
+    kept = settings.data / "corpora" / "ward.toml"
+
+    def crash(*_: object) -> None:
+        assert kept.read_bytes() == file.read_bytes()
+        raise KeyboardInterrupt
+
+    with opened(settings, HashedWords()) as session:
+        monkeypatch.setattr(generations, "switch", crash)
+        with pytest.raises(KeyboardInterrupt):
+            importing.import_paths(session, [corpus], manifest.load(file), file)
+        monkeypatch.undo()
+        importing.import_paths(session, [corpus], manifest.load(file), file)
+    assert {each.title for each in documents(settings).values()} == {"Sepsis, first"}
+
+
+def tmp_manifest(folder: Path, title: str) -> Path:
+    file = folder / "ward.toml"
+    file.write_text(f'name = "ward"\n[documents."a.txt"]\ntitle = "{title}"\n')
+    return file

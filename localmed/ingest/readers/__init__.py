@@ -20,8 +20,8 @@ from typing import cast
 from localmed.config import ReadBounds
 from localmed.domain import message
 from localmed.errors import InputError, reason
+from localmed.files import open_regular
 from localmed.ingest.parsed import FieldMapping, Reader
-from localmed.library.regular import open_regular
 
 # A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
 VERSIONS = {"text": 1, "markdown": 1, "json": 1, "jsonl": 1, "pubmed": 3, "medquad": 2, "pdf": 2}

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Message, message
 from localmed.config import ReadBounds
+from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.readers.pdf.furniture import without_furniture
