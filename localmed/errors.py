@@ -196,7 +196,7 @@ def from_json(
 
 
 def received(entry: Any) -> Message:
-    """The message that another process sent as ``messages.as_json``, its texts cut short; ``ValueError`` if it is none."""
+    """The message that another process sent, its texts cut short; raise ``ValueError`` if it is none."""
     from localmed.messages import from_json as read
 
     if not isinstance(entry, Mapping):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import documents_governance
+from localmed.cli import documents_governance, speaking
 from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.domain import Document, Passage, Status
+from localmed.domain import Document, Passage, Status, message
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
+    from localmed.library.state import Quarantined
     from localmed.library.summaries import Summary
     from localmed.operations.governing import Link
 
@@ -205,12 +206,24 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
     with opened(ctx) as session:
         found = lookups.quarantine(session, collection)
     if as_json:
-        print_json(found)
+        print_json([_refused(each) for each in found])
         return
     rows = [
-        (each.collection, Path(each.path).name, each.place or "whole file", each.reason, each.time) for each in found
+        (
+            each.collection,
+            Path(each.path).name,
+            speaking.words(each.place or message("reader.file")),
+            speaking.words(each.reason),
+            each.time,
+        )
+        for each in found
     ]
     print_table("Quarantine", ("collection", "file", "part", "why", "since"), rows)
+
+
+def _refused(entry: Quarantined) -> dict[str, Any]:
+    place = speaking.as_json(entry.place) if entry.place else None
+    return {**asdict(entry), "place": place, "reason": speaking.as_json(entry.reason)}
 
 
 for _each in documents_governance.COMMANDS:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
+from localmed.cli import speaking
 from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.domain import message
 from localmed.errors import InputError, UsageError
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
@@ -60,7 +62,8 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
         planned = lookups.planned_sheet(session, sheet, collection)
         if planned.faults:
             for fault in planned.faults[:FAULTS_SHOWN]:
-                click.echo(f"row {fault.row}: {fault.reason}", err=True)
+                place = message("reader.row", number=fault.row)
+                speaking.say("error.within", err=True, place=place, what=fault.reason)
             raise InputError(
                 f"{len(planned.faults)} rows of {sheet.name} are wrong; nothing was changed", "Correct them"
             )

@@ -6,19 +6,18 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import previewing
+from localmed.cli import previewing, speaking
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.errors import InputError
 
 if TYPE_CHECKING:
-    from localmed.ingest.report import Report
+    from localmed.ingest.report import Line, Report
 
 SHOWN = 30  # lines of the report printed; --json has them all
 
@@ -87,7 +86,13 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 def plain(report: Report) -> dict[str, Any]:
     """The report as JSON has it."""
     return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
-            "files": [asdict(line) for line in report.lines]}  # fmt: skip
+            "files": [_line(line) for line in report.lines]}  # fmt: skip
+
+
+def _line(line: Line) -> dict[str, Any]:
+    detail = speaking.as_json(line.detail) if line.detail else None
+    return {"path": line.path, "outcome": line.outcome, "detail": detail, "documents": line.documents,
+            "passages": line.passages}  # fmt: skip
 
 
 def all_refused(report: Report) -> bool:
@@ -99,7 +104,10 @@ def tell(report: Report) -> None:
     """Print what became of every file, refusals first, and the sums."""
     told = [line for line in report.lines if line.outcome != "unchanged"]
     told.sort(key=lambda line: (line.outcome == "read", line.outcome))
-    rows = [(Path(line.path).name, line.outcome, line.passages or "", line.detail) for line in told[:SHOWN]]
+    rows = [
+        (Path(line.path).name, line.outcome, line.passages or "", speaking.words(line.detail) if line.detail else "")
+        for line in told[:SHOWN]
+    ]
     if rows:
         print_table(f"Import into {report.collection}", ("file", "outcome", "passages", "why"), rows)
     if len(told) > SHOWN:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed.cli import speaking
 from localmed.cli.common import Decorated, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.errors import InputError
 
 if TYPE_CHECKING:
+    from localmed.ingest.parsed import Fault
     from localmed.ingest.preview.preview import Looked
     from localmed.session import Session
 
@@ -74,9 +76,16 @@ def _plain(looked: Looked) -> dict[str, Any]:
          "passages": len(passages), "ocr": sum(each.ocr is not None for each in passages)}
         for (document, passages), outcome in looked.documents
     ]  # fmt: skip
-    return {"path": looked.path, "outcome": looked.outcome, "reason": looked.reason, "documents": documents,
-            "faults": [asdict(each) for each in looked.faults], "notes": list(looked.notes),
+    reason = speaking.as_json(looked.reason) if looked.reason else None
+    return {"path": looked.path, "outcome": looked.outcome, "reason": reason, "documents": documents,
+            "faults": [_fault(each) for each in looked.faults],
+            "notes": list(map(speaking.as_json, looked.notes)),
             "going": looked.going}  # fmt: skip
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    where, why = speaking.as_json(fault.where), speaking.as_json(fault.reason)
+    return {"where": where, "reason": why, "text": speaking.words(fault.told)}
 
 
 def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> None:
@@ -97,9 +106,11 @@ def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> N
 
 def _why(told: dict[str, Any]) -> str:
     """Why a file is refused, what of it is left out, and what of it needs or had OCR."""
-    faults = [f"{each['where']}: {each['reason']}" for each in told["faults"]]
+    faults = [each["text"] for each in told["faults"]]
     more = [f"{len(faults) - FAULTS_SHOWN} more parts refused"] if len(faults) > FAULTS_SHOWN else []
     ocr = sum(each["ocr"] for each in told["documents"])
     read = [f"{ocr} passages read by OCR"] if ocr else []
     going = [f"{told['going']} stored documents go"] if told["going"] else []
-    return "; ".join(filter(None, [told["reason"], *faults[:FAULTS_SHOWN], *more, *read, *going]))
+    return "; ".join(
+        filter(None, [told["reason"]["text"] if told["reason"] else "", *faults[:FAULTS_SHOWN], *more, *read, *going])
+    )

@@ -70,7 +70,7 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
             replies.write(packed(item))
             if isinstance(item, Working):  # the time that it asks for runs from now
                 replies.flush()
-        ending = ["done"]
+        ending: Reply = ["done"]
     except MemoryError:
         replies.write(_encoded(_out_of_memory(request, bounds)))
         replies.flush()

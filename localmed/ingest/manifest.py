@@ -68,7 +68,7 @@ def load(path: Path) -> Manifest:
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise BadSettings("manifest.unreadable", path=str(path), reason=reason(error)) from None
+        raise BadSettings("manifest.corpus_unreadable", path=str(path), reason=reason(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("manifest.toml", path=str(path), problem=str(error)) from None
     _check(path, values)
@@ -134,7 +134,7 @@ def _check(path: Path, values: dict[str, Any]) -> None:
         raise BadSettings("manifest.priority", path=str(path))
     for name in ("fields", "options", "documents"):
         if not isinstance(values.get(name, {}), dict):
-            raise BadSettings("manifest.table", path=str(path), key=name)
+            raise BadSettings("manifest.corpus_table", path=str(path), key=name)
     files = values.get("files", [])
     if not isinstance(files, list) or not all(isinstance(each, str) and each for each in files):
         raise BadSettings("manifest.files", path=str(path))

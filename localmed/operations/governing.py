@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Status, is_date
+from localmed.domain import Document, Status, is_date, message
 from localmed.errors import UsageError
 from localmed.ingest.governance import Fault, Row, known, named
 from localmed.ingest.manifest import Manifest
@@ -86,7 +86,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
         if not wrong and (field := stated(catalogue, manifest, change)):
             wrong = f"the manifest says otherwise of {field}: change it there and import with --manifest"
         if wrong:
-            faults.append(Fault(row.number, wrong))
+            faults.append(Fault(row.number, message("literal", text=wrong)))
         elif values:
             changes.append(change)
     return changes, sorted(faults, key=lambda fault: fault.row)

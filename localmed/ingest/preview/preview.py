@@ -181,7 +181,7 @@ def _compared(path: str, reading: Reading, before: dict[str, Document], catalogu
         outcome = "changed" if before or "changed" in outcomes else "new" if documents else "same"
     notes = tuple(reading.notes[:3])
     reason = (
-        message("preview.notes", notes=notes) if notes and not documents else None
+        message("preview.reasons", notes=notes) if notes and not documents else None
     )  # of what it is a copy, or in which file is the newer
     return Looked(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
 
