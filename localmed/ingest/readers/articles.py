@@ -49,7 +49,7 @@ def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title:
 def record(article: Article) -> SourceRecord | Fault:
     """The record of ``article``; a fault where it has no text."""
     if not (article.title or article.abstract):
-        return Fault(message("reader.pmid", key=article.pmid), message("reader.no_title_no_text"))
+        return Fault(message("reader.pmid", key=article.pmid), message("reader.no_title_no_abstract"))
     taken_back = withdrawn(article.types, article.links, article.title)
     return SourceRecord(
         key=article.pmid,

@@ -25,7 +25,7 @@ def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[S
 
 
 def keys(items: list[SourceRecord | Fault]) -> list[str]:
-    return [item.key if isinstance(item, SourceRecord) else f"! {item.where}" for item in items]
+    return [item.key if isinstance(item, SourceRecord) else f"! {words(item.where)}" for item in items]
 
 
 def first(items: list[SourceRecord | Fault]) -> SourceRecord:

@@ -96,7 +96,7 @@ def test_docx_golden(protocol: Path) -> None:
         ("row", 0, "Drug: amoxicillin; Dose Adult: 1 g"),
         ("paragraph", 0, "Call the microbiologist."),
     ]
-    assert (record.title, words(record.notes)) == ("Sepsis", ("1 runs of hidden text were left out",))
+    assert (record.title, words(record.notes)) == ("Sepsis", ("1 run of hidden text was left out",))
 
 
 def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_macros_and_templates_are_noted_and_never_fetched(protocol: Path) -> Non
     assert shape(record) == shape(read(protocol))
     assert words(record.notes[:3]) == (
         "it holds macros, which were not run and not read",
-        "it points to 1 things outside (templates, pictures or files), which were not fetched",
-        "1 embedded files were not read",
+        "it points to 1 thing outside (a template, picture or file), which was not fetched",
+        "1 embedded file was not read",
     )
 
 
@@ -206,7 +206,7 @@ def test_pptx_golden(tmp_path: Path) -> None:
         ("row", 0, "2024; Cases: 3"),
         ("row", 0, "2025; Cases: 4.5"),
     ]
-    assert (record.title, words(record.notes)) == ("Stroke", ("1 hidden slides were left out",))
+    assert (record.title, words(record.notes)) == ("Stroke", ("1 hidden slide was left out",))
 
 
 # --- Excel -----------------------------------------------------------------------------------------------------
@@ -241,10 +241,10 @@ def test_xlsx_golden(tmp_path: Path) -> None:
         ("row", 0, "Drug: heparin; Share: TRUE"),
     ]
     assert words(record.notes) == (
-        "1 hidden sheets were left out",
-        "1 hidden rows were left out",
-        "1 hidden columns were left out",
-        "1 formulas have no stored value: open the file in a spreadsheet program and save it",
+        "1 hidden sheet was left out",
+        "1 hidden row was left out",
+        "1 hidden column was left out",
+        "1 formula has no stored value: open the file in a spreadsheet program and save it",
     )
 
 

@@ -326,7 +326,7 @@ def _cyclic(path: Path) -> Path:
         (_truncated, "is damaged"),
         (_cyclic, "is damaged"),
         (make.scan, "has no text layer on any of its 2 pages"),
-        (lambda path: path, "cannot be opened"),
+        (lambda path: path, "cannot be read"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(
