@@ -17,12 +17,26 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import IO, cast
 
+from localmed import confined
 from localmed.domain import Message, message
+from localmed.environment import scrubbed
 
 GRACE = 5.0  # seconds for a child that closed its pipe to end
 PIECE = 2**20  # bytes taken from the pipe at a time
+
+
+@cache
+def isolation() -> confined.Isolation:
+    """How a child of this process is kept from the network and from files, asked of one that does nothing else."""
+    done = subprocess.run(
+        command("localmed.confined"), env=scrubbed(), capture_output=True, text=True, timeout=60, check=False
+    )
+    network, _, files = done.stdout.strip().partition(" ")
+    return confined.Isolation(network == "kernel", files == "kernel")
 
 
 class TooLong(Exception):
@@ -48,15 +62,15 @@ class Failed(Exception):
 class Child:
     """One child process, its pipes, and the lines that it sends."""
 
-    def __init__(self, command: Sequence[str], most: int, environment: Mapping[str, str] | None = None) -> None:
-        """Start ``command``; a line that it sends may have ``most`` bytes."""
+    def __init__(self, command: Sequence[str], most: int, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Start ``command`` with ``more`` than every child has in its environment; a line may have ``most`` bytes."""
         self._process = subprocess.Popen(
             [*command, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=environment,
+            env=scrubbed(**more),
         )
         self._input, self._output = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
         self._sent, self._taking = select.poll(), select.poll()

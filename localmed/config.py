@@ -43,6 +43,7 @@ class ReadBounds:
     archive_ratio: int = 200  # times its own size; XML packs 10 to 50 times, only what is made to do harm a thousand
     archive_members: int = 50_000  # files in one archive
     archive_depth: int = 2  # an archive in an archive is read, one in that is not
+    isolation: bool = False  # True: nothing is read where the kernel does not keep children from network and files
     ocr: bool = True  # reads pages without usable text where the engine is installed; False: such pages are named
     ocr_page_seconds: float = 300.0  # beside the file's, for each such page; one takes ~10 s of a core, one turned ~40
     ocr_memory_bytes: int = 4 * 2**30  # address space of the OCR child; an A4 page takes 1.3 GiB
@@ -165,10 +166,9 @@ class ModelSettings:
     folder: str = ""  # with the registry and a folder for each model; "": <data>/models
 
 
-JUDGE = "starter-entailment"  # the starter's own judge of entailment: its weights come with the installation
 # What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
 PROFILES: Mapping[str, Mapping[str, str]] = {
-    "starter": {"encoder": "minilm", "reranker": "maxsim", "entailment": JUDGE},
+    "starter": {"encoder": "minilm", "reranker": "maxsim"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
 UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
@@ -180,7 +180,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "chat": (NONE,),
     "encoder": ("minilm",),
     "reranker": ("maxsim", NONE),
-    "entailment": (JUDGE, CHAT),
+    "entailment": (NONE, CHAT),
     "terms": (NONE,),
 }
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
@@ -274,14 +274,14 @@ def model_folder(settings: Settings) -> Path:
 def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
-    The profile's judge of entailment gives way to the starter's where it is not ``registered``, and MaxSim to none
+    The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
     beside another encoder than its own. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
     beside another encoder.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
-        chosen["entailment"] = JUDGE
+        chosen["entailment"] = NONE
     chosen |= uses
     if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
         if "reranker" in uses:

@@ -21,6 +21,18 @@ OFFLINE = {
 PATIENCE = {"GOMP_SPINCOUNT": "1000"}
 
 
+# What a child process gets of this one's environment: where its libraries lie and how they run. Never a key or a token,
+# such as a chat server's: what reads hostile files has no use for it.
+PASSED = frozenset({"HOME", "LANG", "LANGUAGE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "TZ", "VIRTUAL_ENV"})
+PASSED_GROUPS = ("LC_", "LD_", "PYTHON", "OMP_", "GOMP_", "OPENBLAS_", "MKL_", "KMP_", "CUDA_", "NVIDIA_", "GGML_")
+
+
+def scrubbed(**more: str) -> dict[str, str]:
+    """The environment of a child process: what it needs of this one's, no network for its libraries, and ``more``."""
+    kept = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(PASSED_GROUPS)}
+    return {**PATIENCE, **kept, **OFFLINE, **more}
+
+
 def before_models() -> None:
     """Prepare this process for model libraries: no network, and threads that wait without hogging their core."""
     os.environ.update({**PATIENCE, **os.environ, **OFFLINE})

@@ -13,9 +13,9 @@
     |   |-- NoLibrary                     nothing has been imported yet
     |   |-- Damaged                       a stored file does not match its manifest
     |   `-- WrongEncoder                  the generation was built with another encoder
-    |-- ModelError                    6   a model could not be loaded or did not answer
-    |   `-- Rejected                      what a model replied cannot be used
-    `-- Cancelled                     130 whoever asked has given up
+    `-- ModelError                    6   a model could not be loaded or did not answer
+        |-- Rejected                      what a model replied cannot be used
+        `-- Cancelled                     whoever asked has given up (130, as after Ctrl-C)
 
 No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
 """
@@ -51,17 +51,14 @@ class LocalmedError(Exception):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What happened, and what to do next where that can be said."""
-        from localmed.messages import known
+        from localmed.messages import known, parts
 
-        code, parameters = self.message.code, self.message.parameters
-        if not known(f"{code}.what"):  # words of somebody else, or of a caller that has none in the catalogue yet
-            what = self.message if parameters or known(code) else message("literal", text=code)
-        else:
-            what = Message(f"{code}.what", parameters)
+        what, *remedy = parts(self.message)
+        if not what.parameters and not known(what.code):  # of a caller that has no words in the catalogue yet
+            what = message("literal", text=what.code)
         if self._remedy:
-            remedy = self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)
-            return what, remedy
-        return (what, Message(f"{code}.remedy", parameters)) if known(f"{code}.remedy") else (what,)
+            remedy = [self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)]
+        return what, *remedy
 
     @property
     def told(self) -> Message:
@@ -151,7 +148,7 @@ class Rejected(ModelError):
     """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
 
 
-class Cancelled(LocalmedError):
+class Cancelled(ModelError):
     """The work was still going on when whoever asked gave up."""
 
     exit_code = 130  # as of a command that Ctrl-C ended

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from localmed.errors import InputError
 
@@ -33,6 +34,15 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def locked(stream: IO[str] | IO[bytes]) -> bool:
+    """Lock the open file for this process alone; False, at once, where another holds it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:

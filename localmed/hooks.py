@@ -66,6 +66,10 @@ class Hooks:
     cancel: Cancel = Cancel()  # noqa: RUF009  (one that nobody sets)
     recorder: Recorder | None = None
 
+    def cancel_only(self) -> Hooks:
+        """Hooks that only may end the work: for what is within work that counts its own progress."""
+        return Hooks(cancel=self.cancel)
+
     def counter(self) -> tuple[Callable[[int], None], Callable[[float, str], None]]:
         """For work that tells how much more of it is done: a function to set the total, and one to advance."""
         done, total = 0.0, 0.0
@@ -108,10 +112,17 @@ def following(hooks: Hooks) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """``items`` in pieces of ``size``; between two of them the caller is told, and may have given up."""
-    hooks = _ACTIVE.get()
+def pieces(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """``items`` in pieces of ``size``; between two of them the caller may have given up."""
     for start in range(0, len(items), size):
-        hooks.cancel.check()
+        check()
         yield items[start : start + size]
-        hooks.progress(min(start + size, len(items)), len(items), "")
+
+
+def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """As ``pieces``; the caller is told after each how many items are done."""
+    caller, done = active(), 0
+    for piece in pieces(items, size):
+        yield piece
+        done += len(piece)
+        caller.progress(done, len(items), "")

@@ -78,8 +78,13 @@ class Stance:
             return "neutral"
         return "contradiction" if self.contradiction >= self.entailment else "entailment"
 
+    @property
+    def judged(self) -> bool:
+        """Whether anybody judged; what is not judged is neither support nor contradiction."""
+        return self.entailment + self.neutral + self.contradiction > 0
 
-NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # in a language that the judge was not shown to know nothing is claimed: neutral
+
+NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # in a language that the judge was not shown to know, or where there is no judge
 
 
 class Entailment(Protocol):
@@ -92,7 +97,7 @@ class Entailment(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages that it was shown to judge; in another one nothing is claimed."""
+        """The languages that it was shown to judge; in another one nothing is claimed. None: it judges nothing."""
         ...
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
@@ -179,11 +184,13 @@ class Choice:
 class Watch:
     """How a caller follows a request: ``token`` gets the text as it comes, ``cancelled`` is asked while it runs.
 
-    Both may be called from another thread than the caller's. A cancelled request raises ``Cancelled``.
+    ``progress`` is told how many of its branches a choice has read, and of how many. All may be called from another
+    thread than the caller's. A cancelled request raises ``Cancelled``.
     """
 
     token: Callable[[str], object] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int], object] = lambda _done, _total: None
 
 
 UNWATCHED = Watch()

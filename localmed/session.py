@@ -15,7 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Evidence, Kind, SearchFilter
+from localmed.domain import Answer, Evidence, Kind, SearchFilter, Status
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
@@ -154,7 +154,7 @@ class Session:
 
         self.allow("plan")
         if strategy not in STRATEGIES:
-            raise UnknownName("there is no strategy of that name", f"Strategies: {', '.join(STRATEGIES)}")
+            raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, sources = workspace.plan(wanted), workspace.sources(wanted)
@@ -235,38 +235,35 @@ class Session:
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
-            raise UsageError(
-                f"{workflow} is switched off at this site", "Ask whoever keeps the settings (workflows.off)"
-            )
+            raise UsageError("workflow.off", workflow=workflow)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
         for _ in range(RUNS):
             with following(hooks), self.workspace() as workspace:
-                withdrawn = workspace.withdrawn()
                 given = arguments(workspace)
                 if hooks.recorder:
                     hooks.recorder.begin(workflow, given)
                 answer = Driver(workspace.services(hooks), hooks).run(flow(workflow)(*given))
-                if self._holds(answer, workspace, withdrawn):
+                if self._holds(answer, workspace):
                     break
         else:
             raise Busy("library.changing")
         self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer=answer)
         return answer
 
-    def _holds(self, answer: Answer, workspace: Workspace, withdrawn: frozenset[str]) -> bool:
-        """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller while it was made."""
-        gone, hidden = workspace.withdrawn() - withdrawn, self.hidden() - workspace.library.hidden
-        passages = [each.passage for each in answer.evidence]
-        return not any(each.document_id in gone or each.collection in hidden for each in passages)
+    def _holds(self, answer: Answer, workspace: Workspace) -> bool:
+        """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
+        withdrawn, hidden = workspace.withdrawn(), self.hidden()
+        cited = [each for each in answer.evidence if each.status is not Status.WITHDRAWN]
+        return not any(each.passage.document_id in withdrawn or each.passage.collection in hidden for each in cited)
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
     def require(self, role: SessionRole) -> None:
         """Raise ``UsageError`` for a caller of a lesser role, or who does not see the whole library."""
         if self.caller.groups is not None:
-            raise UsageError("this is not for readers of groups", "Leave out --as-group and the setting reader.groups")
+            raise UsageError("access.not_for_groups")
         if self.caller.role < role:
             raise UsageError("session.role", role=role.name.lower())
 

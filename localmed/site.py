@@ -21,7 +21,7 @@ from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
-from localmed.models import chat_choice, choice, shipped_weights
+from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
@@ -29,7 +29,7 @@ from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_enco
 from localmed.models.registry.registry import Registry
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
-from localmed.verification.stance import starter
+from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Site:
 
     @property
     def entailment(self) -> Entailment:
-        """The judge of entailment that was chosen: a cross-encoder, the chat model, else the starter's."""
+        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none: likeness alone."""
         return self._hosted.entailment or self._once("entailment", self._own_entailment)
 
     @property
@@ -154,8 +154,7 @@ class Site:
         if judge is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
         own = self._hosted.encoder or self._own_encoder
-        return OwnedEntailment(judge or starter(shipped_weights.arrays("starter-entailment"), own, MiniLM),
-                               self._working)  # fmt: skip
+        return OwnedEntailment(judge or LikenessOnly(own, MiniLM), self._working)
 
     @property
     def _hosted(self) -> Hosted:
@@ -208,7 +207,7 @@ class Site:
             del roles[role]
         choice.check(role, chosen_models(self.settings, roles, record.models), self.registry)
         if (role, name) == ("entailment", CHAT) and self.chat is None:
-            raise UsageError("no chat model serves", "First: localmed models use chat NAME")
+            raise UsageError("site.no_chat")
         if built_in(role, name):
             self.registry.assign(role, name)
         else:

@@ -105,8 +105,7 @@ class Workspace:
         """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
         known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
         if unknown := set(named) - known:
-            raise BadSettings(f"there is no judge {sorted(unknown)[0]!r} (setting verification.jury)",
-                              f"Judges: {', '.join(sorted(known))}")  # fmt: skip
+            raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
         return tuple(each for each in named if self.roles.by(ROLES[each]) != "off")
 
     def _safety(self) -> tuple[tuple[str, str], ...]:
@@ -120,7 +119,7 @@ class Workspace:
         presets = self.settings.tiers.presets
         if preset and preset not in presets:
             known = ", ".join(presets)
-            raise UnknownName("there is no preset of that name", f"Presets: {known} (settings: tiers.presets)")
+            raise UnknownName("settings.preset_unknown", known=known, name=preset)
         catalogue, hidden = self.library.catalogue, self.library.hidden
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
         named = [[each for each in tier if each not in hidden] for tier in presets[preset]] if preset else ()
@@ -158,7 +157,8 @@ class Workspace:
 
         site = self.settings.workflows
         on = APPRAISAL.name in self.roles.on
-        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury())
+        judged = bool(self._site.entailment.languages)
+        return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds), on, self._jury(), judged)
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
@@ -184,7 +184,7 @@ class Workspace:
     def _role_table(self, hooks: Hooks) -> RoleTable:
         """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
-        watch = Watch(cancelled=hooks.cancel.cancelled)
+        watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         return role_table(ROLES, SERVED_BY[settings.profile], settings.roles, rules, chat)
@@ -228,6 +228,8 @@ class Workspace:
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
         judge = self._site.entailment
+        if not judge.languages:  # it judges nothing, and compares
+            return judge.judge(pairs)
         known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
         asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
         stances = iter(judge.judge(asked) if asked else ())

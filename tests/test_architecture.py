@@ -39,6 +39,8 @@ RANK = {part: rank for rank, level in enumerate(LEVELS) for part in level}
 ALLOWED = {
     ("language", "config"),
     ("ports", "config"),
+    ("children", "confined"),  # what a child is asked of itself
+    ("children", "environment"),
     ("config", "language"),
     ("bounds", "errors"),
     ("errors", "domain"),  # an error is a message

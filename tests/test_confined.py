@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
+from tests.strict import needs
 
 MIB = 2**20
 
@@ -31,7 +31,7 @@ def namespace(pid: int) -> str:
 
 
 permitted = run("print(confined.leave_network())").stdout == "kernel\n"
-needs_namespaces = pytest.mark.skipif(not permitted, reason="network namespaces are not permitted here")
+needs_namespaces = needs(permitted, "network namespaces")
 
 
 def test_memory() -> None:

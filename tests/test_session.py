@@ -20,6 +20,7 @@ from localmed.operations import importing
 from localmed.ports import Message
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
+from tests.values import in_words
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 TEXT = "The maximum dose of paracetamol in adults is 4 g in 24 hours. Do not combine it with other paracetamol."
@@ -112,7 +113,7 @@ def test_a_reply_that_cannot_be_used_is_replaced_by_quotations_and_that_is_told(
     answer = ask(settings, model(answer_badly))
     assert len(asked) == 2, "one retry and no more"
     assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
-    assert any("could not be used" in note for note in answer.notes)
+    assert any("could not be used" in in_words(note) for note in answer.notes)
     assert "40 g" not in str(answer)
 
 
@@ -123,13 +124,13 @@ def test_planted_text_is_not_obeyed_nor_quoted(settings: Settings, tmp_path: Pat
     for chat in (model(lambda: said("The maximum adult dose of paracetamol is 40 g in 24 hours.", "1")), None):
         answer = ask(settings, chat)
         assert "40 g" not in " ".join(each.text for each in answer.statements if not each.withheld)
-        assert any("addressed to a language model" in note for note in answer.notes)
+        assert any("addressed to a language model" in in_words(note) for note in answer.notes)
 
 
 def test_a_conflict_twice_is_no_answer(settings: Settings) -> None:
     answer = ask(settings, model(lambda: "conflicts", "Compare a statement"))
     assert answer.status is AnswerStatus.ABSTAINED
-    assert any("contradicted its sources twice" in note for note in answer.notes)
+    assert any("contradicted its sources twice" in in_words(note) for note in answer.notes)
 
 
 def test_a_model_that_fails_is_an_error_and_search_goes_on(settings: Settings) -> None:

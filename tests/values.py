@@ -7,6 +7,7 @@ from localmed.domain import (
     Citation,
     Evidence,
     Hit,
+    Message,
     Origin,
     Passage,
     Provenance,
@@ -15,6 +16,7 @@ from localmed.domain import (
     Status,
     digest,
 )
+from localmed.presentation.words import words
 
 PROVENANCE = Provenance("0001", "starter", (("encoder", "words 1"),), (("relevance", "rules-1"),), "0")
 
@@ -57,3 +59,8 @@ def quotation(source: Evidence, start: int, end: int) -> Statement:
         source.marker, found.id, found.document_id, start, end, text, boxes[0].page if boxes else 0, boxes
     )
     return Statement(text, (citation,), Origin.EXTRACTIVE)
+
+
+def in_words(message: Message | str | None, language: str = "en") -> str:
+    """What a reader of ``language`` is shown of a note or a reason."""
+    return words(message or "", language)

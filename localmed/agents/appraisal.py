@@ -19,12 +19,12 @@ READ = 4_000  # characters of an abstract before a model: twice a usual one
 LEAST = 0.5  # probability of "yes" from which an aspect counts as met
 
 _QUESTIONS = {
-    "random selection": {
+    "random_selection": {
         "en": "Were participants or data selected or allocated at random, or, in a review, by a systematic search?",
         "zh": "研究对象或数据是否随机选取或分配（综述则是否经系统检索）？",
     },
-    "complete data": {"en": "Are the data complete, without important losses?", "zh": "数据是否完整、没有重要缺失？"},
-    "unbiased conclusions": {
+    "complete_data": {"en": "Are the data complete, without important losses?", "zh": "数据是否完整、没有重要缺失？"},
+    "unbiased_conclusions": {
         "en": "Do the conclusions follow from the results, without bias or interests?",
         "zh": "结论是否由结果得出、没有偏倚或利益影响？",
     },

@@ -13,9 +13,10 @@ from typing import Any
 from localmed.agents import evidence as shown
 from localmed.agents.budget import Fitted
 from localmed.agents.roles import Choosing, Role, Writing
-from localmed.domain import Evidence, Hit, Statement
+from localmed.domain import Evidence, Hit, Message, Statement, message
 from localmed.errors import Rejected
 from localmed.language import detect
+from localmed.messages import render
 from localmed.ports import Choice
 
 KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may add to it
@@ -98,8 +99,8 @@ class AnswerInput(Asked):
     evidence: tuple[Evidence, ...]
     dense: bool
     reference: str = ""
-    conflict: str = ""
-    left_out: str = ""
+    conflict: tuple[Message, ...] = ()
+    left_out: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Draft:
     """Statements that nobody has checked yet. No statements: the evidence does not answer."""
 
     statements: tuple[Statement, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Coherence:
 
     agrees: bool
     judge: str
-    reason: str = ""
+    reason: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _passage(hit: Hit) -> str:
 def _keywords(given: KeywordsInput, value: Any) -> Keywords:
     words = tuple(dict.fromkeys(word for each in value["keywords"] if (word := " ".join(each.split()))))
     if not words:
-        raise Rejected("the model named no keyword", "The rules name them instead")
+        raise Rejected("agents.no_keyword")
     return Keywords(words[: given.most])
 
 
@@ -154,8 +155,14 @@ def _self_contained(given: FollowUp, value: Any) -> str:
 
 
 def _answer_task(given: AnswerInput) -> str:
-    extra = [f"{name}: {text}" for name, text in (("REFERENCE", given.reference), ("CORRECT", given.conflict)) if text]
-    return "\n".join((given.question, *extra))
+    reference = [f"REFERENCE: {given.reference}"] if given.reference else []
+    return "\n".join((given.question, *reference, *to_correct(given)))
+
+
+def to_correct(given: AnswerInput) -> list[str]:
+    """What a model is told to write otherwise, in the question's language, as a line of its task."""
+    wrong = "; ".join(render(reason, given.language) for reason in given.conflict)
+    return [f"CORRECT: {wrong}"] if wrong else []
 
 
 def _draft(given: AnswerInput, value: Any) -> Draft:
@@ -169,7 +176,7 @@ def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
 
 def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
     agrees = all(each.best == 0 for each in choices)
-    return Coherence(agrees, "chat", "" if agrees else "the answer contradicts its sources")
+    return Coherence(agrees, "chat", None if agrees else message("agents.answer_contradicts"))
 
 
 def _statement_and_sources(given: CoherenceInput) -> tuple[str, ...]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localmed.domain import Message, message
 from localmed.errors import ModelError
 
-NOTE = "{left} of {all} passages were left out: the model's context holds no more."
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """``kept`` are the places of the passages that fit, ascending; ``note`` is "" where all do."""
+    """``kept`` are the places of the passages that fit, ascending; ``note`` is None where all do."""
 
     kept: tuple[int, ...]
-    note: str = ""
+    note: Message | None = None
 
 
 def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
@@ -42,9 +42,5 @@ def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, contex
         left -= need
         kept += 1
     if not kept:
-        raise ModelError(
-            f"instructions and reply need {fixed} tokens, the first passage {needs[0] if needs else 0}, "
-            f"and the context holds {context}",
-            "Raise chat.context or choose a model with a longer one",
-        )
-    return Fitted(tuple(range(kept)), NOTE.format(left=len(needs) - kept, all=len(needs)))
+        raise ModelError("agents.no_room", fixed=fixed, first=needs[0] if needs else 0, context=context)
+    return Fitted(tuple(range(kept)), message("agents.left_out", left=len(needs) - kept, passages=len(needs)))

@@ -12,6 +12,7 @@ from typing import Any
 from localmed.agents.budget import fit
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.errors import Rejected, UsageError
+from localmed.messages import render
 from localmed.ports import UNWATCHED, CountingChat, Message, Request, Watch
 
 TRIES = 2  # a reply that cannot be used is asked for once more
@@ -34,7 +35,7 @@ class ChatRoles:
             return self._choose(role.form, given)
         if isinstance(role.form, Writing):
             return self._write(role.form, given)
-        raise UsageError(f"a chat model does not serve the role {role.name}", 'Set it to "rules" in [roles]')
+        raise UsageError("agents.role_not_served", role=role.name)
 
     def _choose(self, form: Choosing, given: Any) -> Any:
         branches = list(form.branches(given))
@@ -53,18 +54,19 @@ class ChatRoles:
             except Rejected as rejected:
                 if attempt == TRIES - 1:
                     raise
-                again = AGAIN[given.language].format(reason=rejected.what)
+                again = AGAIN[given.language].format(reason=render(rejected.messages[0], given.language))
                 messages = (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{again}"))
         raise AssertionError("unreachable")
 
     def _fitted(self, form: Writing, given: Any) -> tuple[Any, tuple[Message, ...], Any]:
         """The input with the passages that fit, the messages and the schema of them."""
         instructions, passages = form.instructions[given.language], list(form.passages(given))
-        note = ""
+        note: str = ""
         if passages:
             counts = self._model.count([instructions, form.task(given), AGAIN[given.language], *passages])
             fitted = fit(counts[:3], counts[3:], form.max_tokens, self._model.identity.context)
-            given, note = form.shortened(given, fitted), fitted.note
+            note = render(fitted.note, given.language) if fitted.note else ""
+            given = form.shortened(given, fitted)
             passages = [passages[place] for place in fitted.kept]
         text = "\n\n".join(each for each in (form.task(given), note, *passages) if each)
         messages = (Message("system", instructions), Message("user", text))

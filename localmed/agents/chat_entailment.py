@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from localmed import hooks
 from localmed.agents.evidence import QUOTED, between_marks
 from localmed.language import detect
 from localmed.ports import UNWATCHED, ChatModel, Message, Stance, Watch
@@ -43,7 +44,7 @@ class ChatEntailment:
     languages = ("en", "zh")
 
     def __init__(self, model: ChatModel, watch: Watch = UNWATCHED) -> None:
-        """``watch`` follows every choice."""
+        """``watch`` follows every choice; else the hooks of whoever the judging is for may cancel it."""
         self._model, self._watch = model, watch
 
     @property
@@ -56,17 +57,20 @@ class ChatEntailment:
         groups: dict[tuple[str, str], list[int]] = {}
         for place, (premise, hypothesis) in enumerate(pairs):
             groups.setdefault((premise, detect(hypothesis)), []).append(place)
-        found: dict[int, Stance] = {}
+        caller = hooks.active()
+        stances: dict[int, Stance] = {}
+        watch = self._watch if self._watch is not UNWATCHED else Watch(cancelled=caller.cancel.cancelled)
         for (premise, language), places in groups.items():
-            stances = self._stances(premise, [pairs[place][1] for place in places], language)
-            found.update(zip(places, stances, strict=True))
-        return [found[place] for place in range(len(pairs))]
+            judged = self._stances(premise, [pairs[place][1] for place in places], language, watch)
+            stances.update(zip(places, judged, strict=True))
+            caller.progress(len(stances), len(pairs), "")
+        return [stances[place] for place in range(len(pairs))]
 
-    def _stances(self, premise: str, hypotheses: Sequence[str], language: str) -> list[Stance]:
+    def _stances(self, premise: str, hypotheses: Sequence[str], language: str, watch: Watch) -> list[Stance]:
         prefix = (
             Message("system", INSTRUCTIONS[language]),
             Message("user", f"{between_marks(_TEXT[language], premise)}\n\n"),
         )
         branches = [f"{between_marks(_STATEMENT[language], each)}\n\n{_QUESTION[language]}" for each in hypotheses]
-        choices = self._model.choose(prefix, branches, LABELS[language], self._watch)
+        choices = self._model.choose(prefix, branches, LABELS[language], watch)
         return [Stance(*choice.probabilities) for choice in choices]

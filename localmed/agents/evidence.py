@@ -69,7 +69,7 @@ def cited(said: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], wante
         text = in_language(" ".join(str(each["text"]).split()), wanted)
         markers = dict.fromkeys(map(str, each["sources"]))
         if not markers or set(markers) - set(known):
-            raise Rejected("the model cited a source that it was not given", "Ask again, or choose another model")
+            raise Rejected("agents.unknown_source")
         statements.append(Statement(text, tuple(citation(known[name], text) for name in markers), Origin.GENERATED))
     return tuple(statements)
 
@@ -95,7 +95,7 @@ def unverified(sentences: Sequence[str], wanted: str) -> tuple[Statement, ...]:
 def in_language(text: str, wanted: str) -> str:
     """``text``; raise ``Rejected`` if it is empty or in the other language."""
     if not text:
-        raise Rejected("the model replied with nothing", "Ask again, or choose another model")
+        raise Rejected("agents.nothing_said")
     if sum(each.isalpha() for each in text) >= LETTERS and language.detect(text) != wanted:
-        raise Rejected("the model replied in another language", "Ask again, or choose another model")
+        raise Rejected("agents.other_language")
     return text

@@ -33,7 +33,7 @@ from localmed.agents.asking import (
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.agents.roles import Rules
 from localmed.config import AskSettings, KeywordSettings
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
@@ -203,7 +203,7 @@ def sub_questions(given: Asked) -> tuple[str, ...]:
 def coherence(given: CoherenceInput) -> Coherence:
     """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
     contradicted = any(each.verdict and each.verdict.support is Support.CONTRADICTED for each in given.statements)
-    return Coherence(not contradicted, "rules", "a sentence contradicts its source" if contradicted else "")
+    return Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
 
 
 def self_contained(given: FollowUp) -> str:

@@ -97,7 +97,7 @@ def _plan(given: PlanInput, text: Any) -> SourcePlan:
     plan = parse(str(text))
     absent = [source for source in SOURCES if source not in given.sources and plan.queries(source)]
     if absent or (plan.graph and GRAPH not in given.sources):
-        raise Rejected("the source plan asks a source that is not there", "Ask again, or choose another planner")
+        raise Rejected("agents.unknown_plan_source")
     return plan
 
 

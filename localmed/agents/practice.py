@@ -13,7 +13,7 @@ from typing import Any
 
 from localmed import language
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, Asked, Draft
+from localmed.agents.asking import AnswerInput, Asked, Draft, to_correct
 from localmed.agents.budget import Fitted
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Statement
@@ -137,14 +137,12 @@ def _which(given: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]
 def _recommendation_task(given: RecommendationInput) -> str:
     elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(given.pico, name))]
     record = [in_words(given.record)] if given.record else []
-    extra = [f"CORRECT: {given.conflict}"] if given.conflict else []
-    return "\n".join((given.question, *elements, *record, *extra))
+    return "\n".join((given.question, *elements, *record, *to_correct(given)))
 
 
 def _applicability_task(given: ApplicabilityInput) -> str:
     said = shown.between_marks("recommendation", "\n".join(each.text for each in given.said))
-    extra = [f"CORRECT: {given.conflict}"] if given.conflict else []
-    return "\n".join((given.question, in_words(given.record), said, *extra))
+    return "\n".join((given.question, in_words(given.record), said, *to_correct(given)))
 
 
 def _draft(given: AnswerInput, value: Any) -> Draft:

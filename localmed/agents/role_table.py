@@ -64,7 +64,7 @@ class RoleTable:
             return self.chat.perform(role, given)
         if by == "rules":
             return self.rules[role.name](given)
-        raise UsageError(f"the role {role.name} is switched off", "Switch it on in [roles] of the settings")
+        raise UsageError("agents.role_off", role=role.name)
 
     def without_chat(self) -> RoleTable:
         """The same roles by their rules alone."""
@@ -88,5 +88,5 @@ def role_table(
             raise BadSettings(f"roles.{name} cannot be {by!r}", f"Set one of: {', '.join(possible)}")
         serves[name] = by  # type: ignore[assignment]
     if unknown := set(chosen) - set(roles):
-        raise BadSettings(f"there is no role {sorted(unknown)[0]!r} (setting roles)", f"Roles: {', '.join(roles)}")
+        raise BadSettings("agents.no_role", role=sorted(unknown)[0], roles=tuple(roles))
     return RoleTable(roles, serves, rules, chat)

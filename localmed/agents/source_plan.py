@@ -58,11 +58,11 @@ def parse(text: str) -> SourcePlan:
     at = 0
     while match := _TAG.match(text, at):
         if match[1] in found or _MARK.search(match[2]):
-            raise _bad(f"the tag {match[1]} comes twice or holds another")
+            raise Rejected("agents.plan_tag_twice", tag=match[1])
         found[match[1]] = match[2]
         at = match.end()
     if at < len(text) or set(found) != {*SOURCES, GRAPH}:
-        raise _bad("it is not one tag for each source and nothing else")
+        raise Rejected("agents.plan_tags")
     named = {source: _queries(found[source], source) for source in SOURCES}
     return SourcePlan(**named, graph=tuple(_pair(each) for each in _queries(found[GRAPH], GRAPH)))
 
@@ -79,18 +79,14 @@ def _queries(text: str, source: str) -> tuple[str, ...]:
         return ()
     queries = tuple(" ".join(each.split()) for each in re.split(r"\s;\s", text))
     if len(queries) > QUERIES:
-        raise _bad(f"{source} has more than {QUERIES} queries")
+        raise Rejected("agents.plan_queries", source=source, most=QUERIES)
     if any(not each or ";" in (each[0], each[-1]) or len(each) > QUERY_CHARACTERS for each in queries):
-        raise _bad(f"{source} has an empty or overlong query")
+        raise Rejected("agents.plan_query", source=source)
     return tuple(dict.fromkeys(queries))
 
 
 def _pair(text: str) -> tuple[str, str]:
     parts = text.split(" , ")
     if len(parts) != 2 or not all(parts):
-        raise _bad("a query of the graph is not a term, a comma between blanks, and what is asked of it")
+        raise Rejected("agents.plan_pair")
     return parts[0], parts[1]
-
-
-def _bad(why: str) -> Rejected:
-    return Rejected(f"the source plan cannot be read: {why}", "Ask again, or choose another planner")

@@ -92,7 +92,7 @@ def create(
 ) -> None:
     """Create the collection NAME."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a collection name", f"Use up to {LONGEST_NAME} letters, digits, - and _")
+        raise UsageError("collections.bad_name", name=name, most=LONGEST_NAME)
     from localmed.operations import changes
 
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
@@ -114,7 +114,7 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
     question on; a rollback does not lift it. Whoever may write to the data folder reads everything.
     """
     if groups and everybody:
-        raise UsageError("both groups and --everybody were given", "Give one of them")
+        raise UsageError("collections.both")
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
@@ -159,8 +159,7 @@ def update(ctx: click.Context, name: str | None, everything: bool, retry: bool, 
     removed too. If a folder is gone, which is more often a missing mount than a wish, nothing changes.
     """
     if bool(name) == everything:
-        raise UsageError("no collection was named" if not name else "both a collection and --all were given",
-                         "Give NAME, or --all for every collection")  # fmt: skip
+        raise UsageError("collections.name_and_all" if name else "collections.none_named")
     with opened(ctx) as session:
         if name:
             report = _updated(session, name, retry, as_json)

@@ -7,16 +7,16 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from localmed import language
 from localmed.cli import speaking
-from localmed.domain import SearchFilter, Status, is_date
+from localmed.domain import Message, SearchFilter, Status, is_date
 from localmed.errors import UsageError
 from localmed.presentation.neutral import escaped, neutral
 
@@ -70,7 +70,7 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
     settings = settings_of(ctx)
     uses = {"reranker": reranker} if reranker else {}
     with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
-        yield Session(site, local_caller(settings))
+        yield Session(site, local_caller(settings, speaking.language()))
 
 
 def filter_options(command: Decorated) -> Decorated:
@@ -108,12 +108,18 @@ def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print a value (dataclasses and lists of them included) as JSON; what a terminal would obey is escaped."""
-    plain = [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
-    click.echo(escaped(json.dumps(plain, ensure_ascii=False, indent=2)))
+    click.echo(escaped(json.dumps(plain(value), ensure_ascii=False, indent=2)))
 
 
-def _plain(value: Any) -> Any:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+def plain(value: Any) -> Any:
+    """``value`` as JSON has it: dataclasses as objects, messages with their words."""
+    if isinstance(value, Message):
+        return speaking.as_json(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def echo(text: object = "", *, err: bool = False, bold: bool = False, colour: str | None = None) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed import language
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table
+from localmed.language import clean
+from localmed.presentation.words import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.concepts import Card
@@ -29,14 +30,14 @@ def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: b
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
     with opened(ctx) as session:
-        found = session.concept(language.clean(" ".join(term)), language.clean(query), by_meaning)
+        found = session.concept(clean(" ".join(term)), clean(query), by_meaning)
     if as_json:
         print_json(found)
     else:
-        _show(found)
+        _show(found, session.caller.language)
 
 
-def _show(card: Card) -> None:
+def _show(card: Card, language: str) -> None:
     concept = card.concept
     echo_wrapped(f"{concept.name} [{concept.id}]", hanging="  ", bold=True)
     if concept.definition:
@@ -59,7 +60,7 @@ def _show(card: Card) -> None:
         others = "; ".join(f"{each.name} [{each.id}]" for each in card.others)
         echo_wrapped(f"The name may also mean: {others}", hanging="  ")
     for note in card.notes:
-        echo_wrapped(note, hanging="  ")
+        echo_wrapped(words(note, language), hanging="  ")
 
 
 def _dated(title: str, edition: str) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, progress
+from localmed.cli.common import echo_wrapped, json_option, opened, print_json, progress, width_of
+from localmed.cli.speaking import as_json, text, words
+from localmed.domain import Message, message
 from localmed.errors import BadSettings, ModelError
+from localmed.messages import known
 
 if TYPE_CHECKING:
     from localmed.operations.check import Check
 
+LEVEL = 8  # columns
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -36,7 +39,7 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> None:
         _show(check)
     worst = doctor.worst(found)
     if as_json:
-        print_json({"worst": worst, "checks": [asdict(each) for each in found]})
+        print_json({"worst": worst, "checks": list(map(_json, found))})
     if worst == "problem":
         sys.exit(doctor.PROBLEMS_EXIT_CODE)
 
@@ -46,7 +49,7 @@ def _checks(
 ) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
     from localmed.operations import doctor
-    from localmed.operations.check import problem
+    from localmed.operations.check import failed, problem
 
     try:
         with opened(ctx) as session:
@@ -56,12 +59,25 @@ def _checks(
             site = doctor.site_of(settings, registry, full, advance, session.site.host_status)
             yield from doctor.examine(site, doctor.checks_for(settings))
     except BadSettings as error:
-        yield problem("settings", error.what, error.remedy)
+        yield failed("settings", error)
     except ImportError as error:
-        yield problem("libraries", f"{error.name} cannot be imported", "Install again from the same bundle")
+        yield problem("libraries", "doctor.library_unimportable", name=error.name or type(error).__name__)
 
 
 def _show(check: Check) -> None:
-    click.echo(f"{click.style(f'{check.level:8}', fg=COLOURS[check.level])} {check.name}: {check.says}")
-    if check.remedy:
-        echo_wrapped(check.remedy, " " * 9 + "-> ", " " * 12)
+    level = text(f"doctor.level_{check.level}")
+    styled = click.style(level + " " * (LEVEL - width_of(level)), fg=COLOURS[check.level])
+    says, *remedy = map(words, check.messages)
+    click.echo(f"{styled} {text('doctor.line', name=_name(check), says=says)}")
+    for part in remedy:
+        echo_wrapped(part, " " * (LEVEL + 1) + "-> ", " " * (LEVEL + 4))
+
+
+def _name(check: Check) -> Message:
+    code = f"doctor.name_{check.name.replace(' ', '_')}"
+    return message(code) if known(code) else message("literal", text=check.name)
+
+
+def _json(check: Check) -> dict[str, Any]:
+    says, *remedy = check.messages
+    return {"name": check.name, "level": check.level, **as_json(says), "remedy": "".join(map(words, remedy))}

@@ -128,7 +128,7 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
     Documents and records whose file is imported again come back; to keep one out for good, withdraw it.
     """
     if bool(documents) == everything or (everything and not collection):
-        raise UsageError("nothing to remove was named", "Give document ids, or --collection NAME --all")
+        raise UsageError("documents.none_named")
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
@@ -137,7 +137,7 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         else:
             chosen = [lookups.document(session, each) for each in documents]
         if not chosen:
-            raise UsageError(f"there is no document in {collection}", "List them with: localmed documents list")
+            raise UsageError("documents.none_in", collection=collection)
         if not yes:
             click.confirm(f"Remove {len(chosen)} documents?", abort=True)
         number = changes.remove(session, chosen)

@@ -11,7 +11,7 @@ import click
 from localmed.cli import speaking
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.domain import message
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
 
@@ -34,9 +34,7 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
 
     values = {name: value.strip() for name, value in given.items() if value is not None}
     if not values:
-        raise UsageError(
-            "nothing to set was given", "Give --owner, --approver, --effective-from, --review-by, --edition"
-        )
+        raise UsageError("documents.nothing_to_set")
     with opened(ctx) as session:
         found = lookups.document(session, document)
         changes.govern(session, [Change((found,), values)])
@@ -64,9 +62,7 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
             for fault in planned.faults[:FAULTS_SHOWN]:
                 place = message("reader.row", number=fault.row)
                 speaking.say("error.within", err=True, place=place, what=fault.reason)
-            raise InputError(
-                f"{len(planned.faults)} rows of {sheet.name} are wrong; nothing was changed", "Correct them"
-            )
+            raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
         number = changes.govern(session, planned.changes) if planned.changes else 0
     if planned.unused:
         click.echo(f"Columns not used: {', '.join(planned.unused)}", err=True)
@@ -91,9 +87,9 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
         with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
             csv.writer(file).writerows(rows)
     except FileExistsError:
-        raise UsageError(f"{sheet} exists already", "Give another name") from None
+        raise UsageError("file.exists", file=str(sheet)) from None
     except OSError as error:
-        raise UsageError(f"{sheet} cannot be written ({error.strerror})", "Give another file") from None
+        raise UsageError("file.unwritable", reason=reason(error), file=str(sheet)) from None
     click.echo(f"{len(rows) - 1} files: {sheet}")
 
 

@@ -10,7 +10,7 @@ import click
 
 from localmed.cli.common import filter_options, question_argument, wanted
 from localmed.cli.running import Options, give, run, workflow_options
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.domain.patient import PatientRecord
@@ -44,7 +44,7 @@ def command(
     addresses of the record are left behind when it is read. QUESTION - reads standard input.
     """
     if patient and options.record and not keep:
-        raise UsageError("a recording would hold the patient's record", "Add --keep, or leave out --record")
+        raise UsageError("record.recording")
     known = read_record(patient) if patient else None
     asked = wanted(**filters)
     answer = run(ctx, lambda session, hooks: session.ebm(question, asked, known, pico, hooks), options)
@@ -61,5 +61,5 @@ def read_record(name: str) -> PatientRecord:
         with Path(name).open("rb") as file:
             data = file.read(records.RECORD_BYTES + 1)
     except OSError as error:
-        raise InputError(f"the patient's record cannot be read ({error.strerror})", "Check its path") from None
+        raise InputError("record.unreadable", reason=reason(error)) from None
     return records.read(data)

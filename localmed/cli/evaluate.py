@@ -10,7 +10,7 @@ import click
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.domain import SearchFilter
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.report import Report
@@ -135,7 +135,7 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
     for library in (measures, statistics, *((plot,) if out else ())):
         library.require()  # before minutes of searching, not after
     if resume and not out:
-        raise UsageError("--resume needs the folder of the earlier call", "Give --out FOLDER")
+        raise UsageError("evaluation.resume")
     if out:
         _writable(out)
     try:
@@ -226,7 +226,7 @@ def _needed(name: str, **paths: Path | None) -> list[Path]:
     """The paths, all of which the set ``name`` needs."""
     missing = [f"--{option}" for option, path in paths.items() if path is None]
     if missing:
-        raise UsageError(f"the set {name} needs {' and '.join(missing)}", "See: localmed eval retrieval --help")
+        raise UsageError("evaluation.needs", name=name, options=tuple(missing))
     return [path for path in paths.values() if path is not None]
 
 
@@ -246,7 +246,7 @@ def _writable(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "runs").mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _write(found: Report, out: Path) -> None:
@@ -258,7 +258,7 @@ def _write(found: Report, out: Path) -> None:
             (out / name).write_text(text, "utf-8")
         plot.draw(found, out)
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _tell(found: Report, out: Path | None) -> None:

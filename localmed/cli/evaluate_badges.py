@@ -116,7 +116,7 @@ def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str
     known = {**{name: (name,) for name in sorted(each.name for each in filled)}, **kinds}
     for name in named:
         if name not in known:
-            raise UnknownName("there is no source of that name that holds a passage", f"Sources: {', '.join(known)}")
+            raise UnknownName("evaluation.no_source", known=tuple(known), name=name)
     chosen = {name: known[name] for name in dict.fromkeys(named)} or kinds or known
     together = tuple(dict.fromkeys(name for collections in chosen.values() for name in collections))
     return {**chosen, COMBINED: together} if len(chosen) > 1 else chosen

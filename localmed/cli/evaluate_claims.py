@@ -11,7 +11,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.claims import ClaimsReport
@@ -58,9 +58,9 @@ def command(
     from localmed.evaluation import plot
 
     if (questions is None) == (pairs is None):
-        raise UsageError("either --questions or --pairs is needed", "See: localmed eval claims --help")
+        raise UsageError("evaluation.questions_or_pairs")
     if resume and not (out and questions):
-        raise UsageError("--resume needs --questions and the folder of the earlier call", "Give --out FOLDER")
+        raise UsageError("evaluation.resume_questions")
     if out:
         plot.require()  # before minutes of judging, not after
         _writable(out)
@@ -141,7 +141,7 @@ def _writable(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.json").touch()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table: str = "") -> None:
@@ -151,4 +151,4 @@ def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table:
             (out / "table.csv").write_text(table, "utf-8")
         draw()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None

@@ -9,7 +9,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:
     """Judge labelled pairs of a text and a statement: supported, contradicted, or neither.
 
-    Reports accuracy, macro-F1 and the confusion of the entailment model in use, of the rules alone, of word overlap
-    and of the majority class. Writes no text. The plot needs the extra "eval".
+    Reports accuracy, macro-F1 and the confusion of the entailment model in use (the built-in rules know only what is
+    said word for word), of word overlap and of the majority class. Writes no text. The plot needs the extra "eval".
     """
     from localmed.evaluation import plot
 
@@ -58,15 +58,14 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
 
 def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, show: bool) -> StanceReport:
     from localmed.evaluation import stance
-    from localmed.verification.stance_rules import RuleJudge
 
     asked = stance.load(pairs)
     judges: list[Entailment] = [stance.Majority(asked.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
-    judges.append(RuleJudge())
+    judges.append(stance.Verbatim())
     with opened(ctx) as session:
-        if session.site.entailment.name != judges[-1].name:
-            judges.append(session.site.entailment)
+        judge = session.site.entailment
+        judges += [judge] if judge.languages else []
         with progress(show) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
@@ -79,7 +78,7 @@ def _writable(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.json").touch()
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _write(found: StanceReport, out: Path) -> None:
@@ -91,13 +90,13 @@ def _write(found: StanceReport, out: Path) -> None:
         (out / "report.json").write_text(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), "utf-8")
         plot.draw_confusion(found, out)
     except OSError as error:
-        raise InputError(f"{out} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
 def _tell(found: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
-    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %")
+    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
     print_table(f"{found.set}: how well each judges", columns, [_row(each) for each in found.judges])
     last = found.judges[-1]
     title = f"{last.judge}: what was so, and what it was judged as"
@@ -115,6 +114,7 @@ def _row(scores: JudgeScores) -> tuple[str, ...]:
         "{:.2f}-{:.2f}".format(*scores.accuracy_interval),
         f"{scores.macro_f1:.3f}",
         "{:.2f}-{:.2f}".format(*scores.macro_f1_interval),
+        f"{scores.unjudged / sum(map(sum, scores.confusion)):.0%}",
     )
 
 

@@ -13,7 +13,8 @@ import click
 from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.domain import Answer, SearchFilter
-from localmed.errors import InputError, LimitExceeded, UsageError
+from localmed.domain.codec import answer_json
+from localmed.errors import InputError, LimitExceeded, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.domain.patient import PatientRecord
@@ -72,11 +73,13 @@ def _given(order: Path, patient: Path | None, questions: tuple[str, ...], releas
     from localmed.workflows.explain import ExplainInput
 
     known = _record(patient) if patient else None
-    return ExplainInput(_order(_bytes(order, "order")), known, questions, " ".join(released_by.split()))
+    return ExplainInput(
+        _order(_bytes(order, "explain.unreadable", "explain.bytes")), known, questions, " ".join(released_by.split())
+    )
 
 
-def _bytes(path: Path, what: str) -> bytes:
-    """What ``path`` (``-``: standard input) holds; never repeated in an error."""
+def _bytes(path: Path, unreadable: str, large: str) -> bytes:
+    """What ``path`` (``-``: standard input) holds; the codes are of the errors where it cannot be read."""
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(LARGEST + 1)
@@ -84,9 +87,9 @@ def _bytes(path: Path, what: str) -> bytes:
             with path.open("rb") as file:
                 data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(f"the {what} cannot be read ({error.strerror})", "Give a file of text") from None
+        raise UsageError(unreadable, reason=reason(error)) from None
     if len(data) > LARGEST:
-        raise LimitExceeded(f"the {what} has more than {LARGEST >> 20} MiB", "Give the part that matters")
+        raise LimitExceeded(large, most=LARGEST >> 20)
     return data
 
 
@@ -95,21 +98,21 @@ def _order(data: bytes) -> str:
     from localmed.ingest.readers.encoding import decode
 
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
-        raise InputError("the order is no text", "Give it as a text file")
+        raise InputError("explain.no_text")
     text = decode(data) if data.strip() else ""
     if not any(each.isalpha() for each in text):
-        raise InputError("the order holds no words", "Give the text of a medical order")
+        raise InputError("explain.no_words")
     letters = [each for each in text if each.isalpha()]
     others = sum(not (each < "\u0250" or "\u2e80" <= each <= "\u9fff" or each in "μαβγδ") for each in letters)
     if others > OTHER_SCRIPTS * len(letters):
-        raise InputError("the order is in a language that is not read", "Give it in English or Chinese")
+        raise InputError("explain.language")
     return text
 
 
 def _record(path: Path) -> PatientRecord:
     from localmed.ingest.records import read
 
-    return read(_bytes(path, "patient's record"))
+    return read(_bytes(path, "record.unreadable", "record.bytes"))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
@@ -118,9 +121,9 @@ def _record(path: Path) -> PatientRecord:
 def _may_write(leaflet: Path, released_by: str) -> None:
     """Raise ``UsageError``, before anything is asked, where the leaflet could not be written."""
     if not released_by:
-        raise UsageError("a leaflet for a patient needs the name of who releases it", "Give --released-by NAME")
+        raise UsageError("explain.released_by")
     if leaflet.exists():
-        raise UsageError(f"{leaflet} exists already", "Give --leaflet another name")
+        raise UsageError("file.exists", file=str(leaflet))
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:
@@ -133,11 +136,10 @@ def _write_leaflet(file: Path, answer: Answer) -> None:
 def _keep(ctx: click.Context, answer: Answer) -> None:
     """Write the answer beside the library; the name tells the day and nothing of the patient."""
     import json
-    from dataclasses import asdict
 
     from localmed.operations.lookups import kept_folder
 
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
-    write_private(file, json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+    write_private(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
     click.echo(f"kept: {file}", err=True)

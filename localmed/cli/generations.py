@@ -7,6 +7,7 @@ import sys
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.speaking import tell_problems, text
 from localmed.domain import message
 from localmed.errors import Damaged
 from localmed.messages import render
@@ -64,7 +65,7 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
         print_json({str(each): problems for each, problems in results.items()})
     else:
         for each, problems in results.items():
-            click.echo(f"generation {each}: " + ("; ".join(problems) if problems else "ok"))
+            tell_problems(text("generation.name", number=each), problems)
     if any(results.values()):
         sys.exit(Damaged.exit_code)
 

@@ -37,7 +37,7 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
             elif found:
                 _show(found)
             if found is None:
-                raise ModelError(f"no model host runs for {session.site.data}", "Start one: localmed host")
+                raise ModelError("host.not_running", data=str(session.site.data))
             return
         with _until_told() as stop:
             session.site.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import speaking
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import say, tell_problems
 from localmed.config import built_in
@@ -136,7 +135,7 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
         started(sum(session.site.registry.model(each).bytes for each in names))
         results = {each: session.site.registry.problems(each, True, advance) for each in names}
     if as_json:
-        print_json({each: list(map(speaking.as_json, problems)) for each, problems in results.items()})
+        print_json(results)
     else:
         for each, problems in results.items():
             tell_problems(each, problems)
@@ -176,7 +175,7 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 def use(ctx: click.Context, role: str, name: str) -> None:
     """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
 
-    That is minilm (encoder), maxsim (reranker), starter-entailment and chat (entailment: the chat model judges).
+    That is minilm (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import click
 
-from localmed.cli.common import json_option, print_json
+from localmed.cli.common import echo, json_option, print_json
 from localmed.cli.running import show_trace
+from localmed.domain import message
+from localmed.domain.codec import answer_json
 from localmed.errors import InputError
+from localmed.presentation.words import words
 
 
 @click.command("replay")
@@ -24,18 +27,18 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     from localmed.workflows.recording import LARGEST, replay
 
     if file.stat().st_size > LARGEST:
-        raise InputError(f"{file} has more than {LARGEST} bytes", "Give a file that --record wrote")
+        raise InputError("replay.bytes", file=str(file), most=LARGEST)
     try:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{file} is no text", "Give a file that --record wrote") from None
+        raise InputError("replay.no_text", file=str(file)) from None
     answer, same = replay(text)
     if as_json:
-        print_json(answer)
+        print_json(answer_json(answer, answer.language))
     else:
         show(answer)
     if trace:
         show_trace(answer)
     if not same:
-        raise InputError("the replay came to another answer than the recorded one", "The workflow has changed since")
-    click.echo("The replay came to the recorded answer.", err=True)
+        raise InputError("replay.differs")
+    echo(words(message("recording.same"), answer.language), err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 resume_option = click.option(
@@ -43,4 +43,4 @@ def write(out: Path, texts: Mapping[str, str], draw: Callable[[Path], object]) -
 
 
 def _refused(out: Path, error: OSError) -> InputError:
-    return InputError(f"{out} cannot be written ({error.strerror})", "Give another --out")
+    return InputError("cli.out", out=str(out), reason=reason(error))

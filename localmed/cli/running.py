@@ -15,7 +15,8 @@ from localmed.cli.common import json_option, opened, print_json
 from localmed.cli.following import steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
-from localmed.errors import UsageError
+from localmed.domain.codec import answer_json
+from localmed.errors import UsageError, reason
 from localmed.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
 
     record = options.record
     if record and record.exists():
-        raise UsageError(f"{record} exists already", "Give --record another name")
+        raise UsageError("file.exists", file=str(record))
     recording = Recording() if record else None
     with opened(ctx, options.profile) as session, steps_shown(session.caller.language) as hooks:
         answer = workflow(session, replace(hooks, recorder=recording))
@@ -73,7 +74,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
 def give(answer: Answer, options: Options) -> None:
     """Print ``answer``, for people or for scripts."""
     if options.as_json:
-        print_json(answer)
+        print_json(answer_json(answer, answer.language))
     else:
         show(answer)
 
@@ -85,7 +86,7 @@ def write_private(file: Path, text: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as opened_file:
             opened_file.write(text)
     except OSError as error:
-        raise UsageError(f"{file} cannot be written ({error.strerror})", "Give another file") from None
+        raise UsageError("file.unwritable", file=str(file), reason=reason(error)) from None
 
 
 def show_trace(answer: Answer) -> None:

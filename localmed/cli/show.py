@@ -74,5 +74,5 @@ def _span(given: str | None) -> tuple[int, int] | None:
         return None
     start, _, end = given.partition("-")
     if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
-        raise click.BadParameter("--span takes START-END, such as 0-120")
+        raise click.BadParameter("cli.span")
     return int(start), int(end)

@@ -60,6 +60,8 @@ def _show_part(part: PartView) -> None:
     echo_wrapped(part.title, bold=True)
     for row in part.rows:
         echo_wrapped(f"{row.label}: {row.text}" if row.label else row.text, "  ", "  ")
+        if row.detail:
+            echo_wrapped(row.detail, "      ", "      ")
     _show_statements(part.statements)
 
 

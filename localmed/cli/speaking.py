@@ -16,6 +16,7 @@ import click
 from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.errors import LocalmedError
+from localmed.presentation.neutral import neutral
 
 VARIABLE = "LOCALMED_LANGUAGE"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first that is set counts, as it does for the C library
@@ -49,12 +50,12 @@ def text(code: str, /, **parameters: Parameter) -> str:
 
 def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:
     """Print the words of ``code``, with ``err`` on standard error."""
-    click.echo(text(code, **parameters), err=err)
+    click.echo(neutral(text(code, **parameters)), err=err)
 
 
 def confirm(code: str, /, **parameters: Parameter) -> None:
     """Ask whether to go on; end the command where the answer is no."""
-    click.confirm(text(code, **parameters), abort=True)
+    click.confirm(neutral(text(code, **parameters)), abort=True)
 
 
 def columns(section: str, *names: str) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from localmed import language
 from localmed.cli.running import Options, give, run, workflow_options
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 
 @click.command("verify")
@@ -44,4 +44,4 @@ def _data(file: str, most: int) -> bytes:
         with Path(file).open("rb") as opened:
             return opened.read(most + 1)
     except OSError as error:
-        raise InputError(f"the answer cannot be read ({error.strerror})", "Check its path") from None
+        raise InputError("verify.unreadable", reason=reason(error)) from None

@@ -44,7 +44,7 @@ class Verification:
     statements_checked: int = 0
     statements_withheld: int = 0
     markers_rejected: int = 0
-    judge: str = ""
+    judges: tuple[Message, ...] = ()  # who checked the statements
     badge: Badge = Badge.NONE
     reason: Said = ""
     badge_judges: tuple[BadgeJudge, ...] = ()
@@ -70,19 +70,39 @@ class ConflictKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """Source ``against`` may disagree with the cited source ``marker``; ``reason`` is one sentence, numbers included.
+class Quantity:
+    """``low`` to ``high`` (equal if it is no range) of ``unit``, as it is ``written``; a blood pressure is a pair."""
 
-    ``ours`` and ``theirs`` are the quotations that were compared (of an edition: one of each source). Always a
-    possibility: what is compared are amounts and dates, not what the sources mean.
+    low: float
+    high: float
+    unit: str
+    written: str
+
+
+class Caution(StrEnum):
+    """What a reader of two differing doses should look at."""
+
+    NONE = ""
+    THOUSANDFOLD = "thousandfold"  # apart, or more: the mistake of units
+    CIRCUMSTANCES = "circumstances"  # of another patient or another way of giving it, perhaps
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Source ``against`` may disagree with the cited source ``marker``, by the quotations ``ours`` and ``theirs``.
+
+    A dose has the two ``amounts``, ours first, an edition the two dates. Always a possibility: what is compared are
+    amounts and dates, not what the sources mean.
     """
 
     kind: ConflictKind
     marker: str
     against: str
-    reason: Said
     ours: Citation
     theirs: Citation
+    amounts: tuple[Quantity, ...] = ()
+    editions: tuple[str, ...] = ()
+    caution: Caution = Caution.NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -43,7 +43,7 @@ class Codec:
         if isinstance(value, Enum):
             return value.value if kind is type(value) else {TYPE: self._name(value), "value": value.value}
         if value is None or isinstance(value, _PLAIN):
-            return value
+            return float(value) if type(value) is int and _is_number(kind) else value
         if isinstance(value, Message):
             return as_json(value, language)
         if is_dataclass(value):
@@ -69,11 +69,12 @@ class Codec:
             return self._one_of(value, typing.get_args(kind))
         if kind is Message:
             return from_json(value)
-        if origin in (tuple, frozenset):
+        if origin in (tuple, frozenset, Sequence):
             if not isinstance(value, list):
                 raise ValueError("a list was expected")
-            return origin(self.decode(item, hint) for item, hint in zip(value, _items(kind, len(value)), strict=True))
-        if origin is not None and issubclass(origin, Mapping):
+            items = (self.decode(item, hint) for item, hint in zip(value, _items(kind, len(value)), strict=True))
+            return frozenset(items) if origin is frozenset else tuple(items)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
             return self._tagged(value)
         if isinstance(kind, type) and is_dataclass(kind):
             return self._object(value, kind)
@@ -167,11 +168,17 @@ def _items(kind: Any, number: int) -> tuple[Any, ...]:
     arguments = typing.get_args(kind)
     if not arguments:
         return (Any,) * number
-    if arguments[-1] is Ellipsis or typing.get_origin(kind) is frozenset:
+    if arguments[-1] is Ellipsis or typing.get_origin(kind) in (frozenset, Sequence):
         return arguments[:1] * number
     if len(arguments) != number:
         raise ValueError("a list of another length")
     return arguments
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a field of ``kind`` holds floating-point numbers, so that an integer in it is written as it is read."""
+    kinds = typing.get_args(kind) or (kind,)
+    return float in kinds and int not in kinds
 
 
 def _is_plain(value: Any, kind: Any) -> bool:

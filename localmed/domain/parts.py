@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
 from localmed.domain.statements import Statement
 
@@ -196,6 +197,7 @@ class Label(StrEnum):
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
     NOT_ENOUGH = "not enough evidence"
+    NOT_JUDGED = "not judged"
     CORRECT = "correct"
     MISTAKEN = "mistaken"
 
@@ -221,10 +223,14 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class CitedReference:
-    """A marker of the verified answer and the study that it names; None where the library does not hold it."""
+    """A marker of the verified answer and the study that it names; None where no single document goes by that name.
+
+    ``years`` are those that the answer names, where they are others than the edition's.
+    """
 
     marker: str
     study: Titled | None = None
+    years: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +249,14 @@ class SupportPart:
 
 @dataclass(frozen=True, slots=True)
 class ResponsePart(_NoStatements):
-    """The label of the verified answer, and how many claims have which."""
+    """The label of the verified answer, and how many claims have which.
+
+    Without ``carried`` its own sources do not carry it, so that it is not correct although its claims are supported.
+    """
 
     label: Label
     claims: tuple[tuple[Label, int], ...]
+    carried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +271,7 @@ class ClaimPart:
     """A claim and how the studies voted on it; ``whole`` if question and answer together are the claim.
 
     ``votes`` are those for, against and neither; ``q`` and ``tau2`` tell how far the ``voters`` disagree. The
-    statements quote the main evidence.
+    statements quote the main evidence; of a claim that is not judged, what the studies say that is nearest to it.
     """
 
     claim: str
@@ -310,6 +320,13 @@ class StudiesPart(_NoStatements):
 
 
 # --- links: Link-Eval of an answer ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCountsPart(_NoStatements):
+    """What Link-Eval counted."""
+
+    counts: LinkCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +384,7 @@ AnyPart: TypeAlias = (
     | ClaimPart
     | EvidenceQualityPart
     | StudiesPart
+    | LinkCountsPart
     | LinkSetPart
     | SourcePlanPart
     | ConceptPart

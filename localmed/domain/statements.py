@@ -27,11 +27,12 @@ class Citation:
 
 
 class Origin(StrEnum):
-    """Who wrote a statement; the three are labelled differently wherever they are shown."""
+    """Who wrote a statement, labelled differently wherever it is shown. ``SUBMITTED``: a person gave it to check."""
 
     EXTRACTIVE = "extractive"
     GENERATED = "generated"
     UNVERIFIED = "unverified"
+    SUBMITTED = "submitted"
 
 
 class Support(StrEnum):
@@ -49,7 +50,7 @@ class Verdict:
     """The outcome of checking one statement: what was found, who judged, and why."""
 
     support: Support
-    judge: str
+    judge: Said
     reason: Said = ""
 
 

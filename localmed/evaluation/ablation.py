@@ -61,10 +61,10 @@ class Bench:
         """The variants called ``names``; by default all that this bench can run, the fullest last."""
         known = {each.name: each for each in VARIANTS}
         if unknown := [name for name in names if name not in known]:
-            raise UsageError(f"there is no variant {unknown[0]!r}", f"Variants: {', '.join(known)}")
+            raise UsageError("evaluation.variant", known=tuple(known), name=unknown[0])
         chosen = [each for each in VARIANTS if each.name in names or not names]
         if names and not self.reranker and any(each.rerank for each in chosen):
-            raise BadSettings("no reranker is set, so nothing can be reranked", "Give --reranker NAME")
+            raise BadSettings("evaluation.no_reranker")
         return tuple(each for each in chosen if self.reranker or not each.rerank)
 
     def searcher(self, variant: Variant, asked: QuestionSet) -> Callable[[Question], list[str]]:

@@ -23,17 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Answer, digest
+from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Label, ResponsePart
 from localmed.errors import InputError
 from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.stance import PairSet
-from localmed.ports import Entailment, Stance
+from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.answer_file import VerifyInput, of_object
 from localmed.verification.claims import Read, premise
-from localmed.verification.m_eval_texts import labels
-from localmed.verification.vote import Label, outcome, vote
+from localmed.verification.vote import outcome, vote
 
-RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH)
-CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH)
+RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH, Label.NOT_JUDGED)
+CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH, Label.NOT_JUDGED)
 RESULTS = "results.jsonl"  # what is finished, a line an answer
 
 Advance = Callable[[float, str], object]
@@ -92,13 +92,13 @@ def load(file: Path) -> tuple[Item, ...]:
         text = read_bytes(file).decode("utf-8-sig")
         rows = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, _lines(text)))
     except (ValueError, RecursionError):
-        raise InputError(f"{file.name} is neither a JSON list nor JSON lines", "One object an answer") from None
+        raise InputError("evaluation.no_json", file=file.name) from None
     if not rows:
-        raise InputError(f"{file.name} holds no answers", "One JSON object an answer")
+        raise InputError("evaluation.no_answers", file=file.name)
     items = tuple(_item(row, place, file.name) for place, row in enumerate(rows, 1))
     twice = [name for name, count in Counter(each.id for each in items).items() if count > 1]
     if twice:
-        raise InputError(f"{file.name} has {len(twice)} ids twice", "Give each answer an id of its own")
+        raise InputError("evaluation.ids_twice", count=len(twice), file=file.name)
     return items
 
 
@@ -110,23 +110,27 @@ def _item(row: Any, place: int, name: str) -> Item:
     try:
         given = of_object(row)
     except InputError as error:
-        raise InputError(f"{name}, answer {place}: {error.what}", error.remedy) from None
+        raise error.within(f"{name}:{place}") from None
     gold = str(row.get("label") or "").lower()
     if gold not in ("", Label.CORRECT, Label.MISTAKEN):
-        raise InputError(f"{name}, answer {place}: the label is neither correct nor mistaken", "Or leave it out")
+        raise InputError("evaluation.label", place=f"{name}:{place}")
     return Item(str(row.get("id") or place), given, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True)))
 
 
 def result(item: Item, answer: Answer) -> Result:
     """What ``answer`` (of the verification of ``item``) says."""
-    found = labels(answer)
-    alerts = sum(len(part.facts) for part in answer.parts if part.kind == "alerts")
-    seconds = round(sum(step.seconds for step in answer.trace), 4)
-    count = answer.verification.statements_checked
+    response = next((part.label for part in answer.parts if isinstance(part, ResponsePart)), Label.NOT_ENOUGH)
     return Result(
-        item.id, item.key, item.gold, found.response or Label.NOT_ENOUGH.value, found.claims, found.quality, alerts,
-        count, seconds,
-    )  # fmt: skip
+        id=item.id,
+        key=item.key,
+        gold=item.gold,
+        response=response.value,
+        claims=tuple(part.label.value for part in answer.parts if isinstance(part, ClaimPart)),
+        quality=next((part.quality.value for part in answer.parts if isinstance(part, EvidenceQualityPart)), ""),
+        alerts=sum(len(part.alerts) for part in answer.parts if isinstance(part, AlertPart)),
+        sentences=answer.verification.statements_checked,
+        seconds=round(sum(step.seconds for step in answer.trace), 4),
+    )
 
 
 def run(
@@ -235,23 +239,32 @@ class Inside:
         self.name, self.languages = f"inside M-Eval: {judge.name}", judge.languages
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``; every stance is certain."""
+        """See ``Entailment``; every stance is certain, or not judged."""
         taken = [(premise([Read.of(text)], claim).text, claim) for text, claim in pairs]
-        stances = iter(self._judge.judge([each for each in taken if each[0]]))
-        votes = [vote(next(stances)) if text else 0 for text, _ in taken]
-        return [Stance(float(each == 1), float(each == 0), float(each == -1)) for each in votes]
+        stances = iter(self._judge.judge([pair for pair in taken if pair[0]]))
+        return [_voted(next(stances)) if text else _voted(_NEUTRAL) for text, _ in taken]
+
+
+_NEUTRAL = Stance(0.0, 1.0, 0.0)
+
+
+def _voted(stance: Stance) -> Stance:
+    if not stance.judged:
+        return NOT_JUDGED
+    side = vote(stance)
+    return Stance(float(side == 1), float(side == 0), float(side == -1))
 
 
 def by_claim(asked: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, str], int]:
     """How often (what the labels' vote says of a claim, what the stances' vote says), every text weighing the same."""
-    said: dict[str, tuple[list[int], list[int]]] = {}
+    by_hypothesis: dict[str, list[tuple[int, Stance]]] = {}
     values = {"entailment": 1, "contradiction": -1}
     for pair, stance in zip(asked.pairs, stances, strict=True):
-        gold, mine = said.setdefault(pair.hypothesis, ([], []))
-        gold.append(values.get(pair.label, 0))
-        mine.append(vote(stance))
-    found: Counter[tuple[str, str]] = Counter()
-    for votes in said.values():
-        gold_label, label = (outcome(each, [1.0] * len(each)).label.value for each in votes)
-        found[gold_label, label] += 1
-    return dict(found)
+        by_hypothesis.setdefault(pair.hypothesis, []).append((values.get(pair.label, 0), stance))
+    counts: Counter[tuple[str, str]] = Counter()
+    for rows in by_hypothesis.values():
+        weights = [1.0] * len(rows)
+        gold = outcome([side for side, _ in rows], weights)
+        mine = outcome([vote(stance) for _, stance in rows], weights, any(stance.judged for _, stance in rows))
+        counts[gold.label.value, mine.label.value] += 1
+    return dict(counts)

@@ -24,18 +24,17 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Passage, digest
+from localmed.domain.link_counts import LinkCounts
 from localmed.errors import InputError
 from localmed.evaluation import rows
 from localmed.evaluation.sets import blankless, read_bytes
 from localmed.language import clean, detect
 from localmed.verification import marked_text
-from localmed.verification.link_eval import LinkCounts, LinkInput, LinkSource, LinkStatement
+from localmed.verification.link_eval import LinkInput, LinkSource, LinkStatement
 
 MOST_QUESTIONS = 100_000  # of one batch: a day's work on starter
 MOST_SOURCES = 200  # references of one answer
 ID_CHARACTERS = 100
-FORM = "Give TOML with [[question]] tables, JSON lines with text, or ID<TAB>QUESTION lines"
-ANSWER_FORM = 'Give JSON lines such as {"id": "1", "answer": "... [1]", "sources": [{"text": "..."}]}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,9 @@ def questions(file: Path) -> tuple[LinkQuestion, ...]:
     """The questions of ``file``; raise ``InputError`` naming the one that is wrong."""
     found = tuple(_questions(file))
     if not 0 < len(found) <= MOST_QUESTIONS:
-        raise InputError(f"{file.name} holds {len(found)} questions, not 1 to {MOST_QUESTIONS:,}", FORM)
+        raise InputError("evaluation.questions", count=len(found), most=MOST_QUESTIONS, file=file.name)
     if len({each.id for each in found}) < len(found):
-        raise InputError(f"{file.name} uses an id twice", "Give each question an id of its own")
+        raise InputError("evaluation.id_twice", file=file.name)
     return found
 
 
@@ -78,7 +77,7 @@ def _questions(file: Path) -> Iterator[LinkQuestion]:
     for number, record in enumerate(_records(file), 1):
         text = clean(_text(record, "text") or _text(record, "question")).strip()
         if not text:
-            raise InputError(f"{file.name}, question {number}: there is no text", FORM)
+            raise InputError("evaluation.no_text", number=number, file=file.name)
         yield LinkQuestion(_id(record, number), text, _gold(record))
 
 
@@ -88,9 +87,9 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
         try:
             yield from (each for each in tomllib.loads(text).get("question", []) if isinstance(each, dict))
         except (tomllib.TOMLDecodeError, AttributeError, TypeError):
-            raise InputError(f"{file.name} is not valid TOML", FORM) from None
+            raise InputError("evaluation.toml", file=file.name) from None
     elif file.suffix == ".jsonl":
-        yield from _objects(file.name, text, FORM)
+        yield from _objects(file.name, text, "evaluation.no_question_object")
     else:
         for line in text.splitlines():
             if line.strip():
@@ -98,7 +97,7 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
                 yield {"id": name, "text": asked, "gold": gold}
 
 
-def _objects(name: str, text: str, form: str) -> Iterator[Mapping[str, Any]]:
+def _objects(name: str, text: str, refused: str) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
@@ -106,7 +105,7 @@ def _objects(name: str, text: str, form: str) -> Iterator[Mapping[str, Any]]:
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
-                raise InputError(f"{name}, line {number}: no JSON object", form)
+                raise InputError(refused).within(f"{name}:{number}")
             yield record
 
 
@@ -114,7 +113,7 @@ def _read(file: Path) -> str:
     try:
         return read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8 text", "Convert it to UTF-8") from None
+        raise InputError("file.no_utf8", name=file.name) from None
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -140,13 +139,13 @@ def with_answers(asked: Sequence[LinkQuestion], file: Path) -> tuple[LinkQuestio
     """
     places = {name: place for place, each in enumerate(asked) for name in (("text", each.text), ("id", each.id))}
     found: dict[int, LinkInput] = {}
-    for number, record in enumerate(_objects(file.name, _read(file), ANSWER_FORM), 1):
+    for number, record in enumerate(_objects(file.name, _read(file), "evaluation.no_object"), 1):
         name = ("id", _id(record, 0)) if _text(record, "id") else ("text", clean(_text(record, "question")).strip())
         place = places.get(name)
         if place is None or place in found:
-            trouble = "of no question that was given" if place is None else "of a question that has one already"
-            raise InputError(f"{file.name}, answer {number}: it is the answer {trouble}", ANSWER_FORM)
-        found[place] = answer(record, asked[place], f"{file.name}, answer {number}")
+            code = "evaluation.answer_of_none" if place is None else "evaluation.answer_twice"
+            raise InputError(code).within(f"{file.name}:{number}")
+        found[place] = answer(record, asked[place], f"{file.name}:{number}")
     return tuple(
         LinkQuestion(each.id, each.text, each.gold, found.get(place)) for place, each in enumerate(asked)
     )  # fmt: skip
@@ -156,7 +155,7 @@ def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkIn
     """The answer of ``record`` with its sources; an entry of the references in its text is none, it has no text."""
     sources = record.get("sources") or []
     if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
-        raise InputError(f"{where}: no answer, or more than {MOST_SOURCES} sources", ANSWER_FORM)
+        raise InputError("evaluation.no_answer", place=where, most=MOST_SOURCES)
     read = marked_text.read(clean(record["answer"]))
     statements = tuple(LinkStatement(each.text, each.markers) for each in read.sentences)
     references = tuple(_source(each, place, where) for place, each in enumerate(sources, 1))
@@ -166,7 +165,7 @@ def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkIn
 def _source(source: Any, place: int, where: str) -> LinkSource:
     record = {"text": source} if isinstance(source, str) else source
     if not isinstance(record, dict):
-        raise InputError(f"{where}, source {place}: neither text nor an object", ANSWER_FORM)
+        raise InputError("evaluation.source", number=place, place=where)
     text, title = clean(_text(record, "text")), clean(_text(record, "title"))
     marker = _text(record, "marker").strip("[]() ").lower() or str(place)
     name = digest("given", marker, title, text)

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.evaluation import statistics
 from localmed.evaluation.link_files import LinkRow
-from localmed.verification.link_eval import METRICS, MOST_COMPARED, LinkCounts
+from localmed.verification.link_eval import MOST_COMPARED
 
 UNDEFINED = "undefined"
 NOT_MEASURED = "not measured"

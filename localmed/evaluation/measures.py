@@ -18,10 +18,6 @@ Scores = Mapping[str, Mapping[str, float]]  # measure -> question id -> value
 
 MEASURES = ("MRR@10", "MAP", "nDCG@10", "recall@5", "recall@10")
 JUDGED = "judged@10"
-INSTALL = (
-    'Install localmed with its extra "eval"; without a network: pip install --no-index --find-links FOLDER_OF_WHEELS '
-    '"localmed[eval]"'
-)
 
 
 def require() -> Any:
@@ -29,7 +25,7 @@ def require() -> Any:
     try:
         import ir_measures
     except ImportError:
-        raise ModelError("the measures need the package ir-measures, which is not installed", INSTALL) from None
+        raise ModelError("evaluation.no_measures", package="ir-measures") from None
     return ir_measures
 
 

@@ -53,7 +53,7 @@ class Answered:
 def answered(folder: Path) -> Iterator[Answered]:
     """Every pair with a question and an answer in the XML files under ``folder``, in the order of their names."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder", "Give the folder of MedQuAD's XML files that was imported")
+        raise InputError("evaluation.no_folder", folder=str(folder))
     for file in sorted(folder.rglob("*.xml")):
         root = _parsed(read_bytes(file), file.name)
         for pair in root.iter("QAPair"):
@@ -87,10 +87,7 @@ def liveqa(
     judged, texts = _opened(archive)
     unknown = {question for question, _, _ in judged} - {each.id for each in asked}
     if unknown:
-        raise InputError(
-            f"{archive.name} judges {len(unknown)} questions that {queries.name} does not hold",
-            "Give the questions that belong to the judgements",
-        )
+        raise InputError("evaluation.judged", count=len(unknown), file=archive.name, queries=queries.name)
     find = _finder(folder, texts, records(documents))
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
     unmatched = 0
@@ -115,7 +112,7 @@ def _asked(file: Path, wording: str) -> tuple[Question, ...]:
         if text:
             found.append(Question(each.get("qid", "").removeprefix("TQ"), text))
     if not found:
-        raise InputError(f"{file.name} holds no question with a {wording}", "Give LiveQA's XML or another --wording")
+        raise InputError("evaluation.wording", wording=wording, file=file.name)
     return tuple(found)
 
 
@@ -125,12 +122,12 @@ def _opened(archive: Path) -> tuple[list[tuple[str, str, int]], dict[str, str]]:
         with zipfile.ZipFile(io.BytesIO(read_bytes(archive))) as opened:
             judgements, texts = (_member(opened, ending) for ending in (".txt", ".csv"))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):  # damaged, or a kind that is not read
-        raise InputError(f"{archive.name} is not a readable ZIP archive", "Give MedQuAD's QA-TestSet archive") from None
+        raise InputError("evaluation.no_zip", file=archive.name) from None
     csv.field_size_limit(ANSWER_CHARACTERS)
     try:
         rows = [row for row in csv.reader(io.StringIO(texts, newline="")) if len(row) > 1]
     except csv.Error:
-        raise InputError(f"{archive.name}: its table of answers cannot be read", "Unpack it again") from None
+        raise InputError("evaluation.table", file=archive.name) from None
     return _judgements(judgements, archive.name), {row[0]: row[1] for row in rows}
 
 
@@ -140,9 +137,9 @@ def _member(archive: zipfile.ZipFile, ending: str) -> str:
         each for each in archive.infolist() if each.filename.endswith(ending) and not each.filename.startswith("__")
     ]
     if len(names) != 1:
-        raise InputError(f"the archive holds {len(names)} {ending} files, not one", "Give MedQuAD's QA-TestSet archive")
+        raise InputError("evaluation.archive_files", count=len(names), ending=ending)
     if names[0].file_size > MOST_BYTES:
-        raise LimitExceeded(f"a file of the archive has more than {MOST_BYTES:,} bytes", "Check the archive")
+        raise LimitExceeded("evaluation.archive_bytes", most=MOST_BYTES)
     return archive.read(names[0]).decode("utf-8", "replace")
 
 
@@ -157,7 +154,7 @@ def _judgements(text: str, name: str) -> list[tuple[str, str, int]]:
             bad.append(number)
     if bad or not found:
         raise InputError(
-            f"{name}: {len(bad)} lines are not QUESTION GRADE ANSWER: {bad[:10]}", "Correct or remove them"
+            "evaluation.lines", count=len(bad), file=name, form="QUESTION GRADE ANSWER", lines=tuple(bad[:10])
         )
     return found
 
@@ -185,5 +182,5 @@ def _parsed(content: bytes, name: str) -> Element:
     try:
         root: Element = ElementTree.fromstring(content)
     except (ParseError, DefusedXmlException, ValueError, LookupError):
-        raise InputError(f"{name} is not well-formed XML", "Give MedQuAD's and LiveQA's files as published") from None
+        raise InputError("evaluation.xml", name=name) from None
     return root

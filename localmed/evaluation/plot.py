@@ -14,7 +14,7 @@ from localmed.evaluation import badges, claims, links
 from localmed.evaluation.badges import BadgeReport
 from localmed.evaluation.claims import ClaimsReport
 from localmed.evaluation.links import LinkReport
-from localmed.evaluation.measures import INSTALL, MEASURES
+from localmed.evaluation.measures import MEASURES
 from localmed.evaluation.report import Report, alternative
 from localmed.evaluation.stance import JudgeScores, StanceReport
 
@@ -31,7 +31,7 @@ def require() -> Any:
         import matplotlib.backends.backend_svg
         import matplotlib.figure
     except ImportError:
-        raise ModelError("the plot needs the package matplotlib, which is not installed", INSTALL) from None
+        raise ModelError("evaluation.no_plot", package="matplotlib") from None
     return mpl
 
 
@@ -94,7 +94,7 @@ def draw_claims(found: ClaimsReport, folder: Path) -> tuple[Path, ...]:
     axes = figure.subplots()
     for place, counts in enumerate((found.responses, found.claims)):
         total, start = max(1, sum(counts.values())), 0.0
-        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white"), strict=True):
+        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white", "0.75"), strict=True):
             if count:
                 share = count / total
                 axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)

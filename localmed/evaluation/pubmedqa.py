@@ -18,7 +18,7 @@ COLLECTION = "pubmedqa"
 
 def questions(file: Path) -> list[Pair]:
     """Every (question, record id); raise ``InputError`` if the file is not PubMedQA's."""
-    wrong = InputError(f"{file.name} is not PubMedQA's JSON", "Give ori_pqal.json: objects by id with QUESTION")
+    wrong = InputError("evaluation.pubmedqa", file=file.name)
     try:
         records = json.loads(read_bytes(file))
     except ValueError:

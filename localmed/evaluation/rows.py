@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Badge
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 
 Row = tuple[str, str]  # a question's id, a source
 _BADGES = frozenset(each.value for each in Badge)
@@ -28,9 +28,7 @@ def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
     if resume and file.exists():
         head, *lines = _text(file).split("\n")
         if _parsed(head) != dict(made_with):
-            raise UsageError(
-                f"{file} was made with other questions, models or settings", "Leave --resume out, or give another --out"
-            )
+            raise UsageError("evaluation.other_run", file=str(file))
         kept = [value for value in map(_parsed, lines) if value is not None]
     _write(file, "w", dict(made_with), *kept)
     return kept
@@ -52,7 +50,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"{file} cannot be read", "Leave --resume out, or give another --out") from None
+        raise InputError("evaluation.rows", file=str(file)) from None
 
 
 def _write(file: Path, mode: str, *values: Any) -> None:
@@ -62,7 +60,7 @@ def _write(file: Path, mode: str, *values: Any) -> None:
             opened.flush()
             os.fsync(opened.fileno())
     except OSError as error:
-        raise InputError(f"{file} cannot be written ({error.strerror})", "Give another --out") from None
+        raise InputError("cli.out", reason=reason(error), out=str(file)) from None
 
 
 # --- a batch of badges ------------------------------------------------------------------------------------------------

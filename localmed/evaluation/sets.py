@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localmed.domain import SearchFilter
-from localmed.errors import InputError, UsageError
+from localmed.errors import InputError, UsageError, reason
 from localmed.language import clean
 from localmed.library.library import Library
 
@@ -58,10 +58,7 @@ class QuestionSet:
         """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
         kept = tuple(each for each in self.questions if self._answered(each))
         if len(kept) < LEAST_QUESTIONS:
-            raise InputError(
-                f"of {len(self.questions)} questions {len(kept)} have a relevant document in the library",
-                f"At least {LEAST_QUESTIONS} are needed: check that the judged documents are imported",
-            )
+            raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
         left_out = len(self.questions) - len(kept)
         note = f"{left_out} of {len(self.questions)} questions have no relevant document in the library: left out"
         notes = (*self.notes, note) if left_out else self.notes
@@ -93,13 +90,10 @@ def known_item(name: str, asked: Sequence[Pair], documents: Mapping[str, str], w
     A record whose text is stored under an identical one has no document of its own; it stays in as a miss.
     """
     if not asked:
-        raise InputError("the source holds no question with an answer", "Give the file or folder that was imported")
+        raise InputError("evaluation.no_pairs")
     missing = sum(record not in documents for _, record in asked)
     if missing == len(asked):
-        raise InputError(
-            f"none of the {missing} records asked for is in the library",
-            "Import the same source first, with the same folder names, without its questions",
-        )
+        raise InputError("evaluation.not_imported", count=missing)
     questions = tuple(Question(blankless(record), clean(question)) for question, record in asked)
     judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in asked}
     note = (
@@ -121,10 +115,7 @@ def refuse_indexed_questions(library: Library, asked: QuestionSet) -> None:
         found = library.search_lexical(question.text, 1, replace(asked.wanted, documents=documents), *settings)
         for passage in library.passages([each[0] for each in found]).values():
             if question.text.casefold() in (name.casefold() for name in (passage.title, *passage.headings)):
-                raise UsageError(
-                    "the library holds the questions that would be asked",
-                    "Import them elsewhere without (MedQuAD: index_questions = false; PubMedQA: a title that is none)",
-                )
+                raise UsageError("evaluation.indexed")
 
 
 def read_bytes(file: Path) -> bytes:
@@ -132,7 +123,7 @@ def read_bytes(file: Path) -> bytes:
     try:
         size = file.stat().st_size
         if size > MOST_BYTES:
-            raise InputError(f"{file.name} has {size:,} bytes, more than {MOST_BYTES:,}", "Give a smaller file")
+            raise InputError("file.bytes", name=file.name, size=size, most=MOST_BYTES)
         return file.read_bytes()
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror})", "Give a file that you may read") from None
+        raise InputError("file.unreadable", file=str(file), reason=reason(error)) from None

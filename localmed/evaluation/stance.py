@@ -29,8 +29,9 @@ import numpy.typing as npt
 from localmed.errors import InputError
 from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
-from localmed.ports import Entailment, Stance
-from localmed.verification.stance_rules import coverage
+from localmed.ports import NOT_JUDGED, Entailment, Stance
+from localmed.verification.matching import stems
+from localmed.verification.wording import said
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")
@@ -77,7 +78,10 @@ class ClassScores:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScores:
-    """What one judge scored; an interval is (low, high). ``confusion[i][j]`` counts label i judged as label j."""
+    """What one judge scored; an interval is (low, high). ``confusion[i][j]`` counts label i judged as label j.
+
+    What is not judged (``unjudged`` pairs) counts as neutral there.
+    """
 
     judge: str
     accuracy: float
@@ -86,6 +90,7 @@ class JudgeScores:
     macro_f1_interval: tuple[float, float]
     classes: Mapping[str, ClassScores]
     confusion: tuple[tuple[int, ...], ...]
+    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +121,15 @@ def load(file: Path) -> PairSet:
     try:
         text = read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8 text", "Convert it to UTF-8") from None
+        raise InputError("file.no_utf8", name=file.name) from None
     found: list[Labelled] = []
     for number, (premise, hypothesis, label) in enumerate(_read(file, text), 1):
         name = _NAMES.get(label.strip().lower().replace("-", "_"))
         if not (premise.strip() and hypothesis.strip() and name):
-            raise InputError(
-                f"{file.name}, pair {number}: no premise, hypothesis or known label",
-                "Give premise<TAB>hypothesis<TAB>label lines, HealthVer's CSV, or COVID-Fact's labelled files",
-            )
+            raise InputError("evaluation.pair", number=number, file=file.name)
         found.append(Labelled(premise.strip(), hypothesis.strip(), name))
     if not found:
-        raise InputError(f"{file.name} holds no pairs", "Give premise<TAB>hypothesis<TAB>label lines")
+        raise InputError("evaluation.pairs_none", file=file.name)
     two = any(each.label == "not entailment" for each in found)
     return PairSet(file.name, tuple(_two_way(each) if two else each for each in found), TWO if two else THREE)
 
@@ -136,9 +138,7 @@ def _read(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
     try:
         yield from _rows(text)
     except csv.Error:
-        raise InputError(
-            f"{file.name} is not a table that can be read", "Look for a quotation mark left open"
-        ) from None
+        raise InputError("evaluation.csv", file=file.name) from None
 
 
 def _rows(text: str) -> Iterator[tuple[str, str, str]]:
@@ -197,6 +197,17 @@ class Majority:
         return [_certain(self._label)] * len(pairs)
 
 
+class Verbatim:
+    """``Entailment``: supported is what the premise says word for word; nothing else is judged."""
+
+    name = "word for word"
+    languages = ("en", "zh")
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment``."""
+        return [_certain("entailment") if said(premise, statement) else NOT_JUDGED for premise, statement in pairs]
+
+
 class Overlap:
     """``Entailment`` by the share of the hypothesis's words in the premise, cut at two places into three labels."""
 
@@ -211,6 +222,12 @@ class Overlap:
         """See ``Entailment``."""
         shares = [coverage(premise, hypothesis) for premise, hypothesis in pairs]
         return [_certain(self.labels[(each >= self.low) + (each >= self.high)]) for each in shares]
+
+
+def coverage(premise: str, hypothesis: str) -> float:
+    """The share of the hypothesis's content words that the premise has, from 0 to 1."""
+    words = stems(hypothesis)
+    return len(words & stems(premise)) / max(1, len(words))
 
 
 def tuned(pairs: Sequence[Labelled]) -> Overlap:
@@ -250,12 +267,14 @@ def report(asked: PairSet, judges: Sequence[Entailment], seed: int, advance: Adv
 def _scores(asked: PairSet, judge: Entailment, seed: int, advance: Advance) -> JudgeScores:
     labels = asked.labels
     gold = np.array([labels.index(each.label) for each in asked.pairs])
-    judged = np.array([_place(stance, labels) for stance in _judged(asked, judge, advance)])
+    stances = list(_judged(asked, judge, advance))
+    judged = np.array([_place(stance, labels) for stance in stances])
     table = confusion(gold, judged, len(labels))
     accuracies, macros = _resampled(asked, gold, judged, seed)
     return JudgeScores(
         judge.name, _accuracy(table), _interval(accuracies), macro_f1(table), _interval(macros),
         dict(zip(labels, _classes(table), strict=True)), tuple(tuple(map(int, row)) for row in table),
+        sum(not stance.judged for stance in stances),
     )  # fmt: skip
 
 

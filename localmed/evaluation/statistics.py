@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localmed.errors import ModelError
-from localmed.evaluation.measures import INSTALL
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +30,7 @@ def require() -> Any:
     try:
         from scipy import stats
     except ImportError:
-        raise ModelError("intervals and tests need the package scipy, which is not installed", INSTALL) from None
+        raise ModelError("evaluation.no_statistics", package="scipy") from None
     return stats
 
 

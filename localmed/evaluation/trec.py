@@ -46,8 +46,7 @@ def load(queries: Path, qrels: Path, library: Library, wanted: SearchFilter, rel
     unknown = [each.line for each in judged if each.question not in known]
     if unknown:
         raise InputError(
-            f"{qrels.name}: {len(unknown)} lines judge questions that {queries.name} does not hold: {listed(unknown)}",
-            "Give the questions that belong to the judgements",
+            "evaluation.judged_lines", count=len(unknown), file=qrels.name, queries=queries.name, lines=listed(unknown)
         )
     owners = resolve(judged, library, wanted, qrels.name)
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
@@ -95,16 +94,16 @@ def _rows(file: Path, form: str, row: Callable[[int, str], _Row | None]) -> list
     try:
         lines = read_bytes(file).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise InputError(f"{file.name} is not UTF-8", "Save it as UTF-8") from None
+        raise InputError("file.no_utf8", name=file.name) from None
     found, bad = [], []
     for number, line in enumerate(lines, 1):
         if line.strip():
             read = row(number, line.rstrip("\r"))
             found.append(read) if read is not None else bad.append(number)
     if bad:
-        raise InputError(f"{file.name}: {len(bad)} lines are not {form}: {listed(bad)}", "Correct or remove them")
+        raise InputError("evaluation.lines", count=len(bad), file=file.name, form=form, lines=listed(bad))
     if not found:
-        raise InputError(f"{file.name} is empty", f"It needs lines of {form}")
+        raise InputError("evaluation.empty", form=form, file=file.name)
     return [each for each in found if each is not None]
 
 
@@ -117,10 +116,7 @@ def resolve(judged: Sequence[Judgement], library: Library, wanted: SearchFilter,
     )
     ambiguous = sorted({each.line for each in judged if len(names.get(each.document, ())) > 1})
     if ambiguous:
-        raise InputError(
-            f"{file}: {len(ambiguous)} lines name something that several documents are called: {listed(ambiguous)}",
-            "Use document ids (localmed documents list --json), or limit the collections",
-        )
+        raise InputError("evaluation.ambiguous", file=file, count=len(ambiguous), lines=listed(ambiguous))
     found = {name: document for name, fitting in names.items() for document in fitting if len(fitting) == 1}
     asked = {each.document for each in judged}
     passages = library.passages(sorted(each for each in asked - set(found) if _PASSAGE.fullmatch(each)))
@@ -131,10 +127,7 @@ def resolve(judged: Sequence[Judgement], library: Library, wanted: SearchFilter,
     }
     kept = {name: found[name] for name in asked & set(found)} | owners
     if not kept:
-        raise InputError(
-            f"none of the {len(asked)} judged documents of {file} is in the library",
-            "Import them, or name them as: localmed documents list --json",
-        )
+        raise InputError("evaluation.none_judged", count=len(asked), file=file)
     return kept
 
 
@@ -153,4 +146,4 @@ def _names(documents: Iterable[Document]) -> dict[str, set[str]]:
 def listed(lines: Sequence[int]) -> str:
     """The first line numbers, and how many more there are."""
     more = len(lines) - LISTED
-    return ", ".join(map(str, lines[:LISTED])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(str, lines[:LISTED])) + (f" ... (+{more})" if more > 0 else "")

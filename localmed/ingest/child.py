@@ -12,10 +12,11 @@ Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library l
 can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
 kind and place of a failure, never text of the document; the child leaves the network before a reader loads, and what
 it starts itself (OCR) has none either; it dies with the thread that started it (the kernel ties ``PR_SET_PDEATHSIG`` to
-that thread) and, when idle, at the end of its input. Back-pressure is the pipe's.
+that thread) and, when idle, at the end of its input; back-pressure is the pipe's;
+where the kernel has Landlock, it can open only the folder of its first file, temporary files and what Python needs.
 
-Not covered: the child can read what its user can read. It bounds damage by accident and by exhaustion; the parent
-takes only JSON from it, so a subverted parser can send wrong text, not code.
+Not covered: a kernel without it, where the child can read what its user can read (``read.isolation`` refuses that).
+The parent takes only JSON from it, so a subverted parser can send wrong text, not code.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,18 +49,34 @@ Reply = list[Any]
 def main() -> None:
     """Answer requests until the parent closes its end."""
     requests, replies = confined.take_streams()
-    confined.leave_network()
+    network = confined.leave_network()
     confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
     for ending in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group; the parent decides what ends
         signal.signal(ending, signal.SIG_IGN)
+    shut = False
     for line in requests:
+        request = json.loads(line)
+        if not shut:  # the parent starts another child for files of another folder
+            folders = [str(Path(request["path"]).parent)]
+            files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_unpacked_into(request)]), True
+        if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
+            error = InputError("reader.not_isolated", name=Path(request["path"]).name)
+            replies.write(_encoded(["error", errors.as_json(error)]))
+            replies.flush()
+            continue
         try:
-            serve(json.loads(line), replies)
+            serve(request, replies)
         except MemoryError:  # nothing can be trusted after this, and the parent starts another child
             break
         except BrokenPipeError:  # the parent has lost interest
             break
     os._exit(0)  # without the flush of a half-written reply
+
+
+def _unpacked_into(request: dict[str, Any]) -> list[str]:
+    """The folder that an archive is unpacked into."""
+    into = request["options"].get("into")
+    return [into] if isinstance(into, str) else []
 
 
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:

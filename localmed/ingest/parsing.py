@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
 import stat
 import threading
@@ -59,6 +58,7 @@ class Parser:
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = tuple(command)
         self._child: _Child | None = None
+        self._folder: Path | None = None  # the only one that the child may read
         self._starting = threading.Lock()  # between starting a child and ``stop``
         self._stopped = False
 
@@ -123,8 +123,9 @@ class Parser:
     def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Item]:
         _admit(path, bounds)
         name = readers.name_of(path, reader)
-        if name in OWN_CHILD:
+        if name in OWN_CHILD or path.absolute().parent != self._folder:
             self.close()
+        self._folder = path.absolute().parent
         finished = False
         try:
             child = self._asked(_request(path, name, mapping, bounds), bounds)
@@ -171,7 +172,7 @@ class _Child:
 
     def __init__(self, command: Sequence[str], bounds: ReadBounds) -> None:
         self.bounds, self._most = bounds, max(_LEAST, bounds.record_characters * _BYTES_A_CHARACTER)
-        self._process = children.Child(command, self._most, {**os.environ, **ONE_THREAD})
+        self._process = children.Child(command, self._most, ONE_THREAD)
         self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
         self.forget = self._process.forget
         self._left, self._pages = 0.0, 0  # seconds, of the file's and of the pages' that OCR reads; those pages

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from localmed import children, hooks
 from localmed.config import Settings
 from localmed.domain import Document, Status, message
 from localmed.errors import InputError, UsageError
@@ -91,6 +92,8 @@ class Importer:
         self._paths, self._removed = tuple(paths), tuple(removed)
         self._sources, skipped = self._find(paths)
         self.report.lines += [*skipped, *empty(self._roots, self._sources)]
+        if self._sources and not children.isolation().network:
+            self.report.lines.append(Line(self._name, "note", message("import.not_isolated")))
 
     def compare(self, builder: Builder) -> None:
         """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""
@@ -127,6 +130,7 @@ class Importer:
         try:
             with Opening(self._settings, self._manifest, builder.keep) as opening:
                 for opened in opening.files(unread):
+                    hooks.check()
                     self._take(builder, state, opened, context)
                     if sum(each.passages for each in self._waiting) >= self._settings.library.batch:
                         self._flush(builder, cache)
@@ -254,8 +258,7 @@ class Importer:
         changed = [each for each in waiting if self._replace(builder, each)]
         pairs = [(passage, taken) for taken in changed for _, cut in taken.reading.documents for passage in cut]
         batch = self._settings.library.batch
-        for start in range(0, len(pairs), batch):
-            part = pairs[start : start + batch]
+        for part in hooks.pieces(pairs, batch):
             passages = [passage for passage, _ in part]
             builder.add(passages, *cache.encode_both([passage.in_context for passage in passages]))
             share = sum(taken.bytes / taken.passages for _, taken in part)

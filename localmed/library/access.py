@@ -25,7 +25,6 @@ from localmed.library.space import told_if_full
 FILE = "readers.json"
 LOCK = "readers.lock"
 BESIDE = 2  # format of the generations that are built beside the file; before, there was none unless one was restricted
-NOT_ANSWERED = "Restore it from a backup, or write {} into it and set the access of every collection again"
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
@@ -46,7 +45,7 @@ class Access:
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
             if self._needed():
-                raise Damaged(f"{self._path} is missing", NOT_ANSWERED) from None
+                raise Damaged("access.missing", path=str(self._path)) from None
             return {}
         if seen != self._seen:
             self._groups, self._seen = self._read(), seen
@@ -101,13 +100,14 @@ class Access:
                 return {name: frozenset(groups) for name, groups in values.items()}
         except (OSError, ValueError):
             pass
-        raise Damaged(f"{self._path} cannot be read", NOT_ANSWERED)
+        raise Damaged("access.unreadable", path=str(self._path))
 
 
 def checked(groups: Iterable[str]) -> None:
     """Raise ``UsageError`` unless all of ``groups`` are names."""
-    if not all(NAME.fullmatch(each) for each in groups):
-        raise UsageError("a group has no such name", "Use up to 60 letters, digits, - and _")
+    for group in groups:
+        if not NAME.fullmatch(group):
+            raise UsageError("access.group", name=group)
 
 
 def groups_of(given: Collection[str], data: Path) -> Groups:

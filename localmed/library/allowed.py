@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
+from localmed import hooks
 from localmed.domain import SearchFilter, Status
 
 Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
@@ -37,6 +38,7 @@ def allowed(
         return _among(search, limit, wanted, [name for name, status in status_of.items() if status in statuses])
     number = limit
     while number <= max(limit, MOST_PASSAGES):
+        hooks.check()
         rows = search(number, wanted)
         kept = [row for row in rows if status_of.get(row[1], Status.CURRENT) in statuses]
         if len(kept) >= limit or len(rows) < number:

@@ -78,11 +78,9 @@ class Catalogue:
         try:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            raise Damaged(f"{path} cannot be read ({error})", "Go back with: localmed generations rollback") from None
+            raise Damaged("library.unreadable", path=str(path), error=str(error)) from None
         if not _OLDEST <= version <= len(LIBRARY):
-            raise Damaged(
-                f"{path} has schema {version}, this localmed reads {len(LIBRARY)}", "Run: localmed generations upgrade"
-            )
+            raise Damaged("library.schema", path=str(path), version=version, known=len(LIBRARY))
         self._show(version, hidden)
 
     def _show(self, version: int, hidden: Container[str]) -> None:
@@ -136,10 +134,7 @@ class Catalogue:
         """The collection ``name``; raise ``UnknownName`` with the names there are."""
         known = {each.name: each for each in self.collections()}
         if name not in known:
-            there = ", ".join(known) or "none yet"
-            raise UnknownName(
-                f"there is no collection {name!r}", f"Collections: {there}. Make one with: localmed collections create"
-            )
+            raise UnknownName("collections.unknown", name=name, known=tuple(known))
         return known[name]
 
     def put_collection(self, collection: Collection) -> None:
@@ -186,8 +181,7 @@ class Catalogue:
         found = self._documents("id >= ? AND id < ? LIMIT 2", (prefix, prefix + "g"))
         if len(found) == 1:
             return found[0]
-        problem = "no document's id starts" if not found else "several documents' ids start"
-        raise UnknownName(f"{problem} with what was given", "List documents with: localmed documents list")
+        raise UnknownName("documents.id_several" if found else "documents.id_none")
 
     def by_ids(self, ids: Iterable[str]) -> dict[str, Document]:
         """Those of ``ids`` that exist."""

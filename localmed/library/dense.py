@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Passage, SearchFilter
+from localmed.errors import Damaged
 from localmed.library.editions import edition_number, edition_range
 
 if TYPE_CHECKING:
@@ -35,8 +36,13 @@ IDS_A_DELETE = 500  # in one SQL expression
 class DenseIndex:
     """The table in one generation's folder. Deletes and adds only while the generation is being built."""
 
-    def __init__(self, folder: Path, dimensions: int) -> None:
-        """Open the table (``FOLDER``) in ``folder``, or make it empty with ``dimensions`` columns."""
+    def __init__(self, folder: Path, dimensions: int = 0) -> None:
+        """Open the table (``FOLDER``) in ``folder``; with ``dimensions``, make it if it is not there.
+
+        Raise ``Damaged`` where there is none to read.
+        """
+        if not dimensions and not (folder / FOLDER).is_dir():
+            raise Damaged("library.no_dense_index", generation=folder.name)
         import lancedb  # lazily: 2 seconds
         import pyarrow
 

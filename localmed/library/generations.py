@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import IO
 
 from localmed import files
-from localmed.domain import digest
+from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import served
 
@@ -36,6 +37,7 @@ MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
+LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE)
 
 
@@ -95,7 +97,7 @@ def path_of(data: Path, number: int) -> Path:
     """The folder of generation ``number``; raise ``UnknownName`` if there is none."""
     path = folder(data) / f"{number:04d}"
     if not path.is_dir():
-        raise UnknownName(f"there is no generation {number}", "List them with: localmed generations")
+        raise UnknownName("generation.unknown", number=number)
     return path
 
 
@@ -104,7 +106,7 @@ def current(data: Path) -> Path:
     try:
         target = data / (data / "current").readlink()
     except OSError:
-        raise NoLibrary(f"there is no library in {data}", "Import documents first: localmed import FOLDER") from None
+        raise NoLibrary("library.none", data=str(data)) from None
     return target
 
 
@@ -113,26 +115,23 @@ def read_manifest(generation: Path) -> Manifest:
     try:
         manifest = Manifest.from_json((generation / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Damaged(f"the manifest of generation {generation.name} cannot be read ({error})", REPAIR) from None
+        raise Damaged("generation.manifest", name=generation.name, error=str(error)) from None
     if manifest.format > FORMAT:
-        raise Damaged(f"generation {generation.name} was written by a newer localmed", "Update localmed")
+        raise Damaged("generation.newer", name=generation.name)
     return manifest
 
 
-REPAIR = "Go back with: localmed generations rollback, or import the documents again"
-
-
-def check(generation: Path, whole: bool) -> list[str]:
+def check(generation: Path, whole: bool) -> list[Message]:
     """What is wrong with the files of ``generation``: missing or of another size, and (``whole``) of another hash."""
     problems = []
     for name, entry in read_manifest(generation).files.items():
         path = generation / name
         if not path.is_file():
-            problems.append(f"{name} is missing")
+            problems.append(message("generation.file_missing", file=name))
         elif path.stat().st_size != entry.bytes:
-            problems.append(f"{name} has {path.stat().st_size} bytes, not {entry.bytes}")
+            problems.append(message("generation.file_size", file=name, size=path.stat().st_size, listed=entry.bytes))
         elif whole and sha256_of(path) != entry.sha256:
-            problems.append(f"{name} has changed (sha256 differs)")
+            problems.append(message("generation.file_hash", file=name))
     return problems
 
 
@@ -149,16 +148,14 @@ def lock_writer(data: Path) -> IO[str]:
     """Take the one writer lock (held until the file is closed or the process ends); raise ``Busy`` if it is taken."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / "writer.lock").open("a+")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    deadline = time.monotonic() + LOOKED_AT
+    while not files.locked(stream) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not files.locked(stream):
         stream.seek(0)
         holder = stream.read().strip() or "unknown"
         stream.close()
-        raise Busy(
-            f"another localmed process ({holder}) is changing the library in {data}",
-            "Wait until it has finished and try again; questions can be asked meanwhile",
-        ) from None
+        raise Busy("library.busy", holder=holder, data=str(data)) from None
     stream.seek(0)
     stream.truncate()
     stream.write(f"process {os.getpid()}")
@@ -175,12 +172,12 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
         except OSError:
             if current(data) != generation:
                 continue
-            raise Damaged(f"generation {generation.name} is incomplete", REPAIR) from None
+            raise Damaged("generation.incomplete", name=generation.name) from None
         fcntl.flock(stream, fcntl.LOCK_SH)
         if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
             return generation, stream
         stream.close()
-    raise Busy("the library is being replaced again and again", "Try again")
+    raise Busy("generation.replaced")
 
 
 # --- building ------------------------------------------------------------------------------------------------------
@@ -199,7 +196,7 @@ def start_build(data: Path) -> tuple[Path, int]:
         return building, 0
     problems = check(parent, whole=False)
     if problems:
-        raise Damaged(f"generation {parent.name} cannot be built upon: {problems[0]}", REPAIR)
+        raise Damaged("generation.no_base", name=parent.name, problem=problems[0])
     clone(parent, building)
     return building, int(parent.name)
 
@@ -236,7 +233,7 @@ def unshare(source: Path, building: Path, name: str) -> None:
 def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
     shutil.copyfile(source / name, destination)
     if sha256_of(destination) != entry.sha256:
-        raise Damaged(f"generation {source.name} cannot be built upon: {name} has changed", REPAIR)
+        raise Damaged("generation.no_base", name=source.name, problem=message("generation.file_hash", file=name))
 
 
 def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:
@@ -272,7 +269,7 @@ def rollback(data: Path, number: int | None) -> int:
     path = path_of(data, chosen)
     problems = check(path, whole=True)
     if problems:
-        raise Damaged(f"generation {chosen} is damaged: {problems[0]}", "Choose another: localmed generations list")
+        raise Damaged("generation.chosen_damaged", name=chosen, problem=problems[0])
     (path / LEASE).touch()  # a prune that was killed may have begun with it
     switch(data, chosen)
     return chosen
@@ -290,7 +287,7 @@ def _before(data: Path) -> int:
             return parent
     earlier = [each for each in numbers(data) if each < int(path.name)]
     if not earlier:
-        raise UnknownName(f"there is no generation before {int(path.name)}", "Nothing to go back to")
+        raise UnknownName("generation.first", number=int(path.name))
     return earlier[-1]
 
 
@@ -342,7 +339,7 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
         entries[name] = entry
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
-            raise Damaged(f"generation {parent.name} cannot be built upon: {name} has changed", REPAIR)
+            raise Damaged("generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name))
     return entries
 
 

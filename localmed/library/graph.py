@@ -84,7 +84,7 @@ class Graph:
     def __init__(self, path: Path | None, writable: bool = False) -> None:
         """Open ``path``; a published generation's file is never written, not even to migrate it."""
         if path is None:
-            self._database = sqlite3.connect(":memory:", isolation_level=None)
+            self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             migrate(self._database, GRAPH, FILE)
         elif writable:
             self._database = open_database(path, GRAPH)
@@ -94,6 +94,7 @@ class Graph:
         else:
             self._database = _read_only(path)
         self._database.execute("PRAGMA temp_store = MEMORY")
+        self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
         for table in TABLES:  # a look-up reads these and cannot forget what is hidden
             shown = f"SELECT * FROM {table} WHERE source NOT IN (SELECT source FROM hidden)"  # noqa: S608
@@ -184,10 +185,15 @@ class Graph:
         return [row[0] for row in self._database.execute("SELECT document FROM sources")]
 
     def hide(self, documents: Collection[str]) -> None:
-        """Leave out what came from these documents, until told otherwise."""
+        """Leave out what came from these documents, until told otherwise; in one step, so that no read sees half."""
+        if self._hidden == frozenset(documents):
+            return
+        self._database.execute("SAVEPOINT hiding")
         self._database.execute("DELETE FROM hidden")
         query = "INSERT INTO hidden SELECT id FROM sources WHERE document = ?"
-        self._database.executemany(query, [(each,) for each in documents])
+        self._database.executemany(query, [(document,) for document in documents])
+        self._database.execute("RELEASE hiding")
+        self._hidden = frozenset(documents)
 
     def counts(self) -> dict[str, int]:
         """How many concepts each collection describes."""
@@ -332,7 +338,7 @@ def outdated(path: Path) -> bool:
 
 def _read_only(path: Path) -> sqlite3.Connection:
     if not path.exists():
-        raise Damaged(f"{path} is missing", "Go back with: localmed generations rollback")
+        raise Damaged("library.missing", path=str(path))
     database = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, isolation_level=None
     )
@@ -340,12 +346,10 @@ def _read_only(path: Path) -> sqlite3.Connection:
         version = database.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.DatabaseError as error:
         database.close()
-        raise Damaged(f"{path} cannot be read ({error})", "Go back with: localmed generations rollback") from None
+        raise Damaged("library.unreadable", path=str(path), error=str(error)) from None
     if version != len(GRAPH):
         database.close()
-        raise Damaged(
-            f"{path} has schema {version}, this localmed reads {len(GRAPH)}", "Run: localmed generations upgrade"
-        )
+        raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))
     return database
 
 

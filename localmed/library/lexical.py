@@ -51,10 +51,11 @@ def _analyser() -> tantivy.TextAnalyzer:
 class LexicalIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
-    def __init__(self, folder: Path, within: Sequence[str] | None = None) -> None:
-        """Open the index in ``folder``, or make an empty one if the folder is empty or missing."""
-        folder.mkdir(parents=True, exist_ok=True)
-        super().__init__("lexical", folder, _schema(), within)
+    def __init__(self, folder: Path, within: Sequence[str] | None = None, make: bool = False) -> None:
+        """Open the index in ``folder``; with ``make``, an empty one if the folder is empty or missing."""
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        super().__init__("lexical", folder, _schema(), within, make)
         self._analyser = _analyser()
         self._index.register_tokenizer(ANALYSER, self._analyser)
 

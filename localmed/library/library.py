@@ -84,7 +84,7 @@ class Library:
         try:
             problems = generations.check(generation, whole=False)
             if problems:
-                raise Damaged(f"generation {generation.name} is damaged: {problems[0]}", generations.REPAIR)
+                raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
             return cls(data, generation, lease, hidden, day or today())
         except BaseException:
             lease.close()
@@ -109,7 +109,7 @@ class Library:
     def dense(self) -> DenseIndex:
         """The dense index, opened at the first use (LanceDB takes two seconds to import)."""
         if self._dense is None:
-            self._dense = DenseIndex(self.path, 0)
+            self._dense = DenseIndex(self.path)
         return self._dense
 
     @property
@@ -139,10 +139,7 @@ class Library:
     def require(self, encoder: EncoderIdentity) -> None:
         """Raise ``WrongEncoder`` unless this generation's vectors are ``encoder``'s."""
         if self.manifest.encoder != encoder.slug:
-            raise WrongEncoder(
-                f"this library was built with {self.manifest.encoder}, not {encoder.slug}",
-                "Choose its encoder (profile, localmed models use encoder), or bring it to this one: localmed reindex",
-            )
+            raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.slug)
 
     # --- searching -------------------------------------------------------------------------------------------------
 
@@ -188,8 +185,7 @@ class Library:
         """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
         found = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
         if len(found) != 1:
-            problem = "no passage's id starts" if not found else "several passages' ids start"
-            raise UnknownName(f"{problem} with what was given", "Give the id that search or ask printed, whole")
+            raise UnknownName("search.passage_several" if found else "search.passage_none")
         return found[0]
 
     def _readable(self, wanted: SearchFilter) -> SearchFilter | None:
@@ -219,14 +215,14 @@ class Builder:
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
-        self._lexical = LexicalIndex(self.path / LEXICAL)
+        self._lexical = LexicalIndex(self.path / LEXICAL, make=True)
         self._writer = self._lexical.writer(settings.writer_memory_bytes)
         if reindex:
             for name in (DENSE, SPARSE):
                 shutil.rmtree(self.path / name, ignore_errors=True)
         if encoder.sparse:
             (self.path / SPARSE).mkdir(exist_ok=True)
-        self._sparse = SparseIndex(self.path / SPARSE) if encoder.sparse else None
+        self._sparse = SparseIndex(self.path / SPARSE, make=True) if encoder.sparse else None
         self._sparse_writer = self._sparse.writer(settings.writer_memory_bytes) if self._sparse is not None else None
         self._originals: set[str] = set()
         self._doomed: list[str] = []
@@ -357,11 +353,7 @@ class Builder:
         lexical, dense = len(self._lexical), len(self.dense)
         sparse = passages if self._sparse is None else len(self._sparse)
         if not lexical == dense == sparse == passages:
-            raise Damaged(
-                f"the new generation does not add up: {lexical} passages lexical, {dense} dense, {sparse} sparse, "
-                f"{passages} catalogued",
-                "The old generation still serves; run the import again and report this",
-            )
+            raise Damaged("library.counts", lexical=lexical, dense=dense, sparse=sparse, passages=passages)
 
 
 def today() -> str:
@@ -374,10 +366,7 @@ def _require(data: Path, encoder: EncoderIdentity) -> None:
     with suppress(NoLibrary):
         built_with = generations.read_manifest(generations.current(data)).encoder
         if built_with != encoder.slug:
-            raise WrongEncoder(
-                f"this library was built with {built_with}, not {encoder.slug}",
-                "Import with the profile it was built with, or first bring it to this encoder: localmed reindex",
-            )
+            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.slug)
 
 
 @contextmanager

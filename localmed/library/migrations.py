@@ -125,7 +125,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str
     """
     version = _version(connection)
     if version > len(migrations):
-        raise Damaged(f"{name} was written by a newer localmed (schema {version})", "Update localmed")
+        raise Damaged("library.newer_schema", name=name, version=version)
     for number, script in enumerate(migrations[version:], version + 1):
         connection.execute(
             "BEGIN IMMEDIATE"
@@ -197,7 +197,7 @@ def _code(error: sqlite3.DatabaseError) -> int:
 
 def _told(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
     if _busy(error):
-        return Busy(f"{path} is being written by another process", "Try again")
+        return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-        return LibraryError(f"{path} cannot be written ({error})", "Check the disk's space and the folder's rights")
-    return Damaged(f"{path} cannot be read ({error})", "Restore it from a backup")
+        return LibraryError("library.unwritable", path=str(path), error=str(error))
+    return Damaged("library.database", path=str(path), error=str(error))

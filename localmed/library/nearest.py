@@ -43,10 +43,10 @@ class Nearest:
     def _index(self, generation: str) -> DenseIndex:
         folder = generations.folder(self._data) / generation
         if not generation.isdigit() or not (folder / FOLDER).is_dir():
-            raise Damaged("the generation has no dense index", generations.REPAIR)
+            raise Damaged("generation.no_dense")
         key = (generation, folder.stat().st_ino)  # a number may come again, after a build that failed
         if key not in self._opened:
             while len(self._opened) >= OPEN:
                 del self._opened[next(iter(self._opened))]
-            self._opened[key] = DenseIndex(folder, 0)
+            self._opened[key] = DenseIndex(folder)
         return self._opened[key]

@@ -31,10 +31,10 @@ def path_of(data: Path, sha256: str) -> Path:
     A kept answer names it, and anybody may have written that: it must not lead out of the folder.
     """
     if not _SHA256.fullmatch(sha256):
-        raise LibraryError("what names the original file is no hash", "Is the answer as localmed wrote it?")
+        raise LibraryError("library.no_hash")
     path = data / "files" / sha256
     if not path.is_file():
-        raise LibraryError(f"the original file {sha256[:12]} is missing from {path.parent}", "Import it again")
+        raise LibraryError("library.original_missing", sha256=sha256[:12], folder=str(path.parent))
     return path
 
 
@@ -98,7 +98,7 @@ def _needed(generation: Path) -> set[str]:
     """The originals of ``generation``; a flipped bit in its catalogue would cost one."""
     recorded = generations.read_manifest(generation).files[FILE]
     if not (generation / FILE).is_file() or generations.sha256_of(generation / FILE) != recorded.sha256:
-        raise Damaged(f"{FILE} of generation {generation.name} has changed", "Run: localmed generations verify")
+        raise Damaged("generation.file_changed", file=FILE, name=generation.name)
     return originals_of(generation)
 
 
@@ -107,7 +107,7 @@ def _cited(folder: Path) -> set[str]:
     try:
         texts = [file.read_text("utf-8") for file in sorted(folder.glob("*"))]
     except (OSError, UnicodeDecodeError):
-        raise Damaged(f"a file in {folder} cannot be read", "Make it readable, or move it away") from None
+        raise Damaged("library.folder_file", folder=str(folder)) from None
     return {found for text in texts for found in _SHA256.findall(text)}
 
 
@@ -127,8 +127,7 @@ def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:
         for piece in _pieces(source, opened):
             size += len(piece)
             if size > most:
-                limit = f"{most} bytes (read.file_bytes)"
-                raise LimitExceeded(f"{source.name} is larger than {limit}", "Split the file or raise the bound")
+                raise LimitExceeded("library.source_large", name=source.name, most=most)
             hasher.update(piece)
             writing.write(piece)
     return hasher.hexdigest()
@@ -146,8 +145,6 @@ def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
                 yield piece
             after = os.fstat(reading.fileno())
     except OSError as error:
-        raise InputError(
-            f"{source.name} cannot be read ({type(error).__name__})", "Check the path and rights"
-        ) from None
+        raise InputError("library.source_unreadable", name=source.name, kind=type(error).__name__) from None
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise InputError(f"{source.name} changed while it was read", "Import it again once nobody writes to it")
+        raise InputError("library.source_changed", name=source.name)

@@ -26,10 +26,7 @@ def told_if_full(data: Path) -> Iterator[None]:
     except Exception as error:
         if not _explained(error, data):
             raise
-        raise LibraryError(
-            f"there is no space left for {data}",
-            "Free some and run the same command again; what was served before still answers",
-        ) from error
+        raise LibraryError("library.full", data=str(data)) from error
 
 
 def _explained(error: Exception, data: Path) -> bool:

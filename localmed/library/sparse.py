@@ -31,12 +31,12 @@ FIELD = "weights"
 class SparseIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
-    def __init__(self, folder: Path, within: Sequence[str] | None = None) -> None:
-        """Open the index in ``folder``, or make an empty one if the folder is empty; raise ``Damaged`` if missing."""
+    def __init__(self, folder: Path, within: Sequence[str] | None = None, make: bool = False) -> None:
+        """Open the index in ``folder``; with ``make``, an empty one if the folder is empty."""
         builder = tantivy.SchemaBuilder()
         raw_fields(builder)
         builder.add_text_field(FIELD, tokenizer_name="whitespace", index_option="basic")
-        super().__init__("sparse", folder, builder.build(), within)
+        super().__init__("sparse", folder, builder.build(), within, make)
 
     def writer(self, memory: int) -> SparseWriter:
         """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""

@@ -22,16 +22,19 @@ STORED = ("id", "document")
 class TantivyIndex:
     """One index folder, opened for reading; its kinds open it for writing (in a generation being built)."""
 
-    def __init__(self, kind: str, folder: Path, schema: tantivy.Schema, within: Sequence[str] | None = None) -> None:
-        """Open the index in ``folder``, or make an empty one if it is empty; raise ``Damaged``, which names ``kind``.
+    def __init__(
+        self, kind: str, folder: Path, schema: tantivy.Schema, within: Sequence[str] | None = None, make: bool = False
+    ) -> None:
+        """Open the index in ``folder``; raise ``Damaged``, which names ``kind``, where there is none.
 
-        ``Damaged`` also where the folder is missing. Nothing outside the collections ``within`` is ever found.
+        With ``make`` (in a generation being built) an empty one is made in an empty folder. Nothing outside the
+        collections ``within`` is ever found.
         """
         self._kind, self._schema, self._within = kind, schema, within
         try:
-            self._index = tantivy.Index(schema, path=str(folder))
+            self._index = tantivy.Index(schema, path=str(folder)) if make else tantivy.Index.open(str(folder))
         except ValueError as error:
-            raise Damaged(f"the {kind} index cannot be opened ({error})", "Run: localmed generations verify") from None
+            raise Damaged("library.index", kind=kind, error=str(error)) from None
         self._searcher = self._index.searcher()
 
     def __len__(self) -> int:
@@ -48,7 +51,7 @@ class TantivyIndex:
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
-            raise Busy(f"the {self._kind} index is being written ({error})", "Wait for the other writer") from None
+            raise Busy("library.index_writing", kind=self._kind, error=str(error)) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, score)``, best first."""

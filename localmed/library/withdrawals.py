@@ -36,9 +36,6 @@ class Entry:
     actor: str
 
 
-NOT_ANSWERED = "Nothing is answered until it is repaired: restore the file from a backup"
-
-
 class Withdrawals:
     """The ledger, read again whenever the file has changed."""
 
@@ -61,7 +58,7 @@ class Withdrawals:
             seen = (state.st_ino, state.st_size, state.st_mtime_ns)
         except FileNotFoundError:
             if (self._path.parent / "current").is_symlink():
-                raise Damaged(f"{self._path} is missing", NOT_ANSWERED) from None
+                raise Damaged("withdrawal.missing", path=str(self._path)) from None
             seen = (0, 0, 0)  # nothing has been imported yet
         if seen == self._seen:
             return False
@@ -98,7 +95,9 @@ class Withdrawals:
         return entry
 
     def _read(self) -> Iterable[Entry]:
-        lines = self._path.read_bytes().split(b"\n")  # not splitlines: a title may hold U+2028
+        with self._path.open("rb") as ledger:
+            fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
+            lines = ledger.read().split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
         for number, line in enumerate(lines, 1):
@@ -108,7 +107,7 @@ class Withdrawals:
                 raise self._damaged(number) from None
 
     def _damaged(self, line: int) -> Damaged:
-        return Damaged(f"line {line} of {self._path} cannot be read", NOT_ANSWERED)
+        return Damaged("withdrawal.line", line=line, path=str(self._path))
 
 
 def _entry(line: bytes) -> Entry:

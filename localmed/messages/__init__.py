@@ -45,6 +45,17 @@ def render(message: Message, language: str) -> str:
     return f"{message.code} {values}" if values else message.code
 
 
+def parts(told: Message) -> tuple[Message, ...]:
+    """What happened and what to do, of an error or a check; ``told`` alone where the catalogue has it as one."""
+    if not known(f"{told.code}.what"):
+        return (told,)
+    return tuple(Message(code, told.parameters) for code in _parts(told.code) if known(code))
+
+
+def _parts(code: str) -> tuple[str, str]:
+    return f"{code}.what", f"{code}.remedy"
+
+
 def sentences(parts: Iterable[Message], language: str) -> str:
     """Several messages one after the other, such as what happened and what to do."""
     language = language if language in LANGUAGES else FALLBACK

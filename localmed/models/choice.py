@@ -67,7 +67,7 @@ def _multi_vector(registry: Registry, model: Model, shared: Embedder) -> Reranke
 
 
 def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | None:
-    """The NLI cross-encoder that judges entailment; none where the starter or the chat model does."""
+    """The NLI cross-encoder that judges entailment; none where the chat model does, or nothing."""
     name = chosen["entailment"]
     if built_in("entailment", name):
         return None

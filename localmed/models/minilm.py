@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from localmed import hooks
 from localmed.environment import before_models
 from localmed.errors import ModelError
 from localmed.ports import EncoderIdentity
@@ -102,8 +103,8 @@ class MiniLM:
         """The texts in batches of like length: their places, last hidden states (B, T, D) and mask (B, T)."""
         order = sorted(range(len(pieces)), key=lambda index: -len(pieces[index]))
         with self._torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                chosen = order[start : start + BATCH]
+            for batch in hooks.batches(order, BATCH):
+                chosen = list(batch)
                 yield chosen, *self._forward([pieces[index] for index in chosen])
 
     def _forward(self, batch: list[list[int]]) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from localmed import hooks
 from localmed.errors import ModelError
 from localmed.models.minilm import fast_bfloat16
 
@@ -107,8 +108,12 @@ class Network:
 
     def in_batches(self, lengths: Sequence[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
         """``run`` over the places of texts of ``lengths`` tokens; raise ``ModelError`` if it fails."""
+        caller, done = hooks.active(), 0
         for places in cut(lengths, self.cost, room(self.torch)):
+            caller.cancel.check()
             yield from self._halving(places, run)
+            done += len(places)
+            caller.progress(done, len(lengths), "")
 
     def _halving(self, places: list[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
         """``run`` over ``places``, in halves where they do not fit the GPU."""

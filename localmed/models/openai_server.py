@@ -67,7 +67,11 @@ class OpenAIServer:
     ) -> list[Choice]:
         """See ``ChatModel``. One request a branch; the server shares what they begin with, if it can."""
         structured.check_labels(labels)
-        return [self._choice(structured.continued(prefix, branch), labels, watch) for branch in branches]
+        choices: list[Choice] = []
+        for branch in branches:
+            choices.append(self._choice(structured.continued(prefix, branch), labels, watch))
+            watch.progress(len(choices), len(branches))
+        return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """See ``TokenCounter``; an estimate where the server does not count."""

@@ -60,6 +60,7 @@ class ScriptedChat:
         for branch in branches:
             _go_on(watch)
             choices.append(_choice(self._next(structured.continued(prefix, branch)), labels))
+            watch.progress(len(choices), len(branches))
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:

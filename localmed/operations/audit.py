@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from localmed.domain import Answer, digest
+from localmed.domain import Answer, Message, digest, message
 from localmed.library.migrations import AUDIT, open_database
 
 BEGUN = "begun"  # the outcome of an intent
@@ -103,18 +103,19 @@ class Audit:
         ended = {entry.intent for entry in entries}
         return [entry for entry in entries if entry.outcome == BEGUN and entry.digest() not in ended]
 
-    def verify(self) -> list[str]:
+    def verify(self) -> list[Message]:
         """What is wrong with the chain (empty: nothing)."""
-        problems, previous = [], ""
+        problems: list[Message] = []
+        previous = ""
         for number, text, recorded in self._database.execute("SELECT id, entry, digest FROM entries ORDER BY id"):
             try:
                 entry = _entry(text)
             except (ValueError, TypeError, AttributeError):
                 entry = None
             if entry is None or entry.digest() != recorded:
-                problems.append(f"entry {number} was altered")
+                problems.append(message("doctor.audit_altered", number=number))
             if entry is not None and entry.previous != previous:
-                problems.append(f"an entry before number {number} is missing or was altered")
+                problems.append(message("doctor.audit_before", number=number))
             previous = recorded
         return problems
 

@@ -41,9 +41,7 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     from localmed.operations.lookups import collection_names
 
     if collection.name in collection_names(session):
-        raise UsageError(
-            f"there is a collection {collection.name!r} already", "Change it with: localmed collections priority"
-        )
+        raise UsageError("collections.exists", name=collection.name)
     if groups:
         set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
     put_collection(session, collection)
@@ -92,7 +90,7 @@ def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
     from localmed.operations import reindex as reindexing
 
-    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks):
+    with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
         change.outcome = "served" if change.generation else "nothing to do"

@@ -9,6 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from localmed.config import Settings
+from localmed.domain import Message, Parameter, message
+from localmed.errors import LocalmedError
+from localmed.messages import parts, render
 from localmed.operations.machine import Machine
 
 if TYPE_CHECKING:
@@ -26,12 +29,21 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: what was looked at, how it is, in words, and what to do about it."""
+    """One line: what was looked at, how it is, and what to do about it."""
 
     name: str
     level: Level
-    says: str
-    remedy: str = ""
+    messages: tuple[Message, ...]  # how it is; then what to do, if anything
+
+    @property
+    def says(self) -> str:
+        """How it is, in English, for developers."""
+        return render(self.messages[0], "en")
+
+    @property
+    def remedy(self) -> str:
+        """What to do, in English, for developers; "" where there is nothing to do."""
+        return "".join(render(each, "en") for each in self.messages[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +63,24 @@ class Site:
     host: Callable[[], HostStatus | None] = lambda: None
 
 
-def ok(name: str, says: str) -> Check:
+def ok(name: str, code: str, /, **parameters: Parameter) -> Check:
     """All is well."""
-    return Check(name, Level.OK, says)
+    return Check(name, Level.OK, parts(message(code, **parameters))[:1])
 
 
-def warning(name: str, says: str, remedy: str) -> Check:
+def warning(name: str, code: str, /, **parameters: Parameter) -> Check:
     """It works, and somebody should know."""
-    return Check(name, Level.WARNING, says, remedy)
+    return Check(name, Level.WARNING, parts(message(code, **parameters)))
 
 
-def problem(name: str, says: str, remedy: str) -> Check:
+def problem(name: str, code: str, /, **parameters: Parameter) -> Check:
     """It does not work, or is not safe, until somebody acts."""
-    return Check(name, Level.PROBLEM, says, remedy)
+    return Check(name, Level.PROBLEM, parts(message(code, **parameters)))
+
+
+def failed(name: str, error: LocalmedError) -> Check:
+    """A check that ended with ``error``."""
+    return Check(name, Level.PROBLEM, error.messages)
 
 
 def size(count: float) -> str:

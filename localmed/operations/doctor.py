@@ -16,7 +16,7 @@ from localmed.config import Settings
 from localmed.errors import LocalmedError
 from localmed.library.access import groups_of
 from localmed.operations import doctor_library, doctor_machine, machine
-from localmed.operations.check import Check, Level, Site, problem
+from localmed.operations.check import Check, Level, Site, failed, problem
 
 if TYPE_CHECKING:
     from localmed.models.host.server import Status as HostStatus
@@ -30,6 +30,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_machine.memory,
     doctor_machine.gpu,
     doctor_machine.scans,
+    doctor_machine.isolation,
     doctor_machine.clock,
     doctor_machine.models_chosen,
     doctor_machine.models_whole,
@@ -71,11 +72,9 @@ def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CH
         try:
             yield from check(site)
         except LocalmedError as error:
-            yield problem(_name(check), error.what, error.remedy)
+            yield failed(_name(check), error)
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
-            yield problem(
-                _name(check), f"it could not be looked at ({type(error).__name__})", "Restore it from a backup"
-            )
+            yield problem(_name(check), "doctor.unseen", kind=type(error).__name__)
 
 
 def worst(checks: Iterable[Check]) -> Level:

@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from localmed.domain import Message
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.catalogue import FILE as CATALOGUE
@@ -29,29 +30,28 @@ def rights(site: Site) -> Iterator[Check]:
     """Nobody but the account that runs localmed reads the data folder."""
     data = site.settings.data
     if not data.exists():
-        yield ok("rights", f"{data} is not there yet")
+        yield ok("rights", "doctor.no_folder", folder=str(data))
         return
     found = data.stat()
     if found.st_uid != os.geteuid():
-        yield problem("rights", f"{data} belongs to another account", "Run as that account, or: sudo chown -R")
+        yield problem("rights", "doctor.foreign_folder", folder=str(data))
     elif found.st_mode & 0o077:
-        mode = stat.S_IMODE(found.st_mode)
-        yield problem("rights", f"other accounts may read {data} (mode {mode:o})", f"chmod 700 {data}")
+        yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(found.st_mode):o}")
     else:
-        yield ok("rights", f"{data} is private (mode 700)")
+        yield ok("rights", "doctor.private_folder", folder=str(data))
 
 
 def space(site: Site) -> Iterator[Check]:
     """Room for the next import, and for a rebuild of everything that is served."""
     existing = next(path for path in (site.settings.data, *site.settings.data.parents) if path.exists())
     free, needed = shutil.disk_usage(existing).free, _generation_bytes(site.settings.data)
-    says = f"{size(free)} free; a whole new generation would take {size(needed)}"
+    figures = {"free": size(free), "needed": size(needed), "comfortable": size(COMFORTABLE + needed)}
     if free < LEAST_FREE + needed // 10:
-        yield problem("disk", says, "Free some space: imports fail now, questions do not")
+        yield problem("disk", "doctor.disk_full", **figures)
     elif free < COMFORTABLE + needed:
-        yield warning("disk", says, f"Free some space: {size(COMFORTABLE + needed)} is comfortable")
+        yield warning("disk", "doctor.disk_low", **figures)
     else:
-        yield ok("disk", says)
+        yield ok("disk", "doctor.disk", **figures)
 
 
 def _generation_bytes(data: Path) -> int:
@@ -67,26 +67,25 @@ def library(site: Site) -> Iterator[Check]:
     try:
         served = generations.current(data)
     except NoLibrary:
-        yield ok("library", "nothing has been imported yet")
+        yield ok("library", "doctor.no_library")
         return
     kept = [generations.path_of(data, number) for number in generations.numbers(data)]
     faults = {path: _faults(path, site.full) for path in dict.fromkeys((served, *kept))}
     if faults[served]:
-        yield problem("library", f"generation {served.name} is damaged: {faults[served][0]}", generations.REPAIR)
+        yield problem("library", "generation.damaged", name=served.name, problem=faults[served][0])
     others = [path.name for path, found in faults.items() if found and path != served]
     if others:
-        says = f"generation {', '.join(others)}, which is kept for going back, is damaged"
-        yield warning("library", says, "Import again: older generations are replaced in time")
+        yield warning("library", "doctor.kept_damaged", names=tuple(others))
     if not any(faults.values()):
-        how = "every byte hashed" if site.full else "sizes; --full hashes them"
-        yield ok("library", f"generation {served.name} is served, {len(kept)} kept, whole ({how})")
+        code = "doctor.library_hashed" if site.full else "doctor.library"
+        yield ok("library", code, name=served.name, kept=len(kept))
 
 
-def _faults(generation: Path, whole: bool) -> list[str]:
+def _faults(generation: Path, whole: bool) -> list[Message]:
     try:
         return generations.check(generation, whole)
     except Damaged as error:
-        return [error.what]
+        return [error.messages[0]]
 
 
 def writer(site: Site) -> Iterator[Check]:
@@ -98,9 +97,9 @@ def writer(site: Site) -> Iterator[Check]:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 holder = stream.read(60).strip() or "unknown"
-                yield warning("writer", f"{holder} is changing the library now", "Nothing, unless it hangs")
+                yield warning("writer", "doctor.writer_busy", holder=holder)
                 return
-    yield ok("writer", "nobody is changing the library")
+    yield ok("writer", "doctor.writer_free")
 
 
 def quarantine(site: Site) -> Iterator[Check]:
@@ -110,9 +109,9 @@ def quarantine(site: Site) -> Iterator[Check]:
         with State(site.settings.data) as state:
             refused = len({(each.collection, each.path) for each in state.quarantined()})
     if refused:
-        yield warning("quarantine", f"{refused} files were refused", "See the reasons in the import's report")
+        yield warning("quarantine", "doctor.quarantine", count=refused)
     else:
-        yield ok("quarantine", "empty")
+        yield ok("quarantine", "doctor.quarantine_empty")
 
 
 def governance(site: Site) -> Iterator[Check]:
@@ -125,31 +124,27 @@ def governance(site: Site) -> Iterator[Check]:
     with closing(Catalogue(served / CATALOGUE)) as catalogue:
         documents, owned = catalogue.owned()
         overdue, waiting = len(catalogue.overdue(day)), len(catalogue.pending(day))
-    says = f"{overdue} documents overdue for review, {waiting} not yet effective, {documents - owned} without an owner"
-    if overdue:
-        yield warning("governance", says, "List them: localmed documents due")
-    else:
-        yield ok("governance", says)
+    level = warning if overdue else ok
+    yield level("governance", "doctor.governance", overdue=overdue, waiting=waiting, unowned=documents - owned)
 
 
 def withdrawals(site: Site) -> Iterator[Check]:
     """The ledger can be read: without it nothing is answered."""
-    yield ok("withdrawals", f"{len(Withdrawals(site.settings.data).entries)} entries, all readable")
+    yield ok("withdrawals", "doctor.withdrawals", count=len(Withdrawals(site.settings.data).entries))
 
 
 def audit(site: Site) -> Iterator[Check]:
     """The log's chain is whole, and the clock has not gone back behind it."""
     if not (site.settings.data / "audit.sqlite").exists():
-        yield ok("audit", "nothing has been noted yet")
+        yield ok("audit", "doctor.audit_empty")
         return
     with closing(Audit(site.settings.data)) as log:
         faults = log.verify()
         entries = [] if faults else log.entries()
     if faults:
-        says = f"{faults[0]} ({len(faults)} faults)" if len(faults) > 1 else faults[0]
-        yield problem("audit", says, "Keep the file as it is, and compare it with a backup")
+        yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
-    yield ok("audit", f"{len(entries)} entries, the chain is whole")
+    yield ok("audit", "doctor.audit", count=len(entries))
     newest = max((datetime.fromisoformat(each.time) for each in entries), default=datetime.min.replace(tzinfo=UTC))
     if newest > site.now + AHEAD:
-        yield problem("clock", f"the audit log goes on to {newest:%Y-%m-%d %H:%M}, later than now", "Set the clock")
+        yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")

@@ -28,11 +28,11 @@ RAM_RESERVE = 3 * 2**30  # bytes left for the system, the library's indexes and 
 class Place(StrEnum):
     """Where a model fits."""
 
-    GPU = "GPU"
-    CPU = "CPU"
-    NOWHERE = "does not fit"
-    UNKNOWN = "not known"
-    LONGER = "not read"  # the model reads less than this context
+    GPU = "gpu"
+    CPU = "cpu"
+    NOWHERE = "nowhere"
+    UNKNOWN = "unknown"
+    LONGER = "longer"  # the model reads less than this context
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localmed.config import Settings
-from localmed.domain import Document, Status, is_date, message
+from localmed.domain import Document, Message, Status, is_date, message
 from localmed.errors import UsageError
 from localmed.ingest.governance import Fault, Row, known, named
 from localmed.ingest.manifest import Manifest
@@ -48,17 +48,17 @@ class Change:
         return " ".join(sorted(self.values))
 
 
-def problem(field: str, value: str) -> str:
-    """Why ``value`` cannot be set, "" if it can."""
+def problem(field: str, value: str) -> Message | None:
+    """Why ``value`` cannot be set, None if it can."""
     if field not in FIELDS:
-        return f"there is no field {field}"
+        return message("governance.no_field", field=field)
     if field == "edition" and not value:
-        return "an edition cannot be taken back, only set"
+        return message("governance.edition")
     if field in DATES and value and not is_date(value):
-        return f"{field} is no date (write it as 2026-12-31)"
+        return message("governance.no_date", field=field)
     if len(value) > LONGEST or not value.isprintable():
-        return f"{field} has more than {LONGEST} characters, or some that cannot be printed"
-    return ""
+        return message("governance.long", field=field, most=LONGEST)
+    return None
 
 
 def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
@@ -82,11 +82,11 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
     for row, documents in found:
         values = {name: each for name, each in row.values.items() if any(known(it, name) != each for it in documents)}
         change = Change(documents, values)
-        wrong = next(filter(None, (problem(name, each) for name, each in values.items())), "")
+        wrong = next(filter(None, (problem(name, each) for name, each in values.items())), None)
         if not wrong and (field := stated(catalogue, manifest, change)):
-            wrong = f"the manifest says otherwise of {field}: change it there and import with --manifest"
+            wrong = message("governance.stated", field=field)
         if wrong:
-            faults.append(Fault(row.number, message("literal", text=wrong)))
+            faults.append(Fault(row.number, wrong))
         elif values:
             changes.append(change)
     return changes, sorted(faults, key=lambda fault: fault.row)
@@ -97,12 +97,11 @@ def _agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) 
     for change in changes:
         for field, value in change.values.items():
             if wrong := problem(field, value):
-                raise UsageError(wrong, "Correct it")
+                raise UsageError(wrong)
         mine = tuple(each for each in change.documents if each.collection == manifest.collection.name)
         if field := stated(catalogue, manifest, replace(change, documents=mine)):
             raise UsageError(
-                f"the manifest of {manifest.collection.name} says otherwise of {field} ({mine[0].id[:12]})",
-                "Change it there and import with --manifest",
+                "governance.manifest", field=field, document=mine[0].id[:12], name=manifest.collection.name
             )
 
 
@@ -197,14 +196,11 @@ def mark(builder: Builder, document: str, status: Status, replaced_by: str, reas
     """
     stored = builder.catalogue.document(document)  # its own status, not the ledger's
     if stored.status is Status.WITHDRAWN:
-        raise UsageError(
-            f"document {document[:12]} was withdrawn by its source, which no mark changes",
-            f"Once its file or manifest no longer says so: localmed collections update {stored.collection}",
-        )
+        raise UsageError("governance.withdrawn", document=document[:12], collection=stored.collection)
     after, seen = replaced_by, {""}
     while after not in seen:
         if after == document:
-            raise UsageError("a document cannot supersede itself, not through others either", "Look at its chain first")
+            raise UsageError("governance.circle")
         seen.add(after)
         after = builder.catalogue.succeeding(after)[0]
     builder.mark(stored, status, replaced_by, reason)

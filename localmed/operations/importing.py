@@ -34,10 +34,7 @@ def manifest_of(session: Session, collection: str, file: Path | None) -> Manifes
     try:
         return manifests.chosen(session.data, collection, file, catalogued)
     except NoLibrary:
-        raise UnknownName(
-            f"there is no collection {collection!r} yet",
-            f"Give --manifest FILE, or create it first: localmed collections create {collection}",
-        ) from None
+        raise UnknownName("collections.unknown_yet", name=collection) from None
 
 
 def import_paths(
@@ -51,7 +48,7 @@ def import_paths(
 ) -> Report:
     """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
     name = manifest.collection.name
-    with session.change("import", name) as change, following(hooks):
+    with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         report = _importer(session, manifest, advance, file).run(paths, retry, started, removed)
         _tell(change, report)
@@ -82,7 +79,7 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
 def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
     """As ``update``, every collection that was imported from files, in one generation (``updates.all_of``)."""
     names = imported(session)
-    with session.change("update", f"{len(names)} collections") as change, following(hooks):
+    with session.change("update", f"{len(names)} collections") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         importers = {name: _importer(session, manifest_of(session, name, None), advance) for name in names}
         with session.workspace() as workspace:
@@ -121,7 +118,10 @@ def preview(
     manifest = _previewed(session, collection, file)
     started, advance = hooks.counter()
     looked = Preview(session.settings, manifest, advance).files(paths, started)
-    with following(hooks), Page(report, manifest.collection, language) if report else nullcontext() as page:
+    with (
+        following(hooks.cancel_only()),
+        Page(report, manifest.collection, language) if report else nullcontext() as page,
+    ):
         for each in looked:
             if page:
                 page.add(each)

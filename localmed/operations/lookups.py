@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Evidence, Hit, Passage, Status
+from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, Status
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.originals import KEPT
@@ -236,15 +236,16 @@ def _generation(data: Path, number: int, served: str) -> GenerationRow:
     return GenerationRow(number, path.name == served, known.created, known.reason, known.documents, known.passages)
 
 
-def verified(session: Session, number: int | None) -> dict[int, list[str]]:
+def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
     """What is wrong with every file of generation ``number`` (None: of each), by its hash."""
-    data, results = session.data, {}
+    data = session.data
+    results: dict[int, tuple[Message, ...]] = {}
     generations.current(data)  # says so if there is no library
     for each in generations.numbers(data) if number is None else [number]:
         try:
-            results[each] = generations.check(generations.path_of(data, each), whole=True)
+            results[each] = tuple(generations.check(generations.path_of(data, each), whole=True))
         except Damaged as error:
-            results[each] = [error.what]
+            results[each] = error.messages[:1]
     return results
 
 

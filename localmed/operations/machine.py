@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from localmed.domain import Message, message
+
 SMI = ("nvidia-smi", "--query-gpu=name,driver_version,memory.total,memory.free", "--format=csv,noheader,nounits")
 SMI_SECONDS = 15.0  # on a busy machine it takes two; with a broken driver it never answers
 CGROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # version 2, 1
@@ -39,7 +41,7 @@ class Machine:
     available: int
     processors: int
     gpus: tuple[Gpu, ...] = ()
-    no_gpu: str = ""
+    no_gpu: Message | None = None
 
     @property
     def largest_gpu(self) -> int:
@@ -65,21 +67,21 @@ def _limits(cgroups: Iterable[Path]) -> list[int]:
     return limits
 
 
-def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], str]:
+def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
     """The GPUs, or why there are none."""
     try:
         done = subprocess.run(smi, capture_output=True, text=True, timeout=SMI_SECONDS, check=False)
     except FileNotFoundError:
-        return (), "there is no nvidia-smi"
+        return (), message("doctor.no_smi")
     except (OSError, subprocess.TimeoutExpired) as error:
-        return (), f"nvidia-smi did not answer ({type(error).__name__})"
+        return (), message("doctor.smi_silent", kind=type(error).__name__)
     if done.returncode:
-        return (), f"nvidia-smi failed (exit code {done.returncode}): the driver does not work"
+        return (), message("doctor.smi_failed", code=done.returncode)
     try:
         gpus = tuple(_gpu(line) for line in done.stdout.splitlines() if line.strip())
     except ValueError:
-        return (), "nvidia-smi's answer was not understood"
-    return gpus, "" if gpus else "nvidia-smi names no GPU"
+        return (), message("doctor.smi_unread")
+    return gpus, None if gpus else message("doctor.no_gpu_named")
 
 
 def _gpu(line: str) -> Gpu:

@@ -26,7 +26,7 @@ def add(
 ) -> Model:
     """Register ``source``; see ``Registry.add``."""
     registry = session.site.registry
-    with session.change("model add", name or "by its file") as change, told_if_full(registry.folder):
+    with session.change("model add", name or source.name) as change, told_if_full(registry.folder):
         model = registry.add(source, session.caller.user, name, role, template, progress, started)
         change.subject, change.outcome = model.name, model.files[0].sha256[:12]
     return model

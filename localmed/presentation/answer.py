@@ -15,6 +15,7 @@ from localmed.domain import (
     Badge,
     Citation,
     Conflict,
+    ConflictKind,
     Evidence,
     Kind,
     Message,
@@ -90,9 +91,19 @@ def _searched(answer: Answer, language: str) -> str:
 
 
 def _conflict(conflict: Conflict, language: str) -> ConflictView:
-    reason = message("literal", text=words(conflict.reason, language))
-    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", reason),)), language)
+    text = words(Message(f"conflict.{conflict.kind.value}", (("reason", conflict_reason(conflict)),)), language)
     return ConflictView(text, one_line(conflict.theirs.quote), conflict.against)
+
+
+def conflict_reason(conflict: Conflict) -> Message:
+    """What the two sources say."""
+    markers = {"marker": conflict.marker, "against": conflict.against}
+    if conflict.kind is ConflictKind.EDITION:
+        ours, theirs = conflict.editions
+        return message("conflict.editions", **markers, ours=ours, theirs=theirs)
+    one, other = conflict.amounts
+    doses = message("conflict.doses", **markers, ours=one.written, theirs=other.written)
+    return Message(f"conflict.{conflict.caution.value}", (("doses", doses),)) if conflict.caution else doses
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------

@@ -81,21 +81,6 @@ CHINESE = {
     r"chat model": "语言模型",
     r"chat model, strict": "语言模型（从严）",
 
-    r"The library holds no department guide: no collection of kind local has a passage":
-        "资料库中没有科室指南：没有任何 local 类资料集含有内容",
-    r"No department of the guide fits what was written; ask at the reception desk":
-        "指南中没有与所述相符的科室，请询问服务台",
-    r"Only English and Chinese are read; warning signs were not looked for": "仅能识别中文和英文；未查找警示表现",
-    r"The text has (\d+) characters; the first (\d+) were matched with the guide, all were read for warning signs":
-        "全文共 {1} 个字符；前 {2} 个与指南比对，警示表现则查看了全文",
-    r"Warning sign: (.*). The Emergency Department comes first": "警示表现：{1}。请先去急诊科",
-    r"The guide names no emergency department: go to the nearest one, or call the emergency number":
-        "指南中没有急诊科：请前往最近的急诊科，或拨打急救电话",
-    r"(\d+) of the departments named by the language model did not pass the final check and are left out":
-        "语言模型给出的科室中有 {1} 个未通过最后核对，已略去",
-    r"If it is sudden, severe or getting worse, go to the Emergency Department at once, whatever is listed here":
-        "如果发作突然、症状严重或正在加重，无论此处列出什么，请立即去急诊科",
-
     r"The order has (\d+) characters; the first (\d+) were read": "医嘱共 {1} 个字符，只读取了前 {2} 个",
     r"The order has (\d+) lines; the first (\d+) are said in plain words": "医嘱共 {1} 行，只改写了前 {2} 行",
     r"Not explained, as at most (\d+) terms are: (.*)": "最多解释 {1} 个用语，以下未解释：{2}",
@@ -103,29 +88,6 @@ CHINESE = {
     r"No medical term was found in the order": "医嘱中没有找到医学用语",
     r"The order was said in plain words by rule; what could not be is quoted. It is no advice":
         "医嘱由规则改写为通俗的话，不能改写的照原文引用；这不是建议",
-
-    r"Statement fluency was not measured: no chat model serves that role": "未衡量语句流畅度：没有对话模型承担该项",
-    r"There is no statement to evaluate": "没有可评估的语句",
-    r"Only the first (\d+) statements were compared with one another": "仅对前 {1} 句做了两两比较",
-
-    r"The text holds no sentence that a study could be held against": "文中没有可与研究对照的句子",
-    r"No question was given: the first sentences are the claims, and whether they answer is not looked at":
-        "未给出问题：以前几句为论断，未核对是否回答了问题",
-    r"The answer cites nothing": "该回答没有引用任何来源",
-    r"Citations that could not be read: (\d+)": "无法识别的引用：{1} 处",
-    r"Cited, but not in the library: (.*)": "引用了资料库中没有的来源：{1}",
-    r"Only the first (\d+) of (\d+) characters were read": "共 {2} 个字符，只读取了前 {1} 个",
-    r"Only the first (\d+) of (\d+) sentences were read": "共 {2} 句，只读取了前 {1} 句",
-    r"The library holds no literature: only what the answer cites was judged":
-        "资料库中没有文献：只判断了回答所引的来源",
-    r"No study in the library speaks of the claims": "资料库中没有研究涉及这些论断",
-    r"Not judged, as the judge does not know the language of claim and study: (\d+) pairs":
-        "未判断（判断模型不支持论断或研究的语言）：{1} 对",
-    r"Judged by (.*)\. A label weighs studies for a reader; it is no clinical finding":
-        "由 {1} 判断。结论仅供读者权衡研究之用，不是临床结论",
-    r"Of (\d+) sentences with citations, what they cite supports (\d+)": "带引用的 {1} 句中，{2} 句得到所引来源支持",
-    r"what it cites may not count: it is (.*)": "所引来源不得采用（{1}）",
-    r"what it cites is not in the library": "所引来源不在资料库中",
 }  # fmt: skip
 
 

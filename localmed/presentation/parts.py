@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from localmed.domain import TextPart
-from localmed.presentation import plan
+from localmed.presentation import departments, links, plan, verify
 from localmed.presentation.neutral import one_line
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row
@@ -22,7 +22,13 @@ def _text_part(part: TextPart, language: str) -> PartView:
     return PartView(one_line(part.title), rows, statements)
 
 
-VIEWS: Mapping[type, Shown] = {TextPart: _text_part, **plan.VIEWS}
+VIEWS: Mapping[type, Shown] = {
+    TextPart: _text_part,
+    **plan.VIEWS,
+    **departments.VIEWS,
+    **verify.VIEWS,
+    **links.VIEWS,
+}
 
 
 def part_view(part: Any, language: str) -> PartView:

@@ -47,10 +47,11 @@ class StatementView:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A named value, or a line without a name; ``marker`` where it is about one source."""
+    """A named value, or a line without a name; ``detail`` is said under it."""
 
     label: str
     text: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from localmed.domain import Message, message
 from localmed.errors import UnknownName
 from localmed.language import detect, question_words
 from localmed.library.graph import RELATIONS_READ, Concept, Graph, Name, Relation
@@ -66,7 +67,7 @@ class Card:
     total: int
     ordered_by: str
     others: tuple[Other, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
 
 class Cosine:
@@ -92,7 +93,7 @@ class _Reading:
     """A term as it was understood, and what there is to say about that."""
 
     found: list[tuple[str, Name]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
 
 
 def card(
@@ -112,21 +113,20 @@ def card(
     reading = _read(graph, term, f"{question}\n{context}", expand)
     if not reading.found:
         if not graph.counts():
-            what = "no concept graph has been imported"
-            raise UnknownName(what, "Import one: localmed import FILES -c doid --manifest corpora/doid.toml")
-        near = ", ".join(graph.near(term))
-        remedy = f"Near it are: {near}" if near else "Nothing in the graph looks like it"
-        raise UnknownName("the concept graph knows no such term", remedy)
+            raise UnknownName("graph.none")
+        if near := tuple(graph.near(term)):
+            raise UnknownName("graph.unknown_near", near=near)
+        raise UnknownName("graph.unknown")
     chosen, matched = reading.found[0]
     concept = graph.concept(chosen)
     assert concept is not None  # find returns what exists
     same = graph.same(chosen)[:SAME]
     relations = [_facing(each, (chosen, *same)) for each in graph.relations([chosen, *same])]
     if len(relations) >= RELATIONS_READ:
-        reading.notes.append(f"It has more than {RELATIONS_READ} relations; the others were not read")
+        reading.notes.append(message("graph.relations_read", most=RELATIONS_READ))
     if reranker and languages and detect(question) not in languages:
         reranker = None
-        reading.notes.append("The model does not know the question's language: relations are ordered by words")
+        reading.notes.append(message("graph.by_words"))
     ranked, ordered_by = _ranked(concept, relations, question, reranker)
     return Card(
         _defined(graph, concept, same),
@@ -147,13 +147,13 @@ def card(
 
 def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> _Reading:
     """The concepts that ``term`` may mean, best first: as the text spells it out, else as the graph knows it."""
-    notes: list[str] = []
+    notes: list[Message] = []
     if expand and _spelled_out(term, text):
         pairs = expand(text)
         if pairs is None:
-            notes.append("Abbreviations in the text are not looked at: scispaCy is not installed")
+            notes.append(message("graph.no_abbreviations"))
         elif found := graph.find(pairs.get(term, "")):
-            return _Reading(found, ["The abbreviation is read as the text spells it out"])
+            return _Reading(found, [message("graph.spelled_out")])
     return _Reading(graph.find(term), notes)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from localmed import language
+from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.library.library import Library
@@ -64,6 +64,7 @@ class HybridSearch:
         number = max(settings.candidates, limit)
         known = spoken in self._encoder.identity.languages and bool(language.words(asked))
         vector, weights = self._encoded(asked) if known else (None, {})
+        hooks.check()
         lexical, dense = self._both(asked, vector, number, wanted)
         opened = self._map.find(asked, vector, wanted)
         inside = self._both(asked, vector, number, replace(wanted, documents=opened)) if opened else ([], [])

@@ -11,7 +11,6 @@ best, so that a reader can be told of it. Who asks leaves it out. What is not ye
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,14 +18,14 @@ from dataclasses import dataclass, field, replace
 from localmed.config import SearchSettings
 from localmed.domain import STATED, Document, Kind, Passage, SearchFilter, Status
 from localmed.errors import UnknownName
-from localmed.language import detect, words
+from localmed.language import detect
 from localmed.library.library import Library
+from localmed.retrieval import titles
 
 CANDIDATES = 200  # passages by title and text, of which MeSH may change the order: over ten times what is wanted
 STUDY_CHARACTERS = 6_000  # read of one study; an abstract has 2,000, so only books and whole papers are cut
 K1, B = 1.2, 0.75  # of BM25 (Robertson & Zaragoza 2009), as in Tantivy
-NAMED = 5  # documents compared with a reference that has no identifier
-LEAST_TITLE = 3  # words of a title by which a reference is recognised; shorter ones ("Asthma") stand in any text
+TITLE_BOOST, TITLE_TERMS = 3.0, 64  # of a search for the document that a reference names
 LEAST_ID = 6  # characters of a document's or passage's id
 
 
@@ -114,8 +113,7 @@ def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
 def named(library: Library, references: Sequence[Reference]) -> tuple[Study | None, ...]:
     """The study that each of ``references`` names, ``None`` where the library does not hold it.
 
-    By id, else by identifier, else by title: the title of a document must stand, word for word, in the reference. What
-    is not yet effective is not held.
+    By id, else by identifier, else by title (``titles.meant``). What is not yet effective is not held.
     """
     identified = _identified(library, {name for each in references for name in each.identifiers})
     found = (_named(library, each, identified) for each in references)
@@ -150,21 +148,13 @@ def _by_id(library: Library, prefix: str) -> Study | None:
 
 
 def _titled(library: Library, text: str) -> Document | None:
-    """The document whose title stands in ``text``; of several the longest title."""
+    """The document that ``text`` means by its title."""
     if not text.strip():
         return None
-    rows = library.search_lexical(text, NAMED, SearchFilter(statuses=STATED), 3.0, 64)
-    there = f" {_plain(text)} "
-    found = [
-        each
-        for each in library.catalogue.by_ids(dict.fromkeys(document for _, document, _ in rows)).values()
-        if len(words(each.title)) >= LEAST_TITLE and f" {_plain(each.title)} " in there
-    ]
-    return max(found, key=lambda each: len(each.title), default=None)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[\W_]+", " ", " ".join(words(text, for_query=True))).strip()
+    rows = library.search_lexical(text, CANDIDATES, SearchFilter(statuses=STATED), TITLE_BOOST, TITLE_TERMS)
+    found = library.catalogue.by_ids(dict.fromkeys(document for _, document, _ in rows)).values()
+    held = (replace(document, status=library.status(document.id)) for document in found)
+    return titles.meant(text, [document for document in held if document.status is not Status.PENDING])
 
 
 def _study(library: Library, document: Document, first: Sequence[str] = ()) -> Study:

@@ -19,7 +19,6 @@ from localmed.retrieval.studies import Reference
 from localmed.verification.marked_text import REFERENCES
 
 TEXT_BYTES = 2 * 2**20  # of one file; the longest answers have some 20 KiB, and JSON of ours brings its sources along
-HOW = 'Give text, or a JSON object such as {"question": "...", "answer": "... [1]", "sources": [{"pmid": "123"}]}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ def read(data: bytes, question: str = "") -> VerifyInput:
     Raise ``InputError`` for what is no text or JSON of this form, ``LimitExceeded`` for too much of it.
     """
     if len(data) > TEXT_BYTES:
-        raise LimitExceeded(f"the answer has more than {TEXT_BYTES:,} bytes", "Give one answer at a time")
+        raise LimitExceeded("verify.too_big", most=TEXT_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("the answer is not UTF-8 text", "Convert it to UTF-8") from None
+        raise InputError("verify.no_utf8") from None
     if text.lstrip().startswith("{"):
         return of_object(_parsed(text), question)
     return VerifyInput(question, text)
@@ -59,7 +58,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError("the answer is no valid JSON", HOW) from None
+        raise InputError("verify.no_json") from None
 
 
 def of_object(given: Any, question: str = "") -> VerifyInput:
@@ -68,10 +67,10 @@ def of_object(given: Any, question: str = "") -> VerifyInput:
         return _own(given, question)
     answer = given.get("answer") if isinstance(given, Mapping) else None
     if not isinstance(answer, str):
-        raise InputError("the JSON has no answer", HOW)
+        raise InputError("verify.no_answer")
     sources = given.get("sources") or ()
     if not isinstance(sources, (list, tuple)):
-        raise InputError("the sources are no list", HOW)
+        raise InputError("verify.no_sources")
     references = tuple(_reference(each, place) for place, each in enumerate(sources[:REFERENCES], 1))
     return VerifyInput(question or _text(given.get("question")), answer, references)
 
@@ -81,7 +80,7 @@ def _reference(source: Any, place: int) -> Reference:
     if isinstance(source, str):
         return Reference(str(place), source)
     if not isinstance(source, Mapping):
-        raise InputError(f"source {place} is neither text nor an object", HOW)
+        raise InputError("verify.source", number=place)
     schemes = (("pmid", _text(source.get("pmid"))), ("doi", _text(source.get("doi")).lower()))
     identifiers = tuple(f"{scheme}:{value.removeprefix(f'{scheme}:').strip()}" for scheme, value in schemes if value)
     marker = _text(source.get("marker")).strip("[] ") or str(place)
@@ -95,7 +94,7 @@ def _own(given: Mapping[str, Any], question: str) -> VerifyInput:
         marked = [(str(each["text"]), "".join(f"[{one['marker']}]" for one in each["citations"])) for each in said]
         names = tuple(Reference(str(each["marker"]), id=str(each["passage"]["id"])) for each in given["evidence"])
     except (KeyError, TypeError, AttributeError):
-        raise InputError("the JSON is no answer of localmed", HOW) from None
+        raise InputError("verify.not_own") from None
     return VerifyInput(question or _text(given.get("question")), "\n".join(map(" ".join, marked)), names[:REFERENCES])
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localmed.domain import Citation, Evidence, Origin, Statement, Support, Verdict, Verification
+from localmed.domain import Citation, Evidence, Message, Origin, Statement, Support, Verdict, Verification, message
 
-JUDGE = "rule: verbatim quotation"
+JUDGE = message("support.judge.quotation")
 
 
 def check(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[Statement, ...], Verification]:
@@ -21,22 +21,23 @@ def check(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tupl
     rejected = sum(citation.marker not in known for each in statements for citation in each.citations)
     checked = tuple(_checked(each, known) for each in statements)
     withheld = sum(each.withheld for each in checked)
-    return checked, Verification(len(checked), withheld, rejected, JUDGE)
+    return checked, Verification(len(checked), withheld, rejected, (JUDGE,))
 
 
 def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
     citations = tuple(each for each in statement.citations if each.marker in known)
     if not citations:
-        return _withheld(statement, citations, "no citation that exists")
+        return _withheld(statement, citations, message("citation.none_exists"))
     false = [each.marker for each in citations if not exact(each, known[each.marker])]
     if false:
-        return _withheld(statement, citations, f"the quotation is not what source {false[0]} says")
+        return _withheld(statement, citations, message("citation.misquoted", marker=false[0]))
     if statement.origin is not Origin.EXTRACTIVE:
-        verdict = Verdict(Support.UNCHECKED, JUDGE, "written by a model; its support was not judged")
+        verdict = Verdict(Support.UNCHECKED, JUDGE, message("citation.not_judged"))
         return replace(statement, citations=citations, verdict=verdict)
     if statement.text not in {each.quote for each in citations}:
-        return _withheld(statement, citations, "it is shown as a quotation but is not one")
-    return replace(statement, citations=citations, verdict=Verdict(Support.VERBATIM, JUDGE, "quoted word for word"))
+        return _withheld(statement, citations, message("citation.no_quotation"))
+    verdict = Verdict(Support.VERBATIM, JUDGE, message("citation.verbatim"))
+    return replace(statement, citations=citations, verdict=verdict)
 
 
 def exact(citation: Citation, evidence: Evidence) -> bool:
@@ -51,6 +52,6 @@ def exact(citation: Citation, evidence: Evidence) -> bool:
     )
 
 
-def _withheld(statement: Statement, citations: tuple[Citation, ...], reason: str) -> Statement:
+def _withheld(statement: Statement, citations: tuple[Citation, ...], reason: Message) -> Statement:
     verdict = Verdict(Support.UNSUPPORTED, JUDGE, reason)
     return replace(statement, citations=citations, verdict=verdict, withheld=True)

@@ -1,4 +1,4 @@
-"""What a statement and the sentences that it rests on say differently, by rule: the first fault found, in words.
+"""What a statement and the sentences that it rests on say differently, by rule: the first fault found.
 
 In this order: a number or unit that the source does not hold (``quantities``); a medicine that it does not name there;
 an amount that it gives of another medicine; the other side of a limit; another way of giving or frequency; a negation
@@ -12,18 +12,19 @@ import re
 from itertools import pairwise
 
 from localmed.clinical import medicines
+from localmed.domain import Message, message
 from localmed.language import detect, fold
 from localmed.verification import quantities, subjects, survival
 from localmed.verification.amounts import Amount, amounts
 from localmed.verification.matching import Window
 from localmed.verification.polarity import turned
 
-MEDICINE = "a medicine in it is not in what it cites"
-OWNER = "what it cites gives that amount of another medicine"
-MANNER = "a way of giving or a frequency in it is not in what it cites"
-SIDE = "it says above of a limit where what it cites says below, or the reverse"
-NEGATION = "it denies what it cites affirms, or the reverse"
-MORE = "it says more than what it cites"
+MEDICINE = message("support.medicine")
+OWNER = message("support.other_medicine")
+MANNER = message("support.manner")
+SIDE = message("support.side")
+NEGATION = message("support.negation")
+MORE = message("support.more")
 # Least share of a statement's weighted words in its sources; less is enough where numbers or medicines agreed as well.
 # Chosen on paraphrases of ours (tests/benchmarks/planted_faults.py); Chinese pairs of characters meet less often.
 SHARED = {"en": 0.58, "zh": 0.3}
@@ -40,8 +41,8 @@ _NEXT = re.compile(r"\s*or \w+ \d")
 _DOSES = ("mg", "mL", "units", "mmol")
 
 
-def fault(statement: str, window: Window, likeness: float = 0.0) -> str:
-    """Why ``statement`` is not carried by ``window``; "" where no rule finds anything. Other languages: no words.
+def fault(statement: str, window: Window, likeness: float = 0.0) -> Message | None:
+    """Why ``statement`` is not carried by ``window``; None where no rule finds anything. Other languages: no words.
 
     ``likeness`` is how near in meaning its nearest sentence is, 0.0 where nobody compared: then words alone decide.
     """
@@ -58,15 +59,15 @@ def fault(statement: str, window: Window, likeness: float = 0.0) -> str:
     if not _given_so(statement, source):
         return MANNER
     if language != detect(window.text):
-        return ""
+        return None
     if turned(statement, window.text):
         return NEGATION
     if likeness:
         shared = min(1.0, max(FLOOR, window.coverage))
         far = likeness + WORDS * shared < ALIKE or window.coverage < LEAST_SHARED
-        return MORE if far else ""
+        return MORE if far else None
     beside = quantities.quantities(statement).written or medicines.names(statement)
-    return MORE if window.coverage < (SHARED_BESIDE if beside else SHARED)[language] else ""
+    return MORE if window.coverage < (SHARED_BESIDE if beside else SHARED)[language] else None
 
 
 def _named(statement: str, window: Window) -> bool:

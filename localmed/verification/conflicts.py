@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.clinical.medicines import ingredients, last_before
-from localmed.domain import Citation, Conflict, ConflictKind, Evidence
+from localmed.domain import Caution, Citation, Conflict, ConflictKind, Evidence, Quantity
 from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
 from localmed.verification.subjects import (
@@ -174,14 +174,21 @@ def _one_group(one: Stated, other: Stated) -> bool:
 
 
 def _dose(our: Cited, one: Stated, their: Cited, other: Stated) -> Conflict:
-    marker, against = our.evidence.marker, their.evidence.marker
-    reason = f"Source {marker} says {one.amount.written}, source {against} says {other.amount.written}"
     low, high = sorted((one.amount.high, other.amount.high))
+    caution = Caution.NONE
     if high >= low * THOUSANDFOLD > 0:
-        reason += ": a thousandfold or more apart"
+        caution = Caution.THOUSANDFOLD
     elif one.circumstances != other.circumstances:
-        reason += ": they may speak of different patients or ways of giving it"
-    return Conflict(ConflictKind.DOSE, marker, against, reason, our.citation, their.citation)
+        caution = Caution.CIRCUMSTANCES
+    return Conflict(
+        ConflictKind.DOSE,
+        our.evidence.marker,
+        their.evidence.marker,
+        our.citation,
+        their.citation,
+        amounts=tuple(Quantity(each.low, each.high, each.kind, each.written) for each in (one.amount, other.amount)),
+        caution=caution,
+    )
 
 
 def _newer(subject: frozenset[str], ours: Sequence[Cited], theirs: Sequence[Cited]) -> Iterator[Conflict]:
@@ -198,8 +205,8 @@ def _newer(subject: frozenset[str], ours: Sequence[Cited], theirs: Sequence[Cite
 
 def _edition(own: Cited, other: Cited) -> Conflict:
     mine, yours = own.evidence, other.evidence
-    reason = f"Source {yours.marker} is of {yours.edition}, source {mine.marker} of {mine.edition}"
-    return Conflict(ConflictKind.EDITION, mine.marker, yours.marker, reason, own.citation, other.citation)
+    dates = (mine.edition, yours.edition)
+    return Conflict(ConflictKind.EDITION, mine.marker, yours.marker, own.citation, other.citation, editions=dates)
 
 
 def _later(one: str, other: str) -> bool:

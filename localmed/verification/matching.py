@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from localmed import language
 from localmed.clinical.medicines import names
 from localmed.domain import Passage
-from localmed.verification.stance_rules import stems
 from localmed.verification.subjects import salient
 
+_ENDING = re.compile(r"(?:ations?|ities|ity|ments?|ness|ings?|ives?|ions?|ies|ied|ed|es|s|ly|al|y|e)$")
+_STEM = 4  # letters that an ending leaves at least
 SENTENCES = 3  # a statement puts together at most; of more it would be a summary, not a sentence
 GAIN = 0.12  # of the statement's words: what a further sentence must add to be of the window
 GENERAL = 0.4  # weight of a word that most sentences about treatment hold ("patient", "given")
@@ -132,6 +133,16 @@ def words(text: str) -> frozenset[str]:
         return frozenset(each for each in found if not each.isascii())
     named = {part for name in names(text) for part in re.findall(r"[a-z]+", name)}
     return frozenset(alike(each) for each in stems(text) if not each[0].isdigit() and each not in named) - {""}
+
+
+def stems(text: str) -> frozenset[str]:
+    """The content words of ``text`` without their endings."""
+    return frozenset(_stem(word) for word in language.content_words(text))
+
+
+def _stem(word: str) -> str:
+    cut = _ENDING.sub("", word)
+    return cut if len(cut) >= _STEM else word
 
 
 def alike(stem: str) -> str:

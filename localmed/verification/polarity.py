@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from localmed.language import detect, fold
 from localmed.language import words as pairs
-from localmed.verification.matching import alike
-from localmed.verification.stance_rules import stems
+from localmed.verification.matching import alike, stems
 
 LIKE = 0.5  # share of a clause's words from which two clauses are about the same
 SHARED = 2  # words at least, of a clause that has as many

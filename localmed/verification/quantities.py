@@ -14,11 +14,12 @@ from collections import Counter
 from dataclasses import dataclass
 from math import isclose
 
+from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.amounts import amounts
 
 TIMES = "times"  # how often: not the same as how many
-NUMBER, UNIT = "a number in it is not in what it cites", "a unit in it is not the one in what it cites"
+NUMBER, UNIT = message("support.number"), message("support.unit")
 
 _NAMED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 _WORDS = {word: value for value, word in enumerate(_NAMED) if value > 1} | {
@@ -119,14 +120,14 @@ def quantities(text: str) -> Quantities:
     return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - units), frozenset(heads))
 
 
-def missing(text: str, source: str) -> str:
-    """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); "" if it does."""
+def missing(text: str, source: str) -> Message | None:
+    """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); None if it does."""
     asked, held = quantities(text), quantities(source)
     loose = held.bare | {value / 12 for kind, value in held.measured if kind == "months"}  # "an age of 65"
     if not all(any(isclose(value, other) for other in loose) for value in asked.bare):
         return NUMBER
     if all(_holds(held, *each) for each in asked.measured):
-        return "" if all(_spans(held, *each) for each in asked.ranges) else NUMBER
+        return None if all(_spans(held, *each) for each in asked.ranges) else NUMBER
     return UNIT if asked.written <= held.written else NUMBER
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from localmed.domain import Kind
 from localmed.language import fold
 
-ASPECTS = ("random selection", "complete data", "unbiased conclusions", "blinding")
+ASPECTS = ("random_selection", "complete_data", "unbiased_conclusions", "blinding")
 PENALTY = 0.3  # for each failed aspect; the paper's
 LEAST = 0.1  # a letter that fails in all aspects comes to -0.2: a vote must not count for the other side
 BONUSES = (1.0, 0.8, 0.6, 0.4, 0.2)  # by recency, the newest first; the paper's first two, gone on with
@@ -54,7 +54,7 @@ _KINDS = {Kind.GUIDELINE: 6}
 _UNSTATED = 2
 
 _SHOWN = {
-    "random selection": re.compile(
+    "random_selection": re.compile(
         r"(?<!non-)(?<!non)(?<!not )(?<!without )\brandom(?:ly|i[sz]ed|i[sz]ation|\b)"
         r"|systematic(?:ally)? (?:search|review)"
         r"|(?:search\w*|databases?)[^.]{0,60}\b(?:medline|pubmed|embase|cochrane)"
@@ -67,13 +67,13 @@ _SHOWN = {
     ),
 }
 _ADMITTED = {
-    "random selection": re.compile(r"\bnon-?\s?randomi[sz]ed|\bconvenience sampl|非随机|未随机|便利(?:抽样|样本)"),
-    "complete data": re.compile(
+    "random_selection": re.compile(r"\bnon-?\s?randomi[sz]ed|\bconvenience sampl|非随机|未随机|便利(?:抽样|样本)"),
+    "complete_data": re.compile(
         r"\b(?:lost|loss|losses) to follow-?up|\bmissing data\b|\bincomplete (?:data|follow-?up|records?)"
         r"|\bdrop-?outs?\b|\bdropped out\b|\bhigh attrition\b|\bwithdrew\b|\b(?:terminated|stopped) early"
         r"|失访|脱落|缺失数据|数据(?:缺失|不完整|不全)|提前终止"
     ),
-    "unbiased conclusions": re.compile(
+    "unbiased_conclusions": re.compile(
         r"\b(?:high|higher|serious|unclear) risk of bias|\bpublication bias (?:was|is) (?!not|un)"
         r"|\b(?:may|might|could|cannot|possible|potential)\b[^.]{0,40}\b(?:bias|confound)"
         r"|\bfunded by (?:the )?(?:manufacturer|industry|sponsor)|\bpost[- ]hoc\b"

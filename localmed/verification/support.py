@@ -1,9 +1,10 @@
-"""Whether a sentence that a model wrote is carried by what it cites: by rule first, then by a judge.
+"""Whether a sentence that a model wrote, or a person submitted, is carried by what it cites: by rule, then by a judge.
 
-What a rule finds (``comparison``: a number, unit, medicine, negation, too few shared words), a contradiction, or an
-exception of the source that is left out (``exceptions``): the sentence is withheld or marked, as the site says. What is
-neither shown to be supported nor to be wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence
-passed is no proof that it is right. Measured in tests/benchmarks/planted_faults.py.
+What the source says word for word is carried (``wording``). What a rule finds (``comparison``: a number, unit,
+medicine, negation, too few shared words), a contradiction, or an exception of the source that is left out
+(``exceptions``): the sentence is withheld or marked, as the site says. What is neither shown to be supported nor to be
+wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence passed is no proof that it is right.
+Measured in tests/benchmarks/planted_faults.py and tests/verification/altered.py.
 
 A quotation needs no judging; beside it ``with_exceptions`` puts the sentence of its source that limits it.
 """
@@ -14,15 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification
+from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
-from localmed.verification.comparison import fault
+from localmed.verification import wording
+from localmed.verification.comparison import MORE, fault
 from localmed.verification.exceptions import omitted
 from localmed.verification.matching import Sentence, window
 
-JUDGE = "rule: numbers, medicines, negations and words; entailment"
+JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
-OMITTED = "it omits an exception of what it cites"
+OMITTED = message("support.omitted")
+QUOTED = message("support.said")
+UNSHOWN = message("support.unshown")
+NOT_SHOWN = message("support.not_shown")  # of a sentence that a person submitted
+NOT_JUDGED = message("support.not_judged")
 ADDED = 3  # exceptions put beside the quotations of one answer, at most: more would bury them
 
 Policy = Literal["withhold", "mark"]  # what is done with a sentence that is not supported
@@ -52,7 +58,7 @@ def check(
     said = [each.text for each in statements if not each.withheld]
     checked = tuple(_checked(each, known, waiting, said, policy) if _judged(each) else each for each in statements)
     withheld = sum(each.withheld for each in checked)
-    return checked, replace(before, statements_withheld=withheld, judge=f"{before.judge}; {JUDGE}")
+    return checked, replace(before, statements_withheld=withheld, judges=(*before.judges, JUDGE))
 
 
 def unsupported(statement: Statement) -> bool:
@@ -62,7 +68,7 @@ def unsupported(statement: Statement) -> bool:
 
 
 def _judged(statement: Statement) -> bool:
-    return statement.origin is Origin.GENERATED and not statement.withheld
+    return statement.origin in (Origin.GENERATED, Origin.SUBMITTED) and not statement.withheld
 
 
 def _markers(statement: Statement) -> tuple[str, ...]:
@@ -74,22 +80,32 @@ def _checked(
 ) -> Statement:
     passages = [known[marker] for marker in _markers(statement)]
     judged = [next(stances) for _ in passages]
-    verdict = _verdict(statement.text, passages, judged, [each for each in said if each != statement.text])
+    verdict = _verdict(statement, passages, judged, [other for other in said if other != statement.text])
     found = replace(statement, verdict=verdict)
     return replace(found, withheld=policy == "withhold" and unsupported(found))
 
 
-def _verdict(text: str, passages: Sequence[Passage], stances: Sequence[Stance], beside: Sequence[str]) -> Verdict:
+def _verdict(
+    statement: Statement, passages: Sequence[Passage], stances: Sequence[Stance], beside: Sequence[str]
+) -> Verdict:
+    text, submitted = statement.text, statement.origin is Origin.SUBMITTED
+    verbatim = any(wording.said(passage.text, text, passage.table) for passage in passages)
+    if verbatim and submitted:  # whoever wrote it need not quote what follows in the source
+        return Verdict(Support.VERBATIM, JUDGE, QUOTED)
     rests_on = window(text, passages)
-    if found := fault(text, rests_on, max((each.likeness for each in stances), default=0.0)):
+    likeness = max((stance.likeness for stance in stances), default=0.0)
+    found = None if verbatim else fault(text, rests_on, likeness)
+    if found and not (submitted and found == MORE):  # few shared words are a guess: enough to withhold, not to accuse
         return Verdict(Support.UNSUPPORTED, JUDGE, found)
-    if max(each.contradiction for each in stances) >= CONTRADICTED:
-        return Verdict(Support.CONTRADICTED, JUDGE, "what it cites says otherwise")
+    if not verbatim and max(stance.contradiction for stance in stances) >= CONTRADICTED:
+        return Verdict(Support.CONTRADICTED, JUDGE, message("support.contradicted"))
     if omitted(text, rests_on, passages, beside):
         return Verdict(Support.UNSUPPORTED, JUDGE, OMITTED)
-    if any(each.label == "entailment" for each in stances):
-        return Verdict(Support.SUPPORTED, JUDGE, "what it cites supports it")
-    return Verdict(Support.UNCHECKED, JUDGE, "written by a model; its support was not shown")
+    if verbatim or any(stance.label == "entailment" for stance in stances):
+        return Verdict(Support.SUPPORTED, JUDGE, message("support.supported"))
+    if submitted:
+        return Verdict(Support.UNCHECKED, JUDGE, NOT_SHOWN if any(one.judged for one in stances) else NOT_JUDGED)
+    return Verdict(Support.UNCHECKED, JUDGE, UNSHOWN)
 
 
 # --- quotations -------------------------------------------------------------------------------------------------------

@@ -2,18 +2,19 @@
 
 Each study supports a claim (+1), contradicts it (-1) or says neither (0). The sum of vote times reliability decides;
 zero with votes goes to support, as in the paper. The losing group is dropped, the winning one is the main evidence.
-No vote at all is "not enough evidence": it is neither support nor contradiction. A response with a contradicted claim
-is mistaken; it is correct only if every claim is supported. What the answer rested on is sound or poor by how it voted
-(``judged``); a group with equally many votes on either side of the outcome is not called misleading.
+No vote at all is "not enough evidence", or "not judged" where no model judged any study: neither is support or
+contradiction. A response with a contradicted claim is mistaken; it is correct only if every claim is supported. What
+the answer rested on is sound or poor by how it voted (``judged``); a group with equally many votes on either side of
+the outcome is not called misleading.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import fsum
 
+from localmed.domain.parts import Label, Quality
 from localmed.ports import Stance
 from localmed.verification.heterogeneity import Heterogeneity, heterogeneity
 
@@ -24,26 +25,6 @@ FOR = 0.5
 AGAINST = 0.5
 TIE = 1e-9  # sums nearer to zero than this are ties: scores have one decimal
 OUTDATED_YEARS = 10  # older than the newest study found by that: practice has mostly changed since
-
-
-class Label(StrEnum):
-    """What the studies say of a claim, and what follows for the response."""
-
-    SUPPORTED = "supported"
-    CONTRADICTED = "contradicted"
-    NOT_ENOUGH = "not enough evidence"
-    CORRECT = "correct"
-    MISTAKEN = "mistaken"
-
-
-class Quality(StrEnum):
-    """What the evidence given with a response is worth to it; all but ``SOUND`` and ``UNKNOWN`` are poor."""
-
-    SOUND = "sound"
-    MISLEADING = "misleading"
-    IRRELEVANT = "irrelevant"
-    OUTDATED = "outdated"
-    UNKNOWN = "not judged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +59,28 @@ def vote(stance: Stance) -> int:
     return -1 if stance.label == "contradiction" and stance.contradiction >= AGAINST else 0
 
 
-def outcome(votes: Sequence[int], scores: Sequence[float]) -> Outcome:
-    """The outcome of ``votes`` (+1, 0, -1) by studies with the reliability ``scores``, in the same order."""
+def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) -> Outcome:
+    """The outcome of ``votes`` (+1, 0, -1) by studies with the reliability ``scores``, in the same order.
+
+    Without ``judged`` there are studies that bear on the claim, and nobody judged any of them.
+    """
     total = fsum(each * score for each, score in zip(votes, scores, strict=True))
     voted = [float(each) for each in votes if each]
     weighed = Label.CONTRADICTED if total < -TIE else Label.SUPPORTED
-    label = weighed if voted else Label.NOT_ENOUGH
+    label = weighed if voted else Label.NOT_ENOUGH if judged else Label.NOT_JUDGED
     return Outcome(label, round(total, 9), tuple(votes), heterogeneity(voted))
 
 
-def response(labels: Sequence[Label]) -> Label:
-    """The response's label from those of its claims; nothing was shown of a response without claims."""
+def response(labels: Sequence[Label], carried: bool = True) -> Label:
+    """The response's label from those of its claims; nothing was shown of a response without claims.
+
+    Without ``carried`` (a sentence is not carried by what it cites, or the badge is red) it is never correct.
+    """
     if Label.CONTRADICTED in labels:
         return Label.MISTAKEN
-    return Label.CORRECT if labels and set(labels) == {Label.SUPPORTED} else Label.NOT_ENOUGH
+    if labels and set(labels) == {Label.SUPPORTED}:
+        return Label.CORRECT if carried else Label.NOT_ENOUGH
+    return Label.NOT_JUDGED if Label.NOT_JUDGED in labels and Label.SUPPORTED not in labels else Label.NOT_ENOUGH
 
 
 def judged(outcomes: Sequence[Outcome], place: int) -> tuple[int, int, int]:

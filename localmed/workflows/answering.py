@@ -14,14 +14,13 @@ from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Evidence, Statement, Verification
+from localmed.domain import Evidence, Statement, Verification, message
 from localmed.verification.planted import planted
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Asked, attempt
 
-PLANTED = "Not used, since they hold text addressed to a language model: {number} passages"
-CONFLICT = "The answer contradicted its sources twice and is not shown"
+CONFLICT = message("gate.conflict_twice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generato
     account = yield from gate.badged(
         given.question, written.statements, given.evidence, written.verification, plan.jury
     )
-    notes = (*written.notes, *((PLANTED.format(number=len(left)),) if left else ()))
+    notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     return replace(written, verification=account, notes=notes)
 
 
@@ -60,7 +59,7 @@ def _written(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any
         coherence = yield from gate.coherent(given, written.statements, plan)
         if coherence.agrees:
             return replace(written, verification=gate.told(written.verification, coherence))
-        wrong = coherence.reason
+        wrong = (coherence.reason,) if coherence.reason else ()
     written = yield from _drafted(replace(given, conflict=wrong), plan, role)
     coherence = yield from gate.coherent(given, written.statements, plan)
     account = gate.told(written.verification, coherence)
@@ -77,7 +76,9 @@ def _drafted(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any
     return Written(statements, verification, draft.notes + notes + added)
 
 
-def overdue(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
+def overdue(evidence: tuple[Evidence, ...]) -> Notes:
     """Which of the sources shown should have been reviewed by the day of the question."""
     late = (each for each in evidence if each.overdue)
-    return tuple(f"Source {each.marker} was to be reviewed by {each.overdue}: {each.document_title}" for each in late)
+    return tuple(
+        message("workflow.overdue", marker=each.marker, date=each.overdue, title=each.document_title) for each in late
+    )

@@ -32,7 +32,20 @@ from localmed.agents.decomposing import (
     SYNTHESIS,
     SynthesisInput,
 )
-from localmed.domain import Answer, AnswerStatus, Conflict, Evidence, Provenance, Said, SearchFilter, Statement, Status
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Conflict,
+    Evidence,
+    Kind,
+    Message,
+    Provenance,
+    Said,
+    SearchFilter,
+    Statement,
+    Status,
+    message,
+)
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.verification import citations
@@ -44,18 +57,13 @@ from localmed.workflows.flow import Asked as Yielded
 from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
 from localmed.workflows.safety import refused, screened
 
-NO_WORDS = "The question holds no word that can be searched for"
-NOT_ENOUGH = "Nothing found was relevant enough to answer from"
-ALL_WITHHELD = "Every sentence failed its check and was withheld"
-UNNAMED = "Not named in the sources: {words}"
-SKIPPED = "Not searched, as the library holds nothing of it: {names}"
-IN_PARTS = "Answered in parts: no passage answered the question as a whole"
-PART_MISSING = "For {missing} of the {all} parts nothing was found"
-OWN = "From the model's own knowledge, with no source: not checked against anything"
-NO_TIER = "No collection that the question was to be asked of holds a passage"
-LEXICAL_ONLY = {
-    "zh": "The encoder of this profile does not know Chinese: only words were searched, and no meaning was compared",
-}
+NO_WORDS = message("workflow.no_words")
+NOT_ENOUGH = message("workflow.not_enough")
+ALL_WITHHELD = message("workflow.all_withheld")
+IN_PARTS = message("workflow.in_parts")
+OWN = message("workflow.own_knowledge")
+NO_TIER = message("workflow.no_tier")
+LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,7 @@ def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
     if tried and not tried[0].found.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
     if searched.skipped:
-        notes += (SKIPPED.format(names=", ".join(dict.fromkeys(searched.skipped))),)
+        notes += (message("workflow.skipped", names=tuple(map(_called, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
     return Answer(AnswerStatus.ABSTAINED, question, language, (), (), names, provenance, notes=notes)
 
@@ -208,7 +216,7 @@ def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan
     if not written.stands:
         return nothing_stands(answer, written)
     missing = asked - len(parts)
-    notes = (*notes, IN_PARTS, *((PART_MISSING.format(missing=missing, all=asked),) if missing else ()))
+    notes = (*notes, IN_PARTS, *((message("workflow.part_missing", count=asked, missing=missing),) if missing else ()))
     return finished(answer, written, evidence, notes)
 
 
@@ -233,15 +241,22 @@ def abstained(answer: Answer, reason: Said) -> Answer:
     return replace(answer, notes=(*answer.notes, reason))
 
 
-def unnamed(relevance: Relevance) -> tuple[str, ...]:
+def unnamed(relevance: Relevance) -> Notes:
     """Where the sources lack a word of the question, the reader sees that they may be about something else."""
-    return (UNNAMED.format(words=", ".join(relevance.unnamed)),) if relevance.unnamed else ()
+    return (message("workflow.unnamed", words=relevance.unnamed),) if relevance.unnamed else ()
 
 
-def warnings(evidence: tuple[Evidence, ...]) -> tuple[str, ...]:
+def warnings(evidence: tuple[Evidence, ...]) -> Notes:
     """What the reader must know of the sources shown, those of possible conflicts included."""
-    return tuple(
-        f"Source {each.marker} is {each.status.value}: {each.document_title} ({each.edition or 'no date'})"
-        for each in evidence
-        if each.status is not Status.CURRENT
-    ) + overdue(evidence)
+    return tuple(_out_of_force(each) for each in evidence if each.status is not Status.CURRENT) + overdue(evidence)
+
+
+def _out_of_force(evidence: Evidence) -> Message:
+    edition = evidence.edition or message("answer.no_date")
+    named = {"marker": evidence.marker, "title": evidence.document_title, "edition": edition}
+    return Message(f"workflow.{evidence.status.value}", tuple(named.items()))
+
+
+def _called(name: str) -> Message | str:
+    """A tier's member: a kind by its label, a collection by its name."""
+    return Message(f"source.kind.{name}") if name in set(Kind) else name

@@ -28,20 +28,20 @@ from localmed.agents.guidance import (
 )
 from localmed.agents.guidance_rules import quoted, reason
 from localmed.agents.lay_words import added, characters
-from localmed.agents.red_flag_signs import NAMES
-from localmed.agents.red_flags import RedFlag, red_flags
+from localmed.clinical.red_flags import fits, red_flags, specialties
 from localmed.domain import (
     Answer,
     AnswerStatus,
     Evidence,
     Hit,
-    Part,
+    Message,
     Provenance,
     SearchFilter,
     Statement,
-    TextPart,
     Verification,
+    message,
 )
+from localmed.domain.parts import DepartmentPart
 from localmed.language import detect, sentences, words
 from localmed.retrieval import guide
 from localmed.retrieval.search import Found
@@ -58,21 +58,14 @@ SECTIONS = 20  # of the guide are read
 FLOOR_SECTIONS = 5  # are read for a floor that a department's own section does not say
 READABLE = 0.5  # least share of the letters that are Latin or Chinese
 
-NO_GUIDE = "The library holds no department guide: no collection of kind local has a passage"
-NO_DEPARTMENT = "No department of the guide fits what was written; ask at the reception desk"
-UNREAD = "Only English and Chinese are read; warning signs were not looked for"
-CUT = "The text has {all} characters; the first {read} were matched with the guide, all were read for warning signs"
-FLAGGED = "Warning sign: {signs}. The Emergency Department comes first"
-NO_EMERGENCY = "The guide names no emergency department: go to the nearest one, or call the emergency number"
-OF_MODEL = "{dropped} of the departments named by the language model did not pass the final check and are left out"
-ALWAYS = "If it is sudden, severe or getting worse, go to the Emergency Department at once, whatever is listed here"
+NO_GUIDE = message("departments.no_guide")
+NO_DEPARTMENT = message("departments.no_department")
+UNREAD = message("departments.unread")
+NO_EMERGENCY = message("departments.no_emergency")
+ALWAYS = message("departments.always")
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
-FACTS = {
-    "en": {"floor": "Floor", "none": "not named in the guide", "flags": "Go here first because of"},
-    "zh": {"floor": "楼层", "none": "指南中未注明", "flags": "请先到此处，因为"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +98,7 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
         return replace(begun, notes=(problem, ALWAYS))
     flags = red_flags(complaint)
     asked = complaint[:CHARACTERS]
-    found: Guide = yield from _found(asked, wanted, language, bool(flags))
+    found: Guide = yield from _found(asked, wanted, language, flags)
     begun = replace(begun, notes=_notes(complaint, language, found, flags))
     advised, account, notes = yield from _advised(asked, found, plan, flags)
     parts = []
@@ -113,39 +106,45 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
     for each in advised:
         part, more = yield from _part(each, evidence, wanted, language)
         evidence += more
-        parts.append(replace(part, facts=part.facts + _flags(part.title, flags, language)))
+        parts.append(replace(part, signs=_signs(flags)) if guide.is_emergency(part.name) else part)
     return _finished(begun, tuple(parts), evidence, account, notes)
 
 
-def _unusable(complaint: str, wanted: SearchFilter) -> str:
-    """Why nothing can be looked up, "" if it can."""
+def _unusable(complaint: str, wanted: SearchFilter) -> Message | None:
+    """Why nothing can be looked up, None if it can."""
     letters = [each for each in complaint if each.isalpha()]
     read = sum(unicodedata.name(each, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for each in letters)
     if letters and read < READABLE * len(letters):
         return UNREAD
     if not words(complaint):
         return NO_WORDS
-    return "" if wanted.collections else NO_GUIDE
+    return None if wanted.collections else NO_GUIDE
 
 
-def _notes(complaint: str, language: str, found: Guide, flags: Sequence[RedFlag]) -> Notes:
+def _notes(complaint: str, language: str, found: Guide, flags: Sequence[str]) -> Notes:
     notes: Notes = ()
     if flags:
-        notes += (FLAGGED.format(signs="; ".join(NAMES[each.name][language] for each in flags)),)
+        notes += (message("departments.flagged", count=len(flags), signs=_signs(flags)),)
         notes += () if found.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:
-        notes += (CUT.format(all=len(complaint), read=CHARACTERS),)
+        notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
     if language in LEXICAL_ONLY and not found.dense:
         notes += (LEXICAL_ONLY[language],)
     return notes
 
 
+def _signs(flags: Sequence[str]) -> tuple[Message, ...]:
+    """What was read as warning signs."""
+    return tuple(Message(f"departments.flag.{flag}") for flag in flags)
+
+
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def _found(complaint: str, wanted: SearchFilter, language: str, flagged: bool) -> Step:
+def _found(complaint: str, wanted: SearchFilter, language: str, flags: Sequence[str]) -> Step:
     """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
-    question = f"{complaint} {added(complaint, language)}".strip()
+    flagged = bool(flags)
+    question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
     for limit in (replace(wanted, language=language), wanted):
         asked = [Search(each, limit, SECTIONS) for each in (question, characters(complaint)) if each]
         asked += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flagged else []
@@ -177,20 +176,31 @@ def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searche
 # --- what is advised --------------------------------------------------------------------------------------------------
 
 
-def _advised(complaint: str, found: Guide, plan: Plan, flags: Sequence[RedFlag]) -> Step:
-    """What was chosen and passed the gate, emergencies first; the account of the gate; and notes."""
+def _advised(complaint: str, found: Guide, plan: Plan, flags: Sequence[str]) -> Step:
+    """What was chosen and passed the gate, emergencies first; the account of the gate; and notes.
+
+    Beside an emergency only departments that its signs belong to are named: another one would send somebody there.
+    """
     chosen: Guidance = Guidance()
     notes: Notes = ()
     if found.departments and DEPARTMENT.name in plan.roles:
         given = GuidanceInput(complaint, found.departments, found.dense, found.reranker)
         chosen, notes = yield from attempt(DEPARTMENT, given)
-    checked, account, more = yield from _checked(complaint, chosen.advised, found, plan)
+    advised = _fitting(complaint, chosen.advised, found, flags) if flags and plan.roles else chosen.advised
+    checked, account, more = yield from _checked(complaint, advised, found, plan)
     notes += more
-    if len(checked) < len(chosen.advised):
-        notes += (OF_MODEL.format(dropped=len(chosen.advised) - len(checked)),)
+    if len(checked) < len(advised):
+        notes += (message("departments.of_model", count=len(advised) - len(checked)),)
     if flags and found.emergency:
         checked = (Advised(found.emergency.name, (reason(found.emergency, complaint),)), *checked)
     return checked[:SHOWN], account, notes
+
+
+def _fitting(complaint: str, advised: tuple[Advised, ...], found: Guide, flags: Sequence[str]) -> tuple[Advised, ...]:
+    """Those of ``advised`` that the flags' signs belong to; where none is, the first of the guide that is."""
+    fitting = tuple(one for one in advised if fits(one.department, flags))
+    others = (one for one in found.departments if fits(one.name, flags))
+    return fitting or tuple(Advised(one.name, (reason(one, complaint),)) for one in [*others][:1])
 
 
 def _checked(complaint: str, advised: tuple[Advised, ...], found: Guide, plan: Plan) -> Step:
@@ -215,9 +225,9 @@ def _checked(complaint: str, advised: tuple[Advised, ...], found: Guide, plan: P
 
 def _part(
     advised: Advised, evidence: tuple[Evidence, ...], wanted: SearchFilter, language: str
-) -> Generator[Asked, Any, tuple[Part, tuple[Evidence, ...]]]:
+) -> Generator[Asked, Any, tuple[DepartmentPart, tuple[Evidence, ...]]]:
     """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
-    labels, name, more = FACTS[language], advised.department, ()
+    name, more = advised.department, ()
     floor = guide.floor(name, [each.passage for each in evidence])
     if floor is None:
         searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), wanted, FLOOR_SECTIONS)
@@ -227,11 +237,11 @@ def _part(
             hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
             more = yield Cite(hits, 1 + max((int(each.marker) for each in evidence), default=0))
     if floor is None:
-        return TextPart("department", name, advised.why, ((labels["floor"], labels["none"]),)), ()
+        return DepartmentPart(name, advised.why), ()
     known = {each.passage.id: each for each in (*evidence, *more)}
     said = _said(floor, known[floor.passage.id])
     why = advised.why + tuple(each for each in said if each.text not in {one.text for one in advised.why})
-    return TextPart("department", name, why, ((labels["floor"], floor.text),)), tuple(more)
+    return DepartmentPart(name, why, floor.text), tuple(more)
 
 
 def _said(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
@@ -244,15 +254,8 @@ def _said(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
     return statements
 
 
-def _flags(name: str, flags: Sequence[RedFlag], language: str) -> tuple[tuple[str, str], ...]:
-    """Why the emergency department comes first."""
-    if not flags or not guide.is_emergency(name):
-        return ()
-    return ((FACTS[language]["flags"], "; ".join(NAMES[each.name][language] for each in flags)),)
-
-
 def _finished(
-    begun: Answer, parts: tuple[Part, ...], evidence: tuple[Evidence, ...], gated: Verification, notes: Notes
+    begun: Answer, parts: tuple[DepartmentPart, ...], evidence: tuple[Evidence, ...], gated: Verification, notes: Notes
 ) -> Answer:
     """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
@@ -260,7 +263,7 @@ def _finished(
     cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
     statements = [each for part in parts for each in part.statements]
     _, account = citations.check(statements, evidence)
-    account = replace(account, judge=gated.judge or account.judge, checks=gated.checks)
+    account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
     shown = tuple(each for each in evidence if each.marker in cited)
     return replace(
         begun,

@@ -28,8 +28,6 @@ from localmed.verification.badge import Vote
 if TYPE_CHECKING:
     from localmed.agents.role_table import RoleTable
 
-REJECTED = "The language model's reply could not be used ({role}): the rules took its place"
-
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -133,13 +131,18 @@ Flow = Generator[Asked, Any, Answer]
 Step = Generator[Asked, Any, Any]  # a part of a flow
 
 
-def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[str, ...]]]:
+def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[Message, ...]]]:
     """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
     try:
         return (yield Perform(role, given)), ()
     except Rejected:
-        note = REJECTED.format(role=role.name)
+        note = rejected(role.name)
     return (yield Perform(role, given, by_rules=True)), (note,)
+
+
+def rejected(role: str) -> Message:
+    """The note that rules took the place of the model in ``role``."""
+    return message("agents.rejected", role=Message(f"workflow.step.{role}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +197,8 @@ class Driver:
         began = time.perf_counter()
         try:
             result = self._serve(request)
-        except Rejected as rejected:
-            result = rejected
+        except Rejected as error:
+            result = error
         detail = summary(result) + _where(request) + self._by(request)
         steps.append(TraceStep(request.name, detail, round(time.perf_counter() - began, 4)))
         self.hooks.finished(steps[-1])
@@ -253,7 +256,7 @@ def _where(request: Request) -> tuple[tuple[str, str], ...]:
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
     """What the trace says of a result: no text. ``keywords`` are steps of a degradation, as ``required:hits``."""
     if isinstance(result, Rejected):
-        return (("rejected", result.what),)
+        return (("rejected", result.message.code),)
     if isinstance(result, Draft):
         return (("statements", str(len(result.statements))),)
     if isinstance(result, Card):

@@ -27,7 +27,6 @@ from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Asked, Judge, attempt
 
-ADDED = "Added beside a quotation, since it limits it: {number} sentences"
 _JUDGES = {role.name: role for role in ROLES}
 
 Checked = tuple[tuple[bool, ...], Verification, Notes]
@@ -47,17 +46,17 @@ def checked(
         stances = yield Judge(support.pairs(statements, evidence))
         policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
         statements, verification = support.check(statements, evidence, stances, verification, policy)
-    return statements, verification, ((ADDED.format(number=added),) if added else ())
+    return statements, verification, ((message("gate.added", count=added),) if added else ())
 
 
-def to_correct(statements: Sequence[Statement], plan: Plan) -> str:
-    """What a model is told to write otherwise, where the site wants that; "" where nothing is."""
-    wrong = [
-        f"sentence {number}: {each.verdict.reason}"
+def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ...]:
+    """What a model is told to write otherwise, where the site wants that."""
+    wrong = tuple(
+        message("agents.correct_sentence", number=number, reason=each.verdict.reason)
         for number, each in enumerate(statements, 1)
         if each.origin is Origin.GENERATED and each.verdict and support.unsupported(each)
-    ]
-    return "; ".join(wrong) if plan.unsupported == "regenerate" else ""
+    )
+    return wrong if plan.unsupported == "regenerate" else ()
 
 
 def coherent(given: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Generator[Asked, Any, Coherence]:

@@ -8,16 +8,13 @@ they cite. The original that a page is drawn from stays as long as an answer und
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from localmed.domain import Answer, Box, Evidence, Kind, Passage, Span, Status
+from localmed.domain import Evidence, Status
+from localmed.domain.codec import FORMAT, LARGEST, answer_of
 from localmed.errors import InputError, UnknownName
 from localmed.library.library import Library
-from localmed.workflows.recording import decoded
-
-LARGEST = 64 * 2**20  # bytes, as of a recording
 
 
 def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evidence:
@@ -27,7 +24,7 @@ def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evi
     """
     found = {name: each for name, each in _evidence(file).items() if each.passage.collection not in hidden}
     if marker not in found:
-        raise UnknownName("the answer has no such source", f"Sources that may be read: {', '.join(found) or 'none'}")
+        raise UnknownName("kept.no_source", sources=tuple(found))
     return found[marker]
 
 
@@ -46,38 +43,11 @@ def standing(evidence: Evidence, library: Library) -> Evidence:
 def _evidence(file: Path) -> dict[str, Evidence]:
     try:
         if file.stat().st_size > LARGEST:
-            raise InputError(f"{file.name} has more than {LARGEST >> 20} MiB", "Give a file of one answer")
+            raise InputError("kept.too_large", name=file.name, most=LARGEST >> 20)
         values = json.loads(file.read_text("utf-8"))
-        answer = _recorded(values) if "format" in values else values
-        found = answer.evidence if isinstance(answer, Answer) else [_made(each) for each in answer["evidence"]]
-        return {each.marker: each for each in found}
+        answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
     except OSError as error:
-        raise InputError(f"{file.name} cannot be read ({error.strerror})", "Check the path and rights") from None
+        raise InputError("kept.unreadable", name=file.name, cause=error.strerror or "") from None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise InputError(f"{file.name} is no answer of localmed", "Give a kept answer, a recording or --json") from None
-
-
-def _recorded(values: dict[str, Any]) -> Answer:
-    answer: Answer = decoded(values["answer"])
-    return answer
-
-
-def _made(values: dict[str, Any]) -> Evidence:
-    passage = values["passage"]
-    spans = tuple(Span(each["start"], each["end"], Box(**each["box"])) for each in passage["spans"])
-    made = _known(Passage, passage) | {"spans": spans, "headings": tuple(passage["headings"])}
-    return Evidence(
-        **_known(Evidence, values)
-        | {
-            "passage": Passage(**made),
-            "status": Status(values["status"]),
-            "kind": Kind(values["kind"]),
-            "publication_types": tuple(values["publication_types"]),
-        }
-    )
-
-
-def _known(kind: type[Passage] | type[Evidence], values: dict[str, Any]) -> dict[str, Any]:
-    """Of ``values`` what this version knows: an answer of a later one may say more."""
-    names = {each.name for each in fields(kind)}
-    return {name: value for name, value in values.items() if name in names}
+        raise InputError("kept.none", name=file.name, format=FORMAT) from None
+    return {evidence.marker: evidence for evidence in answer.evidence}

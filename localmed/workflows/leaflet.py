@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from localmed.domain import Answer, Evidence, Part, Statement
+from localmed.domain import Answer, Evidence, Message, Part, Statement
 from localmed.errors import UsageError
-from localmed.workflows.purposes import purpose
+from localmed.messages import render
 
 LABELS: Mapping[str, Mapping[str, str]] = {
     "en": {
@@ -108,10 +108,11 @@ def leaflet(answer: Answer, date: str) -> str:
         raise UsageError("a leaflet for a patient needs the name of who releases it", "Give --released-by NAME")
     labels = LABELS[answer.language]
     released = labels["released"].format(name=answer.released_by, date=date)
+    purpose = render(Message("answer.purpose.explain"), answer.language)
     body = [
         f"<h1>{_text(labels['title'])}</h1>",
         f'<p class="small">{_text(released)}</p>',
-        f'<p class="box">{_text(purpose(answer.workflow, answer.language))} {_text(labels["check"])}</p>',
+        f'<p class="box">{_text(purpose)} {_text(labels["check"])}</p>',
         _section(answer, "line", labels),
         _section(answer, "term", labels),
         _short(answer, labels),

@@ -3,7 +3,7 @@
 The references of an answer of the library's are looked for again, as ``ask`` did: all that the tier that leads gave (of
 all tiers where none leads), and what is cited besides. Of an answer from elsewhere they are the sources given with it.
 Two rounds of judging: all sets, pairs and the gold answer; then the correct sets, each without one citation.
-The counts come back in the answer's first part (``link_eval.of_facts`` reads them), then one part a citation set.
+The counts come back in the answer's first part, then one part a citation set.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
-from localmed.domain import Answer, AnswerStatus, Part, Provenance, SearchFilter, TextPart, Verification
+from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
+from localmed.domain.link_counts import LinkCounts
+from localmed.domain.parts import LinkCountsPart, LinkSetPart
 from localmed.language import detect
 from localmed.ports import Stance
 from localmed.verification import link_eval
-from localmed.verification.link_eval import CitationSet, LinkBasis, LinkCounts, LinkInput, LinkSource
+from localmed.verification.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
 from localmed.workflows import finding
 from localmed.workflows.finding import Notes, Plan, Searched
 from localmed.workflows.flow import Asked, Flow, Judge, Perform, attempt
-
-COUNTS, SET = "link_eval", "citation_set"  # kinds of parts
-NOT_FLUENT = "Statement fluency was not measured: no chat model serves that role"
-NOTHING_SAID = "There is no statement to evaluate"
-FEWER = "Only the first {number} statements were compared with one another"
 
 
 def links(given: LinkInput, wanted: SearchFilter, plan: Plan, basis: LinkBasis, provenance: Provenance) -> Flow:
@@ -61,38 +58,31 @@ def _with_references(given: LinkInput, wanted: SearchFilter, plan: Plan) -> Gene
 def _fluency(given: LinkInput, plan: Plan) -> Generator[Asked, Any, tuple[float | None, Notes]]:
     texts = tuple(each.text for each in given.statements)
     if not texts:
-        return None, (NOTHING_SAID,)
+        return None, (message("links.nothing_said"),)
     values: tuple[float, ...] = ()
     notes = Notes()
     if FLUENCY.name in plan.roles:
         values, notes = yield from attempt(FLUENCY, FluencyInput(texts))
     if len(texts) > link_eval.MOST_COMPARED:
-        notes += (FEWER.format(number=link_eval.MOST_COMPARED),)
-    return link_eval.mean(values), notes if values else (*notes, NOT_FLUENT)
+        notes += (message("links.fewer_compared", number=link_eval.MOST_COMPARED),)
+    return link_eval.mean(values), notes if values else (*notes, message("links.not_fluent"))
 
 
 def _parts(
     sets: Sequence[CitationSet], right: Sequence[CitationSet], cited: Sequence[Sequence[LinkSource]]
-) -> tuple[Part, ...]:
+) -> tuple[LinkSetPart, ...]:
     """Each set by its number: whether it carries its statement, and which citations are irreplaceable. No text."""
-    kept = {one: " ".join(each.marker for each in sources) for one, sources in zip(right, cited, strict=True)}
-    parts = []
-    for number, each in enumerate(sets, 1):
-        carries = "not judged" if not each.judged else "yes" if each in kept else "no"
-        facts = (
-            ("citations", str(each.size)),
-            ("correct", carries),
-            ("irreplaceable", kept.get(each, "")),
-            ("without source", str(each.unresolved)),
-        )
-        parts.append(TextPart(SET, f"Citation set {number}", facts=facts))
-    return tuple(parts)
+    kept = {one: tuple(source.marker for source in sources) for one, sources in zip(right, cited, strict=True)}
+    return tuple(
+        LinkSetPart(number, one.size, one in kept if one.judged else None, kept.get(one, ()), one.unresolved)
+        for number, one in enumerate(sets, 1)
+    )
 
 
 def _answer(
     given: LinkInput,
     counts: LinkCounts,
-    sets: tuple[Part, ...],
+    sets: tuple[LinkSetPart, ...],
     basis: LinkBasis,
     provenance: Provenance,
     notes: Notes,
@@ -105,13 +95,13 @@ def _answer(
         (),
         (),
         provenance,
-        Verification(counts.statements, judge=basis.judge),
+        Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),)),
         notes,
         workflow="links",
-        parts=(TextPart(COUNTS, "Link-Eval", facts=link_eval.facts(counts)), *sets),
+        parts=(LinkCountsPart(counts), *sets),
     )
 
 
 def counts_of(answer: Answer) -> LinkCounts:
     """The counts that the flow put into ``answer``."""
-    return next(link_eval.of_facts(each.facts) for each in answer.parts if each.kind == COUNTS)
+    return next(part.counts for part in answer.parts if isinstance(part, LinkCountsPart))

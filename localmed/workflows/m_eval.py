@@ -13,13 +13,14 @@ from itertools import chain
 from typing import Any
 
 from localmed.agents.appraisal import APPRAISAL, AppraisalInput
+from localmed.domain.parts import Label, Quality
 from localmed.errors import Rejected
-from localmed.ports import NOT_JUDGED, Stance
+from localmed.ports import Stance
 from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
 from localmed.verification.reliability import Reliability, base, bonuses
 from localmed.verification.standing import excluded
-from localmed.verification.vote import Label, Outcome, Quality, judged, old, outcome, quality, response, vote
+from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
 from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
 
 
@@ -27,7 +28,8 @@ from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
 class Bounds:
     """How many studies are ``found`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
 
-    ``jury`` are the roles that set the badge of an answer written elsewhere.
+    ``jury`` are the roles that set the badge of an answer written elsewhere. Without ``judged`` no model judges whether
+    a study supports a claim.
     """
 
     found: int
@@ -35,6 +37,7 @@ class Bounds:
     collections: tuple[str, ...]
     appraise: bool = True
     jury: tuple[str, ...] = ()
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,9 @@ class Assessment:
     quality: Quality | None = None
 
     @property
-    def label(self) -> Label:
-        """The response's."""
-        return response([each.outcome.label for each in self.claims])
+    def labels(self) -> list[Label]:
+        """The claims'."""
+        return [held.outcome.label for held in self.claims]
 
 
 Assessing = Generator[Asked, Any, Assessment]
@@ -153,8 +156,9 @@ def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], sta
     taken: list[Stance | None] = [next(stances) if each.text else None for each in row]
     votes = [vote(each) if each else 0 for each in taken]
     scores = [each.reliability.score for each in weighed]
-    unjudged = sum(each == NOT_JUDGED for each in taken)
-    return Held(claim, tuple(row), outcome(votes, scores), unjudged)
+    unjudged = sum(stance is not None and not stance.judged for stance in taken)
+    bearing = sum(stance is not None for stance in taken)
+    return Held(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
 
 
 def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:

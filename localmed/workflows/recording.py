@@ -9,7 +9,7 @@ of the classes listed here and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -17,19 +17,19 @@ from importlib import import_module
 from typing import Any
 
 from localmed import __version__
-from localmed.agents.roles import Role
 from localmed.domain import Answer, digest
-from localmed.errors import InputError, Rejected
-from localmed.workflows.flow import Request, traced
+from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
+from localmed.errors import InputError, Rejected, as_json, from_json
+from localmed.workflows.flow import Perform, Request, traced
 from localmed.workflows.flows import FLOWS, flow
 
-FORMAT = "localmed recording 1"
-LARGEST = 64 * 2**20  # bytes; a question over three tiers has about 0.2 MiB
+__all__ = ["LARGEST", "Recording", "replay"]
+
+FORMAT = "localmed recording 2"
 # Where the values that flows pass around are defined.
 MODULES = (
-    "domain", "domain.answers", "domain.parts", "domain.statements", "domain.sources",
-    "domain.messages", "domain.patient",
-    "ports", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
+    "domain.sources", "domain.link_counts", "domain.patient", "ports",
+    "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
     "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",
     "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
     "verification.link_eval", "workflows.finding", "workflows.gathering", "workflows.explain", "retrieval.studies",
@@ -46,15 +46,17 @@ class Recording:
 
     def begin(self, workflow: str, arguments: tuple[Any, ...]) -> None:
         """A flow of ``workflow`` starts with ``arguments``."""
-        self._kept |= {"workflow": workflow, "arguments": encoded(arguments)}
+        self._kept |= {"workflow": workflow, "arguments": codec().encode(arguments), "steps": []}
 
     def step(self, request: Request, result: Any) -> None:
         """``request`` was answered with ``result``."""
-        self._kept["steps"].append({"request": request.name, "digest": _digest(request), "result": encoded(result)})
+        refused = isinstance(result, Rejected)
+        outcome = {"rejected": as_json(result)} if refused else {"result": codec().encode(result)}
+        self._kept["steps"].append({"request": request.name, "digest": _digest(request), **outcome})
 
     def finish(self, answer: Answer) -> str:
         """The recording as JSON text."""
-        return json.dumps(self._kept | {"answer": encoded(answer)}, ensure_ascii=False)
+        return json.dumps(self._kept | {"answer": answer_json(answer)}, ensure_ascii=False)
 
 
 def replay(text: str) -> tuple[Answer, bool]:
@@ -63,8 +65,11 @@ def replay(text: str) -> tuple[Answer, bool]:
     Raise ``InputError`` for what is no recording, and where the flow asks for something else than it did.
     """
     kept = _read(text)
-    running = flow(kept["workflow"])(*decoded(kept["arguments"]))
-    recorded: Answer = decoded(kept["answer"])
+    try:
+        arguments, recorded = codec().decode(kept["arguments"]), answer_of(kept["answer"])
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InputError("recording.value") from None
+    running = flow(kept["workflow"])(*arguments)
     waiting = iter(kept["steps"])
     result: Any = None
     while True:
@@ -81,80 +86,40 @@ def replay(text: str) -> tuple[Answer, bool]:
 def _read(text: str) -> dict[str, Any]:
     try:
         kept = json.loads(text)
-        if kept["format"] == FORMAT and kept["workflow"] in FLOWS and isinstance(kept["steps"], list):
+        made_by = kept["format"]
+        if made_by == FORMAT and kept["workflow"] in FLOWS and isinstance(kept["steps"], list):
             return {name: kept[name] for name in ("workflow", "arguments", "answer", "steps")}
     except (ValueError, TypeError, LookupError, RecursionError):
-        pass
-    raise InputError("the file is no recording of this version of localmed", "Give a file that --record wrote")
+        made_by = ""
+    if isinstance(made_by, str) and made_by.startswith("localmed recording ") and made_by != FORMAT:
+        raise InputError("recording.other_format", format=made_by, readable=FORMAT)
+    raise InputError("recording.none")
 
 
 def _next(waiting: Iterator[Any], request: Request) -> Any:
     step = next(waiting, None)
-    if step is None or step.get("digest") != _digest(request):
-        raise InputError(
-            f"the flow now asks for something else ({request.name})",
-            "The recording was made by another version; its answer is in the file",
-        )
-    return decoded(step["result"])
+    if not isinstance(step, dict) or step.get("digest") != _digest(request):
+        raise InputError("recording.other_request", request=request.name)
+    try:
+        return from_json(step["rejected"], Rejected) if "rejected" in step else codec().decode(step["result"])
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InputError("recording.value") from None
 
 
 def _digest(request: Request) -> str:
-    return digest(json.dumps(encoded(request), ensure_ascii=False, sort_keys=True))
-
-
-# --- values as JSON and back ------------------------------------------------------------------------------------------
-
-
-def encoded(value: Any) -> Any:
-    """``value`` as JSON: a role by its name, other values by class and fields; raise ``TypeError`` for what is none."""
-    if isinstance(value, Enum):
-        return {"enum": type(value).__name__, "value": value.value}
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, Role):
-        return {"role": value.name, "version": value.version}
-    if isinstance(value, Rejected):
-        return {"rejected": value.what, "remedy": value.remedy}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            "class": type(value).__name__,
-            "fields": {f.name: encoded(getattr(value, f.name)) for f in fields(value)},
-        }
-    if isinstance(value, (tuple, frozenset)):
-        items = sorted(value) if isinstance(value, frozenset) else value
-        return {"frozenset" if isinstance(value, frozenset) else "tuple": [encoded(each) for each in items]}
-    if isinstance(value, Mapping):
-        return {"mapping": [[encoded(key), encoded(each)] for key, each in value.items()]}
-    raise TypeError(f"a recording holds no {type(value).__name__}")
-
-
-def decoded(value: Any) -> Any:
-    """The value that ``encoded`` was given; raise ``InputError`` for anything else."""
-    try:
-        return _decoded(value)
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise InputError("the recording holds a value that there is not", "It was made by another version") from None
-
-
-def _decoded(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "enum" in value:
-        return _classes()[value["enum"]](value["value"])
-    if "rejected" in value:
-        return Rejected(value["rejected"], value["remedy"])
-    if "class" in value:
-        return _classes()[value["class"]](**{name: _decoded(each) for name, each in value["fields"].items()})
-    if "tuple" in value:
-        return tuple(_decoded(each) for each in value["tuple"])
-    if "frozenset" in value:
-        return frozenset(_decoded(each) for each in value["frozenset"])
-    return {_decoded(key): _decoded(each) for key, each in value["mapping"]}
+    """What was asked for; of a role its name and the version of its prompt."""
+    named: dict[str, Any] = {field.name: getattr(request, field.name) for field in fields(request)}
+    if isinstance(request, Perform):
+        named |= {"role": (request.role.name, request.role.version)}
+    written = {name: codec().encode(value) for name, value in named.items()}
+    return digest(json.dumps([type(request).__name__, written], ensure_ascii=False, sort_keys=True))
 
 
 @cache
-def _classes() -> dict[str, Any]:
-    """The values' classes by name."""
-    found = [each for name in MODULES for each in vars(import_module(f"localmed.{name}")).values()]
-    values = [each for each in found if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum))]
-    return {each.__name__: each for each in values if each is not Role}
+def codec() -> Codec:
+    """The codec of what flows are given, ask for and are answered."""
+    modules = [import_module(f"localmed.{name}") for name in MODULES]
+    classes = (value for module in modules for value in vars(module).values() if isinstance(value, type))
+    values = {value for value in classes if is_dataclass(value) or issubclass(value, Enum)}
+    own = {value for value in values if value.__module__ in {module.__name__ for module in modules}}
+    return Codec(own | reachable(Answer))

@@ -19,66 +19,62 @@ from typing import Any
 from localmed.domain import (
     Answer,
     AnswerStatus,
+    Badge,
     Evidence,
     Hit,
-    Part,
+    Message,
     Provenance,
     SearchFilter,
     Statement,
     Support,
-    TextPart,
     Verdict,
     Verification,
+    message,
 )
+from localmed.domain.parts import Label
 from localmed.language import detect
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification import citations, support
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.claims import Claim, Read, premise
-from localmed.verification.m_eval_texts import TEXTS
 from localmed.verification.marked_text import REFERENCES, Marked, MarkedText, read
 from localmed.verification.standing import excluded
-from localmed.verification.vote import Label
 from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import ask
-from localmed.workflows.finding import Plan
+from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Asked, Cite, Flow, Judge, Resolve
 from localmed.workflows.m_eval import Assessment, Bounds, assess
-from localmed.workflows.verify_parts import parts, quoted, statement, supported
+from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
 
 MOST_SENTENCES = 200  # of one answer; what an essay has
 MOST_CHARACTERS = 100_000  # read of it: 200 sentences of 500
 
-NOTHING = "The text holds no sentence that a study could be held against"
-NO_QUESTION = "No question was given: the first sentences are the claims, and whether they answer is not looked at"
-NO_CITATIONS = "The answer cites nothing"
-MALFORMED = "Citations that could not be read: {number}"
-UNRESOLVED = "Cited, but not in the library: {markers}"
-CUT = "Only the first {most} of {number} characters were read"
-TOO_LONG = "Only the first {most} of {number} sentences were read"
-NO_LITERATURE = "The library holds no literature: only what the answer cites was judged"
-NO_STUDY = "No study in the library speaks of the claims"
-NOT_KNOWN = "Not judged, as the judge does not know the language of claim and study: {number} pairs"
-JUDGED_BY = "Judged by {judge}. A label weighs studies for a reader; it is no clinical finding"
-CHECKED = "Of {number} sentences with citations, what they cite supports {supported}"
-WHAT_IT_CITES = "what it cites may not count: it is {reason}"
-NOT_THERE = "what it cites is not in the library"
-LOOKED_UP = "rule: citations looked up in the library"
+LOOKED_UP = message("support.judge.looked_up")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cited:
     """The answer's citations: what each marker names, the checked sentences, and the evidence minted for them."""
 
-    studies: dict[str, Study | None]
+    named: tuple[tuple[Reference, Study | None], ...]
     statements: tuple[Statement, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def given(self) -> tuple[Study, ...]:
         """What the answer rests on, each once."""
-        return tuple({each.document.id: each for each in self.studies.values() if each}.values())
+        return tuple({study.document.id: study for _, study in self.named if study}.values())
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The markers that name no document of the library."""
+        return tuple(reference.marker for reference, study in self.named if study is None)
+
+    @property
+    def carried(self) -> bool:
+        """Whether no sentence was found to say something else than what it cites."""
+        return not any(support.unsupported(one) for one in self.statements)
 
 
 def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
@@ -92,7 +88,8 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
-    account = Verification(len(cited.statements), 0, _unknown(cited), _judge(provenance))
+    judge = message("support.judge.entailment", name=_judge(provenance))
+    account = Verification(len(cited.statements), 0, len(cited.missing), (judge,))
     if given.question.strip():
         account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(
@@ -101,7 +98,8 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
         account,
         notes + _noted(assessment, cited, bounds, provenance) + overdue(minted),
         workflow="verify",
-        parts=(*parts(assessment, _by_passage(minted), language), *_sentences(cited, language)),
+        parts=(*parts(assessment, _by_passage(minted), cited.carried and account.badge is not Badge.RED),
+               *cited_parts(cited.named, cited.statements)),
     )  # fmt: skip
     return answer
 
@@ -120,8 +118,8 @@ def ask_and_verify(
     rests = tuple({each.document.id: each for each in studies if each}.values())
     assessment = yield from assess(answer.question, [Claim(each) for each in shown], rests, bounds)
     minted = yield from _minted(assessment, answer.evidence)
-    cited = _Cited(dict(zip((each.marker for each in names), studies, strict=True)))
-    found = parts(assessment, _by_passage(minted), answer.language)
+    cited = _Cited(tuple(zip(names, studies, strict=True)))
+    found = parts(assessment, _by_passage(minted), answer.verification.badge is not Badge.RED)
     fresh = tuple(each for each in minted if each not in answer.evidence)
     notes = answer.notes + _noted(assessment, cited, bounds, provenance) + overdue(fresh)
     return replace(answer, evidence=minted, parts=(*answer.parts, *found), notes=notes)
@@ -132,7 +130,8 @@ def ask_and_verify(
 
 def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
     """The citations looked up, and the sentences that carry them checked against what was found."""
-    studies: dict[str, Study | None] = yield from _looked_up(marked)
+    named = yield from _looked_up(marked)
+    studies = {reference.marker: study for reference, study in named}
     carrying = [each for each in marked.sentences if each.markers]
     usable = {name: each for name, each in studies.items() if each and not excluded(each.document, each.text)}
     reads = {name: [Read.of(passage.text) for passage in each.passages] for name, each in usable.items()}
@@ -145,10 +144,10 @@ def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
     checked = yield from _checked([statement(each.text, sources[each]) for each in carrying if sources[each]], evidence)
     waiting = iter(checked)
     statements = tuple(next(waiting) if sources[each] else _unfounded(each, studies) for each in carrying)
-    return _Cited(studies, statements, evidence)
+    return _Cited(named, statements, evidence)
 
 
-def _looked_up(marked: MarkedText) -> Generator[Asked, Any, dict[str, Study | None]]:
+def _looked_up(marked: MarkedText) -> Generator[Asked, Any, tuple[tuple[Reference, Study | None], ...]]:
     """What each marker names; what is listed and never cited is given with the answer all the same."""
     markers = tuple(dict.fromkeys(name for each in marked.sentences for name in each.markers))
     names = {marker: marked.reference(marker) for marker in markers}
@@ -156,7 +155,8 @@ def _looked_up(marked: MarkedText) -> Generator[Asked, Any, dict[str, Study | No
         if each not in names.values():
             names.setdefault(each.marker, each)
     found: tuple[Study | None, ...] = (yield Resolve(tuple(names.values()))) if names else ()
-    return dict(zip(names, found, strict=True))
+    called = (replace(reference, marker=marker) for marker, reference in names.items())
+    return tuple(zip(called, found, strict=True))
 
 
 def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read]]) -> list[Hit]:
@@ -182,7 +182,8 @@ def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
     """A sentence that cites nothing which could support it."""
     found = [each for marker in sentence.markers if (each := studies.get(marker))]
     reasons = [excluded(each.document, each.text) for each in found]
-    reason = WHAT_IT_CITES.format(reason=reasons[0]) if reasons else NOT_THERE
+    why = Message(f"verify.standing.{reasons[0]}") if reasons else None
+    reason = message("verify.may_not_count", why=why) if why else message("verify.not_there")
     plain = statement(sentence.text, ())
     return replace(plain, verdict=Verdict(Support.UNSUPPORTED, LOOKED_UP, reason))
 
@@ -193,25 +194,6 @@ def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
         return ()
     waiting = iter(cited.statements)
     return tuple(next(waiting) if each.markers else statement(each.text, ()) for each in marked.sentences)
-
-
-def _sentences(cited: _Cited, language: str) -> tuple[Part, ...]:
-    """What each citation names, and each sentence with the verdict on it."""
-    texts = TEXTS[language]
-    facts = tuple((f"[{marker}]", _named(study, texts)) for marker, study in cited.studies.items())
-    found = (TextPart("citations", texts["citations"], facts=facts),) if facts else ()
-    return (*found, TextPart("support", texts["support"], cited.statements)) if cited.statements else found
-
-
-def _named(study: Study | None, texts: Any) -> str:
-    if study is None:
-        return str(texts["unresolved"])
-    date = f" ({study.document.edition})" if study.document.edition else ""
-    return str(texts["resolved"].format(title=study.document.title, date=date))
-
-
-def _unknown(cited: _Cited) -> int:
-    return sum(each is None for each in cited.studies.values())
 
 
 # --- evidence and notes -----------------------------------------------------------------------------------------------
@@ -237,35 +219,36 @@ def _by_passage(evidence: Sequence[Evidence]) -> dict[str, Evidence]:
 
 def _decided(assessment: Assessment, cited: _Cited) -> bool:
     """Whether anything came of it."""
-    return bool(cited.statements) or any(each.outcome.label is not Label.NOT_ENOUGH for each in assessment.claims)
+    undecided = {Label.NOT_ENOUGH, Label.NOT_JUDGED}
+    return bool(cited.statements) or not undecided.issuperset(assessment.labels)
 
 
-def _reading(given: VerifyInput, marked: MarkedText) -> tuple[str, ...]:
+def _reading(given: VerifyInput, marked: MarkedText) -> Notes:
     """What a reader must know of how the text was read."""
     count = len(marked.sentences)
-    cites = any(each.markers for each in marked.sentences)
+    cites = any(sentence.markers for sentence in marked.sentences)
     told = (
-        (not given.question.strip() and count, NO_QUESTION),
-        (len(given.text) > MOST_CHARACTERS, CUT.format(most=MOST_CHARACTERS, number=len(given.text))),
-        (count > MOST_SENTENCES, TOO_LONG.format(most=MOST_SENTENCES, number=count)),
-        (count and not cites and not given.references, NO_CITATIONS),
-        (marked.malformed, MALFORMED.format(number=marked.malformed)),
+        (not given.question.strip() and count, message("verify.no_question")),
+        (len(given.text) > MOST_CHARACTERS, message("verify.cut", most=MOST_CHARACTERS, number=len(given.text))),
+        (count > MOST_SENTENCES, message("verify.too_long", most=MOST_SENTENCES, number=count)),
+        (count and not cites and not given.references, message("verify.no_citations")),
+        (marked.malformed, message("verify.malformed", count=marked.malformed)),
     )
     return tuple(note for holds, note in told if holds)
 
 
-def _noted(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> tuple[str, ...]:
-    unjudged = sum(each.unjudged for each in assessment.claims)
-    missing = [marker for marker, study in cited.studies.items() if study is None]
-    count = len(cited.statements)
+def _noted(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
+    unjudged = sum(held.unjudged for held in assessment.claims)
+    count, claims = len(cited.statements), assessment.claims
     told = (
-        (missing, UNRESOLVED.format(markers=", ".join(missing))),
-        (count, CHECKED.format(number=count, supported=supported(cited.statements))),
-        (not assessment.claims, NOTHING),
-        (assessment.claims and not bounds.collections, NO_LITERATURE),
-        (assessment.claims and bounds.collections and not assessment.studies, NO_STUDY),
-        (unjudged, NOT_KNOWN.format(number=unjudged)),
-        (assessment.claims, JUDGED_BY.format(judge=_judge(provenance))),
+        (cited.missing, message("verify.unresolved", markers=cited.missing)),
+        (count, message("verify.checked", count=count, supported=supported(cited.statements))),
+        (not claims, message("verify.nothing")),
+        (claims and not bounds.collections, message("verify.no_literature")),
+        (claims and bounds.collections and not assessment.studies, message("verify.no_study")),
+        ((claims or count) and not bounds.judged, message("verify.no_judge")),
+        (unjudged and bounds.judged, message("verify.language_unknown", count=unjudged)),
+        (claims and bounds.judged, message("verify.judged_by", judge=_judge(provenance))),
     )
     return tuple(note for holds, note in told if holds)
 

@@ -1,89 +1,123 @@
-"""What a verification found, as the parts of an answer, in English and Chinese."""
+"""What a verification came to, as the parts of an answer."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from localmed.agents.evidence import citation
-from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support, TextPart
-from localmed.retrieval.studies import Study
-from localmed.verification.m_eval_texts import TEXTS
-from localmed.verification.standing import doubted
-from localmed.verification.vote import Quality
+from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support
+from localmed.domain.parts import (
+    AlertPart,
+    CitationsPart,
+    CitedReference,
+    ClaimPart,
+    EvidenceQualityPart,
+    Label,
+    ResponsePart,
+    StudiesPart,
+    StudyRow,
+    SupportPart,
+    Titled,
+)
+from localmed.retrieval.studies import Reference, Study
+from localmed.retrieval.titles import years
+from localmed.verification.standing import DOUBTED, NOTICE, doubted
+from localmed.verification.vote import response
+from localmed.verification.wording import said
 from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
+NEAREST = 3  # sentences quoted for a claim that nobody judged
 
 Minted = Mapping[str, Evidence]  # by passage id
 
 
-def parts(assessment: Assessment, minted: Minted, language: str) -> tuple[Part, ...]:
-    """The response's label, alerts, each claim, what the given evidence is worth, and the studies."""
-    texts = TEXTS[language]
+def parts(assessment: Assessment, minted: Minted, carried: bool) -> tuple[Part, ...]:
+    """The response's label, alerts, each claim, what the evidence given with the answer is worth, and the studies.
+
+    Without ``carried`` what the answer cites does not carry it.
+    """
     if not assessment.claims:
-        return alerts(assessment, texts)
+        return _alerts(assessment)
+    quality, studies = assessment.quality, _studies(assessment)
     return (
-        _response(assessment, texts),
-        *alerts(assessment, texts),
-        *(_claim(each, assessment.studies, minted, texts) for each in assessment.claims),
-        *_given(assessment.quality, texts),
-        *_studies(assessment, texts),
+        ResponsePart(response(assessment.labels, carried), tuple(Counter(assessment.labels).items()), carried),
+        *_alerts(assessment),
+        *(_claim(held, assessment.studies, minted) for held in assessment.claims),
+        *((EvidenceQualityPart(quality),) if quality else ()),
+        *((StudiesPart(studies),) if studies else ()),
     )
 
 
-def _response(assessment: Assessment, texts: Mapping[str, str]) -> Part:
-    labels = [each.outcome.label for each in assessment.claims]
-    counts = "; ".join(f"{texts[name]} {labels.count(name)}" for name in dict.fromkeys(labels))
-    label = texts[assessment.label]
-    facts = ((texts["label"], label), (texts["claims"], counts))
-    return TextPart("response", texts["response"].format(label=label), facts=facts)
+def cited_parts(named: Sequence[tuple[Reference, Study | None]], statements: tuple[Statement, ...]) -> tuple[Part, ...]:
+    """What each citation names, and each sentence with the verdict on it."""
+    references = tuple(CitedReference(one.marker, _found(study), _other_years(one, study)) for one, study in named)
+    support = (SupportPart(statements),) if statements else ()
+    return (*((CitationsPart(references),) if references else ()), *support)
 
 
-def alerts(assessment: Assessment, texts: Mapping[str, str]) -> tuple[Part, ...]:
+def _found(study: Study | None) -> Titled | None:
+    return _titled(study, given=True) if study else None
+
+
+def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
+    """The years of the reference where none of them is the year of the document that was found."""
+    own = years(f"{study.document.edition} {study.document.title}") if study else frozenset()
+    cited = years(reference.text)
+    return tuple(sorted(cited)) if own and not own & cited else ()
+
+
+def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
-    facts = [(texts[each.reason], _called(each.study)) for each in assessment.left_out if _told(each)]
-    facts += [(texts["doubted"], _called(each.study)) for each in assessment.studies if doubted(each.study.document)]
-    return (TextPart("alerts", texts["alerts"], facts=tuple(facts)),) if facts else ()
+    alerts = [(left.reason, _titled(left.study, left.given)) for left in assessment.left_out if _told(left)]
+    alerts += [(DOUBTED, _titled(one.study, one.given)) for one in assessment.studies if doubted(one.study.document)]
+    return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
-def _told(each: LeftOut) -> bool:
+def _told(left: LeftOut) -> bool:
     """A notice found beside the studies is no news."""
-    return each.given or each.reason != "notice"
+    return left.given or left.reason != NOTICE
 
 
-def _called(study: Study) -> str:
-    document = study.document
-    return f"{document.title} ({document.edition})" if document.edition else document.title
+def _titled(study: Study, given: bool) -> Titled:
+    return Titled(study.document.title, study.document.edition, given)
 
 
-def _placed(each: Weighed, texts: Mapping[str, str]) -> str:
-    """A study by title and date, and whether the answer brought it: then it says little that is new."""
-    return f"{_called(each.study)}, {texts['of the answer' if each.given else 'found']}"
-
-
-def _claim(held: Held, studies: Sequence[Weighed], minted: Minted, texts: Mapping[str, str]) -> Part:
-    """Label, votes and spread, then of the winning group the sentences that were judged, most reliable first."""
+def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
+    """Label, votes and spread, then the sentences that decided, or that are nearest where nothing was decided."""
     outcome, claim = held.outcome, held.claim
-    votes = {name: outcome.votes.count(vote) for name, vote in (("plus", 1), ("minus", -1), ("none", 0))}
-    spread = outcome.heterogeneity
-    facts = [
-        (texts["label"], texts[outcome.label]),
-        (texts["votes"], texts["voted"].format(**votes, total=outcome.total)),
-        (texts["heterogeneity"], texts["spread"].format(q=spread.q, tau2=spread.tau2, k=spread.k)),
-    ]
-    if held.unjudged:
-        facts.append((texts["unjudged"], texts["unjudged studies"].format(number=held.unjudged)))
-    for name, places in ((texts["main evidence"], outcome.main), (texts["dropped"], outcome.dropped)):
-        if places:
-            called = (_placed(studies[place], texts) for place in _best(places, studies))
-            facts.append((name, "; ".join(called)))
-    quotes = [_quotation(held, studies, place, minted) for place in quoted(held, studies)]
-    title = texts["whole" if claim.whole else "claim"].format(text=claim.text)
-    return TextPart("claim", title, tuple(quotes), tuple(facts), claim.start, claim.end)
+    plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
+    main, dropped = (
+        tuple(_titled(studies[place].study, studies[place].given) for place in _best(places, studies))
+        for places in (outcome.main, outcome.dropped)
+    )
+    return ClaimPart(
+        claim.text,
+        outcome.label,
+        (plus, minus, none),
+        outcome.total,
+        outcome.heterogeneity.q,
+        outcome.heterogeneity.tau2,
+        outcome.heterogeneity.k,
+        held.unjudged,
+        main,
+        dropped,
+        tuple(_quotation(held, studies, place, minted) for place in quoted(held, studies)),
+        claim.whole,
+        claim.start,
+        claim.end,
+    )
 
 
 def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
-    """The places of the studies that are quoted for a claim: the most reliable of the winning group."""
+    """The places of the studies that are quoted for a claim: the most reliable of the winning group.
+
+    Where nobody judged, the most reliable of those that share words with the claim.
+    """
+    if held.outcome.label is Label.NOT_JUDGED:
+        bearing = [place for place, premise in enumerate(held.premises) if premise.text]
+        return _best(bearing, studies)[:NEAREST]
     return _best(held.outcome.main, studies)[:QUOTED]
 
 
@@ -106,41 +140,33 @@ def _cited(evidence: Evidence, start: int, end: int) -> Citation:
     return Citation(evidence.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
 
 
-def _given(quality: Quality | None, texts: Mapping[str, str]) -> tuple[Part, ...]:
-    if quality is None:
-        return ()
-    return (TextPart("given", texts["given"].format(quality=texts[quality]),
-                 facts=((texts["label"], texts[quality]), (texts["reason"], texts[f"why {quality}"]))),)  # fmt: skip
-
-
-def _studies(assessment: Assessment, texts: Mapping[str, str]) -> tuple[Part, ...]:
+def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
+    """The studies, most reliable first; votes only where there were any."""
     rows = sorted(enumerate(assessment.studies), key=lambda row: -row[1].reliability.score)
-    facts = tuple((_called(each.study), _row(each, place, assessment, texts)) for place, each in rows)
-    return (TextPart("studies", texts["studies"], facts=facts),) if facts else ()
-
-
-def _row(each: Weighed, place: int, assessment: Assessment, texts: Mapping[str, str]) -> str:
-    failed = each.reliability.failed
-    return texts["reliability"].format(
-        score=each.reliability.score,
-        base=each.reliability.base,
-        bonus=each.reliability.bonus,
-        failed=len(failed),
-        aspects=f" ({', '.join(texts.get(name, name) for name in failed)})" if failed else "",
-        origin=texts["of the answer" if each.given else "found"],
-        votes=" ".join("-0+"[held.outcome.votes[place] + 1] for held in assessment.claims),
+    decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
+    return tuple(
+        StudyRow(
+            _titled(one.study, one.given),
+            one.reliability.score,
+            one.reliability.base,
+            one.reliability.bonus,
+            one.reliability.failed,
+            tuple(held.outcome.votes[place] for held in decided),
+        )
+        for place, one in rows
     )
 
 
 def statement(text: str, evidence: Sequence[Evidence]) -> Statement:
-    """A sentence of the answer as a statement: quoted where a source holds it word for word, else somebody's words."""
-    for each in evidence:
-        if (start := each.passage.text.find(text)) >= 0:
-            return Statement(text, (_cited(each, start, start + len(text)),), Origin.EXTRACTIVE)
-    return Statement(text, tuple(citation(each, text) for each in evidence), Origin.GENERATED)
+    """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
+    for source in evidence:
+        if place := said(source.passage.text, text, source.passage.table):
+            return Statement(text, (_cited(source, *place),), Origin.SUBMITTED)
+    return Statement(text, tuple(citation(source, text) for source in evidence), Origin.SUBMITTED)
 
 
 def supported(statements: Sequence[Statement]) -> int:
     """How many of ``statements`` what they cite supports."""
-    return sum(bool(each.verdict) and each.verdict.support in (Support.VERBATIM, Support.SUPPORTED)
-               for each in statements if each.verdict)  # fmt: skip
+    return sum(
+        one.verdict is not None and one.verdict.support in (Support.VERBATIM, Support.SUPPORTED) for one in statements
+    )

@@ -16,7 +16,7 @@ STUDY = AppraisalInput("A trial", "Adults were randomly assigned. The trial was 
 
 
 def test_the_rules() -> None:
-    assert RULES[APPRAISAL.name](STUDY) == ("complete data", "blinding")
+    assert RULES[APPRAISAL.name](STUDY) == ("complete_data", "blinding")
 
 
 def test_a_model_answers_each_aspect() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from localmed.agents.budget import NOTE_TOKENS, TURN_TOKENS, fit
+from localmed.domain import message
 from localmed.errors import ModelError
 
 COUNTS = some.lists(some.integers(1, 500), max_size=12)
@@ -15,10 +16,10 @@ COUNTS = some.lists(some.integers(1, 500), max_size=12)
 def test_all_of_it_where_it_fits_exactly() -> None:
     context = 100 + TURN_TOKENS + 50 + 2 * (200 + TURN_TOKENS)
     assert fit([100], [200, 200], 50, context).kept == (0, 1)
-    assert fit([100], [200, 200], 50, context).note == ""
+    assert fit([100], [200, 200], 50, context).note is None
     shortened = fit([100], [200, 200], 50, context - 1)
     assert shortened.kept == (0,)
-    assert shortened.note.startswith("1 of 2 passages")
+    assert shortened.note == message("agents.left_out", left=1, passages=2)
 
 
 def test_a_short_passage_does_not_overtake_a_long_one() -> None:

@@ -28,6 +28,7 @@ from localmed.agents.evidence import cited
 from localmed.agents.role_table import ROLES
 from localmed.agents.roles import Role, Writing
 from localmed.domain import Origin
+from localmed.domain import message as left_out
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.models import structured
 from localmed.models.scripted import ScriptedChat
@@ -128,7 +129,7 @@ def test_passages_that_do_not_fit_are_left_out_whole_and_that_is_told() -> None:
     kept = sum(f"end{number}." in message for number in range(1, 6))
     assert 0 < kept < 5
     assert message.count("<<<") == kept
-    assert draft.notes == (f"{5 - kept} of 5 passages were left out: the model's context holds no more.",)
+    assert draft.notes == (left_out("agents.left_out", left=5 - kept, passages=5),)
 
 
 def test_a_source_that_was_left_out_cannot_be_cited() -> None:

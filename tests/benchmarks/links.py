@@ -31,7 +31,8 @@ from localmed.language import detect
 from localmed.operations import importing, lookups
 from localmed.session import Session
 from localmed.verification import link_eval
-from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer, says
+from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer
+from localmed.verification.wording import holds
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA
@@ -154,7 +155,7 @@ def _is_of(document: str | None, hit: Hit) -> bool:
 
 
 def _says(gold: str, hit: Hit) -> bool | None:
-    return says(hit.passage.text, gold)
+    return holds(hit.passage.text, gold)
 
 
 def starter(session: Session) -> Scored:

@@ -17,6 +17,7 @@ from typing import Any
 
 from localmed.config import Settings
 from localmed.domain import Kind, SearchFilter
+from localmed.domain.parts import Label, StudiesPart
 from localmed.evaluation import claims, stance
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
 from localmed.evaluation.stance import StanceReport
@@ -24,7 +25,6 @@ from localmed.operations import importing
 from localmed.retrieval import studies
 from localmed.session import Session
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.vote import Label
 from tests.benchmarks.common import Place, Row, library, met, percentile
 from tests.benchmarks.known_item import PUBMEDQA
 from tests.fakes import opened
@@ -77,7 +77,7 @@ def _time(session: Session, records: Sequence[dict[str, Any]]) -> Row:
     for record in records[: TIMED + 1]:
         answer = session.verify(VerifyInput(record["QUESTION"], record["LONG_ANSWER"]))
         seconds.append(sum(step.seconds for step in answer.trace))
-        judged.append(len(next((part.facts for part in answer.parts if part.kind == "studies"), ())))
+        judged.append(len(next((part.studies for part in answer.parts if isinstance(part, StudiesPart)), ())))
     p50, p95 = percentile(seconds[1:], 0.5), percentile(seconds[1:], 0.95)
     how = f"{TIMED} conclusions of PubMedQA, median of {percentile(judged, 0.5):.0f} studies judged; warm"
     return Row(

@@ -43,6 +43,7 @@ from tests.benchmarks import (
     stance,
     starter,
     tables_pdf,
+    threads,
 )
 from tests.benchmarks.common import DEFAULT_DATA, Place, Row, library, machine, work_folder
 from tests.fakes import opened
@@ -96,6 +97,7 @@ class Benchmarks:
             "ocr": lambda: ocr.run(self.place),
             "reading_order": lambda: reading_order.run(self.place),
             "tables_pdf": lambda: tables_pdf.run(self.place),
+            "threads": lambda: threads.run(self.place),
         }
 
     def questions(self) -> list[str]:

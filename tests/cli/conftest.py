@@ -113,6 +113,11 @@ class Localmed:
         return [hit["passage"]["title"] for hit in self.ok("search", *search, "--json").json["hits"]]
 
 
+def notes_of(answer: dict[str, Any]) -> list[str]:
+    """The words of the notes of an answer that ``--json`` printed."""
+    return [str(note["text"]) if isinstance(note, dict) else str(note) for note in answer["notes"]]
+
+
 def environment() -> dict[str, str]:
     """This process's environment without settings of localmed or of a terminal."""
     left_out = ("LOCALMED_", "COLUMNS", "HF_", "TRANSFORMERS_")

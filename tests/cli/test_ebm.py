@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from localmed.domain import AnswerStatus
-from localmed.workflows.purposes import PURPOSES
-from tests.cli.conftest import Localmed
+from localmed.messages import catalogue
+from tests.cli.conftest import Localmed, notes_of
 from tests.cli.test_privacy import traces
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -70,7 +70,7 @@ def test_allergy_and_standard_input(starter: Localmed) -> None:
                      stdin=RECORD)  # fmt: skip
     assert "CHECK FIRST" in ran.out
     assert "penicillin (rash)" in ran.out
-    assert PURPOSES["ebm"]["en"][:40] in ran.out
+    assert str(catalogue("en")["answer.purpose.ebm"])[:40] in ran.out
 
 
 def test_chinese(starter: Localmed) -> None:
@@ -88,7 +88,7 @@ def test_effects_of_the_tier_beyond_and_a_given_pico_question(starter: Localmed)
     ).json  # fmt: skip
     assert "two thirds" in json.dumps(answer)
     assert dict(part(answer, "pico")["facts"])["Comparison"] == "no treatment"
-    assert "No patient record was given" in " ".join(answer["notes"])
+    assert "No patient record was given" in " ".join(notes_of(answer))
 
 
 @pytest.mark.parametrize("question", ["How is gout treated?", "？？"])

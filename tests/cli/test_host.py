@@ -25,6 +25,7 @@ from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.minilm import MiniLM
 from localmed.models.registry.registration import Registrations
 from tests.cli.conftest import COMMAND, Localmed, environment
+from tests.strict import cannot
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
 CHOSEN = {"encoder": "minilm", "reranker": "maxsim", "entailment": "starter", "chat": "none"}
@@ -130,7 +131,7 @@ def test_nothing_but_the_socket_is_opened(copied: Localmed, tmp_path: Path) -> N
     watched = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,bind,listen", "-o", str(trace)]
     allowed = subprocess.run([*watched, "true"], capture_output=True, check=False) if shutil.which("strace") else None
     if allowed is None or allowed.returncode:
-        pytest.skip("strace is not permitted here")
+        cannot("strace is not permitted here")
     with host(copied.data, *watched) as traced:
         assert answer(copied)["statements"]
         status = copied.ok("host", "--status", "--json").json

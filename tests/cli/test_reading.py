@@ -73,7 +73,7 @@ def test_words_need_no_quotes_and_may_come_from_standard_input(localmed: Localme
 
 def test_ask_quotes_its_source(localmed: Localmed) -> None:
     answer = localmed.ok("ask", "What is the loading dose of vancomycin?", "--json").json
-    assert set(answer) == set(Answer.__slots__)
+    assert set(answer) == {"format", *Answer.__slots__}
     assert answer["status"] == "answered"
     quoted = [s for s in answer["statements"] if s["text"] == PDF_LINE]
     assert len(quoted) == 1

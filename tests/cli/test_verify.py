@@ -42,8 +42,9 @@ def library(copied: Localmed, tmp_path: Path) -> Localmed:
     return copied
 
 
-def facts(answer: Any, kind: str) -> dict[str, str]:
-    return next(dict(each["facts"]) for each in answer["parts"] if each["kind"] == kind)
+def part(answer: Any, field: str) -> Any:
+    """The part that has a field of that name."""
+    return next(one for one in answer["parts"] if field in one)
 
 
 def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
@@ -52,13 +53,16 @@ def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
     file.write_text(json.dumps(given), "utf-8")
     answer = library.ok("verify", str(file), "--json").json
     assert answer["workflow"] == "verify"
-    assert facts(answer, "citations")["[1]"] == "Warfarin in atrial fibrillation (2024)"
-    assert "retracted trial" in str(facts(answer, "alerts"))
-    assert facts(answer, "claim")["label"] == "supported"
-    shown = library.ok("verify", str(file)).out
+    assert part(answer, "references")["references"][0]["study"]["title"] == "Warfarin in atrial fibrillation"
+    assert "retracted trial" in str(part(answer, "alerts"))
+    assert part(answer, "claim")["label"] == "not judged", "without a model"
+    shown = " ".join(library.ok("verify", str(file)).out.split())
     assert "word for word in what it cites" in shown
     assert "NOT SUPPORTED" in shown
-    assert "decides nothing" in shown.replace("\n", " ")
+    assert "Response: not judged" in shown
+    assert "localmed models use entailment NAME" in shown
+    assert "written by a language model" not in shown
+    assert "decides nothing" in shown
 
 
 def test_text_from_standard_input_and_a_recording(library: Localmed, tmp_path: Path) -> None:
@@ -76,8 +80,9 @@ def test_our_own_answer_can_be_verified(library: Localmed, tmp_path: Path) -> No
     file = tmp_path / "own.json"
     file.write_text(library.ok("ask", "What does warfarin prevent in atrial fibrillation?", "--json").out, "utf-8")
     answer = library.ok("verify", str(file), "--json").json
-    support = next(each for each in answer["parts"] if each["kind"] == "support")
-    assert {each["verdict"]["support"] for each in support["statements"]} == {"verbatim"}
+    support = next(one for one in answer["parts"] if set(one) == {"statements"})
+    assert {one["verdict"]["support"] for one in support["statements"]} == {"verbatim"}
+    assert {one["origin"] for one in support["statements"]} == {"submitted"}
 
 
 def test_ask_check_adds_the_parts(library: Localmed) -> None:
@@ -85,7 +90,7 @@ def test_ask_check_adds_the_parts(library: Localmed) -> None:
     answer = library.ok("ask", question, "--check", "--json").json
     assert answer["workflow"] == "ask"
     assert answer["statements"]
-    assert {"response", "claim", "given", "studies"} <= {each["kind"] for each in answer["parts"]}
+    assert {"claims", "claim", "quality", "studies"} <= {field for one in answer["parts"] for field in one}
     assert not library.ok("ask", question, "--json").json["parts"]
 
 
@@ -132,6 +137,6 @@ def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:
     found = library.ok("eval", "claims", "--pairs", str(pairs), "--json").json
     assert found["judges"][0]["judge"].startswith("inside M-Eval")
     assert {(each["is"], each["judged"]) for each in found["claims"]} == {
-        ("supported", "supported"), ("not enough evidence", "not enough evidence"),
+        ("supported", "not judged"), ("not enough evidence", "not enough evidence"),
     }  # fmt: skip
     assert "Claims by vote" in library.ok("eval", "claims", "--pairs", str(pairs)).out

@@ -191,13 +191,13 @@ def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_pa
     def serving() -> str:
         return " ".join(workstation.ok("models", "list").out.split())  # a narrow terminal breaks the line
 
-    assert "entailment: starter-entailment" in serving()
+    assert "entailment: none" in serving()
     folder = make_nli(tmp_path / "nli-deberta-v3-base", kind="DebertaV2")
     workstation.ok("models", "add", str(folder))
     assert "entailment: nli-deberta-v3-base" in serving()  # the profile's own
     assert "no chat model serves" in workstation("models", "use", "entailment", "chat").failed(2)
-    workstation.ok("models", "use", "entailment", "starter-entailment")
-    assert "entailment: starter-entailment" in serving()
+    workstation.ok("models", "use", "entailment", "none")
+    assert "entailment: none" in serving()
     workstation.ok("models", "use", "entailment", "nli-deberta-v3-base")
     unnamed = make_nli(tmp_path / "unnamed", ["LABEL_0", "LABEL_1", "LABEL_2"])
     workstation.ok("models", "add", str(unnamed), "--role", "entailment")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import Answer, AnswerStatus, TextPart
+from localmed.domain import Answer, AnswerStatus
+from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, Titled
 from localmed.errors import InputError
 from localmed.evaluation import claims
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
 from localmed.evaluation.stance import Labelled, PairSet
 from localmed.ports import Stance
 from localmed.verification.answer_file import VerifyInput
-from localmed.verification.vote import Label
 from tests.values import PROVENANCE
 
 THREE = ("entailment", "neutral", "contradiction")
@@ -28,17 +28,11 @@ LINES = (
 
 def verified(given: VerifyInput) -> Answer:
     """Correct if it says One, mistaken if Two, else neither."""
-    label = next((name for word, name in (("One", "correct: every claim is supported"),
-                                          ("Two", "mistaken: a claim is contradicted")) if word in given.text),
-                 "not enough evidence")  # fmt: skip
-    told = {"correct": "supported", "mistaken": "contradicted"}.get(label.partition(":")[0], label)
-    parts = (
-        TextPart("response", "Response", facts=(("label", label),)),
-        TextPart("claim", "Claim", facts=(("label", told), ("votes", "1 for"))),
-        TextPart("alerts", "Alerts", facts=(("retracted", "A trial"),))
-        if "Two" in given.text
-        else TextPart("given", ""),
-    )
+    label = next((name for word, name in (("One", Label.CORRECT), ("Two", Label.MISTAKEN)) if word in given.text),
+                 Label.NOT_ENOUGH)  # fmt: skip
+    claim = {Label.CORRECT: Label.SUPPORTED, Label.MISTAKEN: Label.CONTRADICTED}.get(label, label)
+    alerts = (AlertPart((("retracted", Titled("A trial")),)),) if "Two" in given.text else ()
+    parts = (ResponsePart(label, ((claim, 1),)), ClaimPart("Claim", claim, (1, 0, 0), 1.0), *alerts)
     return Answer(AnswerStatus.ANSWERED, given.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts)
 
 
@@ -75,8 +69,8 @@ def report(results: Sequence[claims.Result]) -> ClaimsReport:
 
 def test_the_counts_by_hand(tmp_path: Path) -> None:
     found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    assert found.responses == {"correct": 1, "mistaken": 1, "not enough evidence": 1}
-    assert found.claims == {"supported": 1, "contradicted": 1, "not enough evidence": 1}
+    assert found.responses == {"correct": 1, "mistaken": 1, "not enough evidence": 1, "not judged": 0}
+    assert found.claims == {"supported": 1, "contradicted": 1, "not enough evidence": 1, "not judged": 0}
     assert (found.recall, found.specificity, found.accuracy) == (1.0, 0.0, 0.5)
     assert found.alerts == 1
     assert claims.as_csv(found).splitlines()[1].startswith("a,correct,correct,1,0,0,")

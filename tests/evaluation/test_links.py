@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import link_files, links, plot
 from localmed.evaluation.link_files import LinkQuestion, LinkRow
-from localmed.verification.link_eval import METRICS, LinkCounts
 
 SECRET = "Patientname Zyxwvut"
 MADE = {"judge": "words 1", "valid_from": "0.55", "encoder": "e", "generation": "0001", "version": "0", "note": ""}

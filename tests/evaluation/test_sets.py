@@ -112,7 +112,7 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
     assert [each.id for each in kept.questions] == ["0", "2"]
     assert set(kept.judgements) == {"0", "2"}
     assert kept.notes == ("2 of 4 questions have no relevant document in the library: left out",)
-    with pytest.raises(InputError, match="of 4 questions 1 have a relevant document"):
+    with pytest.raises(InputError, match="of 4 questions 1 has a relevant document"):
         QuestionSet("s", questions, judged, relevant_from=3).answerable()
 
 
@@ -210,9 +210,9 @@ def test_other_wordings(folder: Path, tmp_path: Path, documents: list[Document])
     ("judgements", "problem"),
     [
         ("", "0 lines"),
-        ("1 5-Best A_0000007_Sec3.txt\n", r"1 lines .*: \[1\]"),
-        ("1 4-Excellent A_0000007_Sec3.txt\n1 4-Excellent\n", r"1 lines .*: \[2\]"),
-        ("9 4-Excellent A_0000007_Sec3.txt\n", "judges 1 questions"),
+        ("1 5-Best A_0000007_Sec3.txt\n", r"1 line .*: 1"),
+        ("1 4-Excellent A_0000007_Sec3.txt\n1 4-Excellent\n", r"1 line .*: 2"),
+        ("9 4-Excellent A_0000007_Sec3.txt\n", "judges 1 question"),
     ],
 )
 def test_bad_judgements(folder: Path, tmp_path: Path, documents: list[Document], judgements: str, problem: str) -> None:
@@ -228,6 +228,6 @@ def test_bad_archives(folder: Path, tmp_path: Path, documents: list[Document]) -
     broken.write_bytes(archive(tmp_path / "a.zip").read_bytes()[:100])
     with zipfile.ZipFile(empty, "w") as opened:
         opened.writestr("readme", "x")
-    for file, problem in ((broken, "not a readable ZIP"), (empty, "0 .txt files")):
+    for file, problem in ((broken, "not a readable ZIP"), (empty, "0 files .txt")):
         with pytest.raises(InputError, match=problem):
             medquad.liveqa(folder, tmp_path / "q.xml", file, documents, ANY, "summary")

@@ -16,9 +16,10 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.state import State
 from tests.fakes import answers, described, import_into, verify
 from tests.ingest.readers.pdf import fixtures as make
+from tests.strict import needs
 from tests.words import words
 
-needs_engine = pytest.mark.skipif(not ocr.installed(), reason="the extra ocr is not installed")
+needs_engine = needs(ocr.installed(), "the extra ocr")
 
 
 def stored(passages: int) -> list[Document]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localmed.domain import message
+from localmed.domain import Message, message
 from localmed.errors import Busy, Damaged
 from localmed.library import migrations
 from localmed.library.catalogue import Catalogue
@@ -222,7 +222,7 @@ def audit(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def after(data: Path, statement: str) -> list[str]:
+def after(data: Path, statement: str) -> list[Message]:
     database = sqlite3.connect(data / "audit.sqlite")
     database.execute(statement)
     database.commit()
@@ -236,14 +236,12 @@ def after(data: Path, statement: str) -> list[str]:
 
 def test_an_altered_entry_breaks_the_chain(audit: Path) -> None:
     altered = "UPDATE entries SET entry = replace(entry, '2 statements', '9 statements') WHERE id = 3"
-    assert after(audit, altered) == ["entry 3 was altered"]
+    assert after(audit, altered) == [message("doctor.audit_altered", number=3)]
 
 
 @pytest.mark.parametrize("row", [1, 3])
 def test_a_deleted_entry_breaks_the_chain(audit: Path, row: int) -> None:
-    assert after(audit, f"DELETE FROM entries WHERE id = {row}") == [
-        f"an entry before number {row + 1} is missing or was altered"
-    ]
+    assert after(audit, f"DELETE FROM entries WHERE id = {row}") == [message("doctor.audit_before", number=row + 1)]
 
 
 def test_an_altered_entry_with_a_new_digest_breaks_the_chain(audit: Path) -> None:

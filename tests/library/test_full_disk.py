@@ -16,6 +16,7 @@ from localmed.errors import Busy, LibraryError
 from localmed.library.space import told_if_full
 from localmed.library.vectors import VectorCache
 from tests.fakes import HashedWords, answers, documents, import_into, verify, write
+from tests.strict import cannot
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def small(tmp_path: Path) -> Iterator[Settings]:
     data.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(data)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("may not mount a file system")
+        cannot("may not mount a file system")
     try:
         yield Settings(data / "localmed", library=LibrarySettings(writer_memory_bytes=15_000_000))
     finally:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
+from localmed.domain import Message, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations
 from localmed.library.dense import COMPACT_FRAGMENTS
@@ -82,7 +83,7 @@ def test_a_flipped_bit_in_any_file_is_found(filled: Settings) -> None:
             try:
                 problems = generations.check(served, whole=True)
             except Damaged:
-                problems = ["the manifest"]
+                problems = [message("generation.manifest.what")]
             assert problems, f"byte {place} of {path.name}"
         overwrite(path, whole)
     assert generations.check(served, whole=True) == []
@@ -241,7 +242,7 @@ def test_a_reader_in_another_process_keeps_its_generation(filled: Settings, corp
 def test_no_lease_is_given_on_what_is_being_removed(filled: Settings, corpus: Path) -> None:
     """Readers open while generations come and go, one kept: each gets a whole one."""
     one = Settings(filled.data, library=LibrarySettings(keep_generations=1, writer_memory_bytes=15_000_000))
-    problems: list[str] = []
+    problems: list[Message] = []
     done = threading.Event()
 
     def read() -> None:
@@ -304,6 +305,13 @@ def test_one_writer(filled: Settings) -> None:
     with lock_writer(filled.data), pytest.raises(Busy, match="process") as caught:
         lock_writer(filled.data)
     assert caught.value.exit_code == 4
+    lock_writer(filled.data).close()
+
+
+def test_the_doctor_who_looks_whether_somebody_writes_stops_no_import(filled: Settings) -> None:
+    looking = (filled.data / "writer.lock").open()
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.1, looking.close).start()
     lock_writer(filled.data).close()
 
 

@@ -81,5 +81,5 @@ def test_nothing_is_removed_while_a_catalogue_is_in_doubt(changed: Settings, num
 def test_what_is_no_hash_leads_nowhere(settings: Settings, name: str) -> None:
     (settings.data / "files").mkdir(parents=True)
     (settings.data / "current").write_text("secret")
-    with pytest.raises(LibraryError, match="no hash"):
+    with pytest.raises(LibraryError, match="not a hash"):
         originals.path_of(settings.data, name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -172,6 +175,24 @@ def test_a_flipped_bit_in_an_id_cancels_no_withdrawal(filled: Settings) -> None:
     ledger.write_text(json.dumps(values) + "\n")
     with pytest.raises(Damaged, match="line 1"):
         answers(filled, "antibiotics")
+
+
+def test_a_line_that_is_being_written_is_waited_for(filled: Settings) -> None:
+    """Whoever appends holds the lock until the line is whole: half a line must not stop an answer."""
+    withdraw(filled)
+    ledger = filled.data / "withdrawals"
+    whole = ledger.read_bytes()
+    with ledger.open("r+b") as writing, Library.open(filled.data) as library, ThreadPoolExecutor(1) as asking:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        writing.truncate(len(whole) // 2)
+        asked = asking.submit(titles, library, "antibiotics")
+        time.sleep(0.2)
+        assert not asked.done()
+        writing.seek(0)
+        writing.write(whole)
+        writing.flush()
+        fcntl.flock(writing, fcntl.LOCK_UN)
+        assert asked.result(20) == {"Fever"}
 
 
 def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:

@@ -27,14 +27,14 @@ def chosen(profile: str, uses: Mapping[str, str] | None = None, registered: tupl
 
 def test_the_profiles_own() -> None:
     assert chosen("starter") == {
-        "chat": "none", "encoder": "minilm", "reranker": "maxsim", "entailment": "starter-entailment", "terms": "none",
+        "chat": "none", "encoder": "minilm", "reranker": "maxsim", "entailment": "none", "terms": "none",
     }  # fmt: skip
     workstation = chosen("workstation", registered=(NLI,))
     assert {role: workstation[role] for role in PROFILES["workstation"]} == PROFILES["workstation"]
 
 
 def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_chosen() -> None:
-    assert chosen("workstation")["entailment"] == "starter-entailment"
+    assert chosen("workstation")["entailment"] == "none"
     assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
 
 

@@ -171,7 +171,7 @@ def test_somebody_is_writing(full_site: Site) -> None:
 def test_a_withdrawal_that_cannot_be_read(full_site: Site) -> None:
     document = Document("id", "ward", "a", "t", "en", "s", "f", "c", "text/plain")
     Withdrawals(full_site.settings.data).append(document, True, "x", "y")
-    assert "1 entries" in lines(full_site, "withdrawals")[0].says
+    assert "1 entry" in lines(full_site, "withdrawals")[0].says
     path = full_site.settings.data / "withdrawals"
     path.write_bytes(path.read_bytes().replace(b'"id"', b'"ie"', 1))
     assert "line 1" in only(full_site, "withdrawals", Level.PROBLEM)
@@ -198,7 +198,7 @@ def test_refused_files(full_site: Site) -> None:
     ]
     with State(full_site.settings.data) as state:
         state.requarantine("ward", "/x/a.pdf", refused)
-    assert only(full_site, "quarantine", Level.WARNING).startswith("1 files")
+    assert only(full_site, "quarantine", Level.WARNING).startswith("1 file was")
 
 
 @pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
@@ -219,7 +219,7 @@ def test_clocks(full_site: Site) -> None:
 
 
 def test_little_memory_and_no_gpu(site: Site) -> None:
-    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), "there is no nvidia-smi"))
+    small = dataclasses.replace(site, machine=Machine(2 * GIB, GIB, 1, (), message("doctor.no_smi")))
     assert "2.0 GiB" in only(small, "memory", Level.WARNING)
     workstation = dataclasses.replace(small.settings, profile="workstation")
     assert levels(dataclasses.replace(small, settings=workstation))["gpu"] is Level.WARNING
@@ -294,7 +294,7 @@ def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> 
     settings = dataclasses.replace(full_site.settings, profile="workstation")
     site = dataclasses.replace(full_site, settings=settings)
     told = {each.says: each for each in lines(site, "models")}
-    assert told["the starter judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
+    assert told["nothing judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
     site.registry.assign("entailment", "chat")
     assert not any("judges entailment" in each.says for each in lines(site, "models"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import Message, message
 from localmed.models.registry.manifests import Footprint
 from localmed.models.registry.registry import Candidate
 from localmed.operations import fit, machine
@@ -30,32 +31,34 @@ def test_two_gpus(tmp_path: Path) -> None:
         Gpu("NVIDIA B", "550.54", 8 * GIB, 8000 * 2**20),
     )
     assert found.largest_gpu == 24 * GIB
-    assert found.no_gpu == ""
+    assert found.no_gpu is None
     assert 0 < found.available <= found.memory
     assert found.processors > 0
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "fault"),
     [
-        ("echo 'Failed to initialize NVML'; exit 9", "exit code 9"),
-        ("exec sleep 60", "TimeoutExpired"),
-        ("echo 'A, 1, [N/A], [N/A]'", "not understood"),
-        ("echo nonsense", "not understood"),
-        ("true", "names no GPU"),
+        ("echo 'Failed to initialize NVML'; exit 9", message("doctor.smi_failed", code=9)),
+        ("exec sleep 60", message("doctor.smi_silent", kind="TimeoutExpired")),
+        ("echo 'A, 1, [N/A], [N/A]'", message("doctor.smi_unread")),
+        ("echo nonsense", message("doctor.smi_unread")),
+        ("true", message("doctor.no_gpu_named")),
     ],
 )
-def test_a_driver_that_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str) -> None:
+def test_a_driver_that_does_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fault: Message
+) -> None:
     monkeypatch.setattr(machine, "SMI_SECONDS", 0.5)
     found = look(smi(tmp_path, script), ())
     assert not found.gpus
-    assert told in found.no_gpu
+    assert found.no_gpu == fault
 
 
 def test_no_driver_at_all(tmp_path: Path) -> None:
-    assert look((str(tmp_path / "none"),), ()).no_gpu == "there is no nvidia-smi"
+    assert look((str(tmp_path / "none"),), ()).no_gpu == message("doctor.no_smi")
     (tmp_path / "text").write_text("x")
-    assert "PermissionError" in look((str(tmp_path / "text"),), ()).no_gpu
+    assert look((str(tmp_path / "text"),), ()).no_gpu == message("doctor.smi_silent", kind="PermissionError")
 
 
 def test_a_containers_limit_counts(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from localmed.errors import UnknownName
 from localmed.library.graph import FILE, Graph, Source
 from localmed.library.terms import Term
@@ -112,7 +113,7 @@ def test_an_abbreviation_is_read_as_the_text_spells_it_out(kidneys: Graph) -> No
     for text in ("chronic kidney disease (CKD)", "CKD (chronic kidney disease)", "chronic kidney disease（CKD）"):
         found = card(kidneys, "CKD", expand=expand, context=text)
         assert found.concept.id == "D:2"
-        assert found.notes == ("The abbreviation is read as the text spells it out",)
+        assert found.notes == (message("graph.spelled_out"),)
     assert card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=expand).concept.id == "D:2"
     assert len(asked) == 4
     assert card(kidneys, "CKD", "is CKD dangerous?", expand=expand).concept.id == "D:3"
@@ -123,7 +124,7 @@ def test_an_abbreviation_is_read_as_the_text_spells_it_out(kidneys: Graph) -> No
 def test_without_the_detector_the_card_says_so(kidneys: Graph) -> None:
     found = card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=lambda text: None)
     assert found.concept.id == "D:3"
-    assert found.notes == ("Abbreviations in the text are not looked at: scispaCy is not installed",)
+    assert found.notes == (message("graph.no_abbreviations"),)
 
 
 def test_an_unknown_term_is_told_with_near_names_and_without_itself(kidneys: Graph) -> None:
@@ -177,7 +178,7 @@ def test_a_reranker_has_the_last_word(drugs: Graph) -> None:
 def test_a_language_that_the_model_does_not_know_is_ordered_by_words(drugs: Graph) -> None:
     found = card(drugs, "Alphadrug", "这种药有什么相互作用？", Longest(), languages=("en",))
     assert found.ordered_by == "words"
-    assert found.notes == ("The model does not know the question's language: relations are ordered by words",)
+    assert found.notes == (message("graph.by_words"),)
 
 
 def test_the_encoder_as_a_reranker(drugs: Graph) -> None:

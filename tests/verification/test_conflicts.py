@@ -8,11 +8,16 @@ from dataclasses import replace
 import pytest
 
 from localmed.clinical.medicines import ingredients
-from localmed.domain import Citation, Conflict, ConflictKind
-from localmed.presentation.older import translated
+from localmed.domain import Caution, Citation, Conflict, ConflictKind, Quantity
+from localmed.presentation.answer import conflict_reason
 from localmed.verification.conflicts import MOST, Cited, conflicts
 from localmed.verification.subjects import circumstances, salient
-from tests.values import evidence
+from tests.values import evidence, in_words
+
+
+def reason_of(conflict: Conflict, language: str = "en") -> str:
+    return in_words(conflict_reason(conflict), language)
+
 
 QUESTION = "What is the maximum dose of paracetamol?"
 CHINESE = "对乙酰氨基酚的最大剂量是多少？"
@@ -34,23 +39,32 @@ def compared(
     ("ours", "theirs", "reason"),
     [
         ("The maximum dose of paracetamol is 4 g a day.", "Do not exceed 3 g of paracetamol daily.",
-         "Source 1 says 4 g, source 9 says 3 g"),
+         "source 1 says 4 g, source 9 says 3 g"),
         ("Paracetamol: 5 mg.", "Paracetamol: 5 micrograms.",
-         "Source 1 says 5 mg, source 9 says 5 micrograms: a thousandfold or more apart"),
+         "source 1 says 5 mg, source 9 says 5 micrograms: a thousandfold or more apart"),
         ("Paracetamol 0.5 mg/kg.", "Paracetamol 500 mg/kg.",
-         "Source 1 says 0.5 mg/kg, source 9 says 500 mg/kg: a thousandfold or more apart"),
+         "source 1 says 0.5 mg/kg, source 9 says 500 mg/kg: a thousandfold or more apart"),
         ("Paracetamol 500 mg, at most 4 g a day.", "Paracetamol 500 mg, at most 3 g a day.",
-         "Source 1 says 4 g, source 9 says 3 g"),
+         "source 1 says 4 g, source 9 says 3 g"),
         ("Give paracetamol 5 to 10 mg/kg.", "Give paracetamol 12-15 mg/kg.",
-         "Source 1 says 5 to 10 mg/kg, source 9 says 12-15 mg/kg"),
+         "source 1 says 5 to 10 mg/kg, source 9 says 12-15 mg/kg"),
         ("Paracetamol: oral, 1 g.", "Paracetamol 500 mg.",
-         "Source 1 says 1 g, source 9 says 500 mg: they may speak of different patients or ways of giving it"),
+         "source 1 says 1 g, source 9 says 500 mg: they may speak of different patients or ways of giving it"),
     ],
 )  # fmt: skip
 def test_a_differing_dose(ours: str, theirs: str, reason: str) -> None:
     own, other = cited("1", ours), cited("9", theirs)
-    expected = Conflict(ConflictKind.DOSE, "1", "9", reason, own.citation, other.citation)
-    assert conflicts(QUESTION, [own], [other]) == (expected,)
+    (found,) = conflicts(QUESTION, [own], [other])
+    assert (found.kind, found.marker, found.against) == (ConflictKind.DOSE, "1", "9")
+    assert (found.ours, found.theirs) == (own.citation, other.citation)
+    assert reason_of(found) == reason
+    assert (": a thousandfold" in reason) == (found.caution is Caution.THOUSANDFOLD)
+    assert (": they may speak" in reason) == (found.caution is Caution.CIRCUMSTANCES)
+
+
+def test_amounts_are_numbers_of_one_unit() -> None:
+    (found,) = conflicts(QUESTION, [cited("1", "Paracetamol 0.5 g.")], [cited("9", "Paracetamol 300 to 400 mg.")])
+    assert found.amounts == (Quantity(500, 500, "mg", "0.5 g"), Quantity(300, 400, "mg", "300 to 400 mg"))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +217,7 @@ def test_still_told(question: str, ours: str, theirs: str) -> None:
 )
 def test_chinese(ours: str, theirs: str, told: str) -> None:
     found = compared(ours, theirs, CHINESE, "镇痛", "镇痛")
-    assert [translated(each.reason, "zh") for each in found] == ([told] if told else [])
+    assert [reason_of(each, "zh") for each in found] == ([told] if told else [])
 
 
 def test_one_a_pair_of_sources_and_a_few_at_most() -> None:
@@ -238,7 +252,7 @@ def editions(
 def test_a_newer_edition() -> None:
     (found,) = editions("2021-03", "2024")
     assert (found.kind, found.marker, found.against) == (ConflictKind.EDITION, "1", "9")
-    assert found.reason == "Source 9 is of 2024, source 1 of 2021-03"
+    assert reason_of(found) == "source 9 is of 2024, source 1 of 2021-03"
     assert (found.ours.quote, found.theirs.quote) == ("Safe.", "Good.")
 
 

@@ -41,14 +41,14 @@ def test_the_bonus_goes_by_rank_of_the_date() -> None:
     ("text", "expected"),
     [
         (BLINDED, ()),
-        (f"{BLINDED} Forty were lost to follow-up.", ("complete data",)),
+        (f"{BLINDED} Forty were lost to follow-up.", ("complete_data",)),
         ("We searched MEDLINE and Embase for trials. Reviewers were masked to authorship; raters were blinded.", ()),
         ("An open-label randomised trial.", ("blinding",)),
-        ("A non-randomised comparison, not blinded.", ("random selection", "blinding")),
-        ("A cohort of 90 adults. Residual confounding may have led to bias.", tuple(set(ASPECTS) - {"complete data"})),
+        ("A non-randomised comparison, not blinded.", ("random_selection", "blinding")),
+        ("A cohort of 90 adults. Residual confounding may have led to bias.", tuple(set(ASPECTS) - {"complete_data"})),
         ("随机、双盲、安慰剂对照试验。", ()),
         ("回顾性研究，部分患者失访，存在选择偏倚。", tuple(ASPECTS)),
-        ("", ("random selection", "blinding")),
+        ("", ("random_selection", "blinding")),
         ("Risk of bias was assessed by two authors in a systematic review of double-blind trials.", ()),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from localmed.agents.evidence import citation
 from localmed.clinical.medicines import ingredients
-from localmed.domain import Evidence, Origin, Statement, Support, Verification
+from localmed.domain import Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.ports import Stance
 from localmed.verification import citations, comparison, quantities, support
 from localmed.verification.polarity import turned
@@ -73,7 +73,7 @@ def test_a_translation_is_not_measured_by_its_words() -> None:
     assert not judged(text).withheld
 
 
-UNSHOWN = "written by a model; its support was not shown"
+UNSHOWN = message("support.unshown")
 RULES = evidence(
     "1",
     "Start ramipril 2.5 mg by mouth once a day. Do not give ramipril in pregnancy. Check potassium after two weeks.",
@@ -81,7 +81,7 @@ RULES = evidence(
 )
 
 
-def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withhold") -> tuple[str, bool]:
+def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withhold") -> tuple[Message, bool]:
     statement = Statement(text, (citation(source, text),), Origin.GENERATED)
     (checked,), _ = support.check((statement,), (source,), (NEITHER,), Verification(1, 0), policy)
     assert checked.verdict is not None
@@ -107,7 +107,7 @@ def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withho
         ("Children improve most in winter.", comparison.MORE),
     ],
 )  # fmt: skip
-def test_what_the_rules_find(text: str, expected: str) -> None:
+def test_what_the_rules_find(text: str, expected: Message) -> None:
     assert reason(text)[0] == expected
 
 
@@ -183,7 +183,7 @@ def test_meaning_counts_beside_words_where_a_judge_compared_it(text: str, likene
     ],
 )
 def test_times_and_doses_in_other_wordings_are_held(text: str, source: str) -> None:
-    assert quantities.missing(text, source) == ""
+    assert quantities.missing(text, source) is None
 
 
 def test_other_times_than_the_source_are_not_held() -> None:

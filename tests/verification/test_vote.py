@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localmed.domain.parts import Label, Quality
 from localmed.ports import NOT_JUDGED, Stance
-from localmed.verification.vote import Label, Quality, judged, old, outcome, quality, response, vote
+from localmed.verification.vote import judged, old, outcome, quality, response, vote
 
 
 def test_the_papers_figure_two() -> None:
@@ -110,3 +111,16 @@ def test_ten_years_are_old_and_no_date_is_not() -> None:
     assert not old("2015", "2024-12")
     assert not old("", "2024")
     assert not old("2014", "")
+
+
+def test_what_nobody_judged_is_neither_for_nor_against() -> None:
+    """Of studies that bear on a claim; a response without judged claims is not judged, a mixed one not enough."""
+    nobody = outcome([0, 0], [7.0, 3.0], judged=False)
+    assert (nobody.label, nobody.main, nobody.side) == (Label.NOT_JUDGED, (), 0)
+    assert outcome([0, 1], [7.0, 3.0], judged=False).label is Label.SUPPORTED
+    assert response([Label.NOT_JUDGED, Label.NOT_ENOUGH]) is Label.NOT_JUDGED
+    assert response([Label.NOT_JUDGED, Label.SUPPORTED]) is Label.NOT_ENOUGH
+    assert response([Label.NOT_JUDGED, Label.CONTRADICTED]) is Label.MISTAKEN
+    assert response([Label.SUPPORTED]) is Label.CORRECT
+    assert response([Label.SUPPORTED], carried=False) is Label.NOT_ENOUGH
+    assert quality([judged([nobody], 0)], 0) is Quality.UNKNOWN

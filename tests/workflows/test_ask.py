@@ -21,20 +21,20 @@ from localmed.domain import (
     Status,
     Support,
     TraceStep,
+    message,
 )
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
 from localmed.hooks import SILENT, Hooks
-from localmed.presentation.older import translated
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
-from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_TIER, NO_WORDS, NOT_ENOUGH, SKIPPED, ask
+from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_WORDS, NOT_ENOUGH, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Driver, Perform, Search
 from tests.fakes import services
-from tests.values import PROVENANCE, evidence, hit, quotation
+from tests.values import PROVENANCE, evidence, hit, in_words, quotation
 
 QUESTION = "What dose for Patientname Zyxwvut?"
 EVERYTHING = SearchFilter()
@@ -133,7 +133,7 @@ def test_the_reader_is_told_of_a_source_that_is_not_current(status: Status) -> N
     old = replace(SOURCE, status=status)
     answer, _ = replay([found(), ENOUGH, (old, OTHER), Draft((quotation(old, 0, 19),))])
     (note,) = answer.notes
-    assert note.startswith(f"Source 1 is {status.value}")
+    assert in_words(note).startswith(f"Source 1 is {status.value}")
 
 
 def test_an_unused_superseded_source_is_not_mentioned() -> None:
@@ -165,21 +165,13 @@ def test_no_keywords_are_no_restriction() -> None:
     assert requests[1].keywords == ()
 
 
-def test_every_note_can_be_shown_in_chinese() -> None:
+def test_sources_that_are_not_in_force_are_told_in_both_languages() -> None:
     old = [replace(SOURCE, status=status, edition=edition) for status in (Status.SUPERSEDED, Status.WITHDRAWN)
            for edition in ("2024", "")]  # fmt: skip
-    notes = [
-        NO_WORDS,
-        NOT_ENOUGH,
-        ALL_WITHHELD,
-        NO_TIER,
-        SKIPPED.format(names="nice, pubmed"),
-        *LEXICAL_ONLY.values(),
-        *flow_module.warnings(tuple(old)),
-    ]
-    for note in notes:
-        assert not translated(note, "zh").isascii(), note
-        assert translated(note, "en") == note
+    notes = flow_module.warnings(tuple(old))
+    title = SOURCE.document_title
+    assert in_words(notes[0]) == f"Source 1 is superseded: {title} (2024)"
+    assert in_words(notes[3], "zh") == f"来源 1 已撤回：{title}（无日期）"
 
 
 # --- the driver ------------------------------------------------------------------------------------------------------
@@ -258,4 +250,4 @@ def test_words_that_the_sources_lack_are_told() -> None:
     """A close relative of the subject may have been found; the reader sees what is not there."""
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
     answer, _ = replay([found(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
-    assert "Not named in the sources: glucometer, share" in answer.notes
+    assert message("workflow.unnamed", words=("glucometer", "share")) in answer.notes

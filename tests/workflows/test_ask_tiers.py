@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from localmed.agents.asking import RELEVANCE, AnswerInput, Draft, Relevance
-from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, SearchFilter, Status
-from localmed.presentation.older import translated
+from localmed.domain import AnswerStatus, ConflictKind, Evidence, Hit, Kind, Message, SearchFilter, Status, message
+from localmed.presentation.answer import conflict_reason
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Perform, Search
-from tests.values import PROVENANCE, evidence, quotation
+from tests.values import PROVENANCE, evidence, in_words, quotation
 from tests.workflows.test_ask import ENOUGH, TOO_LITTLE, replay, scripted
 
 QUESTION = "What is the maximum dose of paracetamol?"
@@ -69,15 +69,29 @@ def test_the_other_filters_hold_in_every_tier() -> None:
     assert [replace(each.wanted, collections=()) for each in requests if isinstance(each, Search)] == [wanted] * 3
 
 
+def skipped(*kinds: str) -> Message:
+    return message("workflow.skipped", names=tuple(message(f"source.kind.{kind}") for kind in kinds))
+
+
+def test_kinds_are_called_by_their_labels_and_collections_as_they_are() -> None:
+    plan = Plan((Tier((), (*(kind.value for kind in Kind if kind), "nice")),), 8)
+    note = replay([], QUESTION, plan)[0].notes[0]
+    assert in_words(note).endswith(
+        "of it: guidelines, literature, books, encyclopaedias, patient leaflets, the hospital's own pages, "
+        "terms and relations, nice"
+    )
+    assert in_words(note, "zh").endswith("：指南、文献、教科书、百科、患者手册、本院资料、术语与关系、nice")
+
+
 def test_empty_and_missing_collections_are_skipped_and_told() -> None:
     plan = Plan((Tier((), ("guideline",)), Tier(("pubmed",), ("wiki",)), Tier((), ("book",))), 8)
     answer, requests = replay([found(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, plan)
     assert searched(requests) == [("pubmed",)]
-    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, wiki",), (
+    assert in_words(*answer.notes) == "Not searched, as the library holds nothing of it: guidelines, encyclopaedias", (
         "book was not reached"
     )
     answer, _ = replay([found(SECOND), TOO_LITTLE], QUESTION, plan)
-    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, wiki, book", NOT_ENOUGH)
+    assert answer.notes == (skipped("guideline", "wiki", "book"), NOT_ENOUGH)
     assert answer.searched == ("pubmed",)
 
 
@@ -86,7 +100,7 @@ def test_nothing_is_searched_elsewhere_if_no_tier_exists() -> None:
     assert requests == []
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.searched == ()
-    assert answer.notes == ("Not searched, as the library holds nothing of it: guideline, book", NO_TIER)
+    assert answer.notes == (skipped("guideline", "book"), NO_TIER)
     chinese, _ = replay([], "剂量多少？", Plan((), 8))
     assert chinese.language == "zh"
     assert chinese.notes == (NO_TIER,)
@@ -107,7 +121,7 @@ def test_a_differing_dose_in_the_next_tier_is_told_and_the_first_still_leads() -
     answer, requests = replay(further(SECOND), QUESTION, FURTHER)
     (conflict,) = answer.conflicts
     assert (conflict.kind, conflict.marker, conflict.against) == (ConflictKind.DOSE, "1", "2")
-    assert conflict.reason == "Source 1 says 4 g, source 2 says 3 g"
+    assert [amount.written for amount in conflict.amounts] == ["4 g", "3 g"]
     assert [each.text for each in answer.statements] == [FIRST.passage.text]
     assert answer.evidence == (FIRST, SECOND), "what the conflict points at is listed"
     assert answer.searched == ("nice", "who", "pubmed"), "only one tier further"
@@ -129,7 +143,7 @@ def test_a_newer_edition_is_told() -> None:
     answer, _ = replay(further(newer), QUESTION, FURTHER)
     (conflict,) = answer.conflicts
     assert conflict.kind is ConflictKind.EDITION
-    assert conflict.reason == "Source 2 is of 2025-02, source 1 of 2024"
+    assert conflict.editions == ("2024", "2025-02")
 
 
 def test_a_conflict_holds_both_quotations() -> None:
@@ -143,7 +157,7 @@ def test_a_conflict_holds_both_quotations() -> None:
 def test_a_superseded_source_of_a_conflict_is_told() -> None:
     old = replace(SECOND, status=Status.SUPERSEDED)
     answer, _ = replay(further(old), QUESTION, FURTHER)
-    assert answer.notes == ("Source 2 is superseded: Paracetamol in practice (2024)",)
+    assert in_words(*answer.notes) == "Source 2 is superseded: Paracetamol in practice (2024)"
 
 
 def test_an_irrelevant_next_tier_is_not_compared() -> None:
@@ -157,7 +171,7 @@ def test_further_skips_what_is_empty() -> None:
     plan = Plan((Tier(("nice",)), Tier((), ("literature",)), Tier(("books",))), 8, further=True)
     answer, _ = replay(further(SECOND), QUESTION, plan)
     assert answer.searched == ("nice", "books")
-    assert answer.notes == ("Not searched, as the library holds nothing of it: literature",)
+    assert answer.notes == (skipped("literature"),)
     assert answer.conflicts
 
 
@@ -189,10 +203,9 @@ def test_every_reason_of_a_conflict_can_be_shown_in_chinese() -> None:
     for text in ("3 g", "4 mg"):
         other = evidence("2", f"The maximum dose of paracetamol is {text} a day.", "Paracetamol")
         for conflict in replay(further(other), QUESTION, FURTHER)[0].conflicts:
-            assert not translated(conflict.reason, "zh").isascii(), conflict.reason
-            assert not any(word in translated(conflict.reason, "zh") for word in ("Source", "thousand")), (
-                conflict.reason
-            )
+            reason = in_words(conflict_reason(conflict), "zh")
+            assert not reason.isascii()
+            assert not any(word in reason for word in ("ource", "thousand")), reason
 
 
 def test_the_trace_names_the_tiers_and_no_text() -> None:

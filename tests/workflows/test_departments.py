@@ -29,19 +29,15 @@ from localmed.ingest import manifest
 from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from localmed.ports import EncoderIdentity, Stance
-from localmed.presentation.older import translated
+from localmed.presentation.answer import view
+from localmed.presentation.views import Row
 from localmed.retrieval.search import Found
 from localmed.session import Session
-from localmed.workflows import departments as flow_module
 from localmed.workflows.departments import (
     ALWAYS,
-    CUT,
-    FLAGGED,
     NO_DEPARTMENT,
     NO_EMERGENCY,
     NO_GUIDE,
-    OF_MODEL,
-    UNREAD,
     departments,
 )
 from localmed.workflows.finding import Plan
@@ -92,7 +88,7 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     chosen = Guidance((advised(HEART_EVIDENCE),))
     answer, requests = replay("My heart races", [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
     (part,) = answer.parts
-    assert (part.kind, part.title, part.facts) == ("department", "Cardiology", (("Floor", "Second floor"),))
+    assert (part.name, part.floor, part.signs) == ("Cardiology", "Second floor", ())
     assert [each.text for each in part.statements] == [
         "Come here with a heart that races or skips beats.",
         "Second floor.",
@@ -109,10 +105,11 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
     both = (HEART_EVIDENCE, EMERGENCY_EVIDENCE)
     searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
-    assert [part.title for part in answer.parts] == ["Emergency Department", "Cardiology"]
-    assert answer.parts[0].facts[0] == ("Floor", "Ground floor")
-    assert "chest pain" in answer.parts[0].facts[1][1]
-    assert answer.notes[0].startswith("Warning sign: chest pain")
+    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"]
+    assert answer.parts[0].floor == "Ground floor"
+    signs = (message("departments.flag.breathing"), message("departments.flag.chest_pain"))
+    assert answer.parts[0].signs == signs
+    assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
     assert [each.question for each in requests[0]][-1] == "Emergency Department"
 
 
@@ -127,14 +124,14 @@ def test_red_flags_do_not_need_the_roles() -> None:
     searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
     plan = replace(ON, roles=frozenset())
     answer, _ = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
-    assert [part.title for part in answer.parts] == ["Emergency Department"]
+    assert [part.name for part in answer.parts] == ["Emergency Department"]
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
     results = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (False,)]
     answer, _ = replay("My heart races", results)
     assert (answer.status, answer.parts, answer.evidence) == (AnswerStatus.ABSTAINED, (), ())
-    assert OF_MODEL.format(dropped=1) in answer.notes
+    assert message("departments.of_model", count=1) in answer.notes
     assert NO_DEPARTMENT in answer.notes
 
 
@@ -171,7 +168,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
     results = [(found(section),), (section,), Guidance((reason,)), (True,), found(table), (table,)]
     answer, requests = replay("My heart races", results)
-    assert answer.parts[0].facts == (("Floor", "Second floor"),)
+    assert answer.parts[0].floor == "Second floor"
     assert answer.parts[0].statements[-1].text == rows
     assert answer.evidence == (section, table)
     assert isinstance(requests[-2], Search)
@@ -182,7 +179,9 @@ def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
     answer, _ = replay("My heart races", [(found(section),), (section,), Guidance((reason,)), (True,), found()])
-    assert answer.parts[0].facts == (("Floor", "not named in the guide"),)
+    assert answer.parts[0].floor == ""
+    (part,) = view(answer).parts
+    assert part.rows == (Row("Floor", "not named in the guide"),)
 
 
 def test_self_harm_gets_the_message_and_no_search() -> None:
@@ -203,11 +202,25 @@ def test_no_guide() -> None:
     assert answer.notes == (NO_GUIDE, ALWAYS)
 
 
-def test_every_note_can_be_shown_in_chinese() -> None:
-    notes = [ALWAYS, NO_GUIDE, NO_DEPARTMENT, NO_EMERGENCY, UNREAD, CUT.format(all=9, read=4),
-             FLAGGED.format(signs="x"), OF_MODEL.format(dropped=1)]  # fmt: skip
-    assert all(not translated(note, "zh").isascii() for note in notes)
-    assert flow_module.FACTS["en"].keys() == flow_module.FACTS["zh"].keys()
+def test_departments_are_shown_in_the_readers_language() -> None:
+    searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
+    chosen = Guidance((advised(HEART_EVIDENCE),))
+    answer, _ = replay("crushing chest pain", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), chosen, (True,)])
+    shown = view(answer, "zh")
+    assert shown.parts[0].rows == (Row("楼层", "Ground floor"), Row("请先到此处，因为", "胸痛并伴有其他警示表现"))
+    assert shown.notes[0] == "警示表现：胸痛并伴有其他警示表现。请先去急诊科"
+
+
+def test_beside_an_emergency_only_its_own_departments_are_named() -> None:
+    bones = evidence("3", "Second floor. Come here with pain in an arm or a shoulder.", "Orthopaedics")
+    searches = (found(HEART_EVIDENCE, bones), found(EMERGENCY_EVIDENCE))
+    every = (HEART_EVIDENCE, bones, EMERGENCY_EVIDENCE)
+    chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
+    answer, _ = replay("I think I am having a heart attack", [searches, every, chosen, (True,)])
+    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"]
+    searches = (found(HEART_EVIDENCE, bones), found(EMERGENCY_EVIDENCE))
+    answer, _ = replay("I think I am having a heart attack", [searches, every, Guidance((advised(bones),)), (True,)])
+    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"], "named by its signs"
 
 
 # --- a chat model -----------------------------------------------------------------------------------------------------
@@ -282,7 +295,7 @@ def test_held_back_complaints_find_their_department(
 ) -> None:
     """By words alone; figures with the encoder are the benchmark's."""
     asked = cases("held_back", language)
-    given = [[part.title for part in starter.departments(each["complaint"]).parts] for each in asked]
+    given = [[part.name for part in starter.departments(each["complaint"]).parts] for each in asked]
     pairs = list(zip(asked, given, strict=True))
     assert sum(names[:1] != [] and names[0] in each["departments"] for each, names in pairs) / len(pairs) >= first
     assert sum(bool(set(names) & set(each["departments"])) for each, names in pairs) / len(pairs) >= three
@@ -298,14 +311,14 @@ def test_what_is_no_complaint_gets_no_department(starter: Session, complaint: st
 def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: Session) -> None:
     text = "My knee hurts when I climb the stairs. " * 2_500 + "Now my chest hurts, a crushing pain, I can't breathe."
     answer = starter.departments(text)
-    assert answer.parts[0].title == "Emergency Department"
-    assert any(note.startswith("The text has") for note in answer.notes)
+    assert answer.parts[0].name == "Emergency Department"
+    assert any(note.code == "departments.cut" for note in answer.notes)
 
 
 def test_an_english_complaint_is_answered_in_english_and_a_chinese_one_in_chinese(starter: Session) -> None:
     for complaint, name in (("My tooth hurts", "Dentistry"), ("牙疼", "口腔科")):
         answer = starter.departments(complaint)
-        assert answer.parts[0].title == name
+        assert answer.parts[0].name == name
         assert {statement.origin for part in answer.parts for statement in part.statements} == {Origin.EXTRACTIVE}
 
 
@@ -319,7 +332,7 @@ def test_a_hospitals_own_guide_of_another_shape(settings: Settings, tmp_path: Pa
                 encoder=WordsOnly())  # fmt: skip
     with opened(settings, WordsOnly()) as session:
         answer = session.departments("I hurt my hand and one finger does not move")
-        assert (answer.parts[0].title, answer.parts[0].facts) == ("Orthopedics", (("Floor", "2nd floor"),))
+        assert (answer.parts[0].name, answer.parts[0].floor) == ("Orthopedics", "2nd floor")
 
 
 def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:

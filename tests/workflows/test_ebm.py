@@ -30,9 +30,8 @@ from localmed.workflows import ebm as flow_module
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH
 from localmed.workflows.ebm import AS_ASKED, NO_RECORD, ebm
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, summary
-from localmed.workflows.purposes import PURPOSES
-from tests.values import PROVENANCE, evidence, passage, quotation
+from localmed.workflows.flow import Cite, Judge, LookUp, Perform, Read, Search, rejected, summary
+from tests.values import PROVENANCE, evidence, in_words, passage, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
 NAME = "Zyxwvutsrq"
@@ -136,7 +135,7 @@ def test_a_given_pico_question_passes_the_role_by(question: str, is_pico: bool) 
 def test_a_model_whose_pico_question_cannot_be_used_is_replaced_by_the_rules() -> None:
     answer, requests = replay([Rejected("made up"), ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
     assert requests[1] == Perform(PICO, PicoInput(QUESTION, RECORD), by_rules=True)
-    assert [each for each in answer.notes if "pico" in each]
+    assert rejected("pico") in answer.notes
 
 
 def test_searched_without_the_record_and_then_as_asked() -> None:
@@ -234,7 +233,7 @@ def test_roles_that_are_off_are_not_asked() -> None:
 def test_a_superseded_source_is_told() -> None:
     old = replace(SOURCE, status=Status.SUPERSEDED)
     answer, _ = replay([ASKED, found(HIT), ENOUGH, (old,), SAID, Draft()])
-    assert [each for each in answer.notes if each.startswith("Source 1 is superseded")]
+    assert any(in_words(note).startswith("Source 1 is superseded") for note in answer.notes)
 
 
 def test_in_chinese() -> None:
@@ -270,4 +269,3 @@ def test_somebody_in_danger_gets_the_sites_message_and_staff_their_evidence(ques
 def test_notes_have_a_translation() -> None:
     for name in ("NO_RECORD", "AS_ASKED"):
         assert translated(getattr(flow_module, name), "zh") != getattr(flow_module, name)
-    assert set(PURPOSES["ebm"]) == {"en", "zh"}

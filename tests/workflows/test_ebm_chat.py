@@ -24,7 +24,7 @@ from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import REJECTED, Driver
+from localmed.workflows.flow import Driver, rejected
 from tests.fakes import services
 from tests.values import PROVENANCE, evidence, quotation
 
@@ -112,7 +112,7 @@ def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
     assert [each.text for each in answer.statements] == ["Metformin is the usual first medicine."]
     assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
     for role in (PICO, RECOMMENDATION, APPLICABILITY):
-        assert REJECTED.format(role=role.name) in answer.notes
+        assert rejected(role.name) in answer.notes
 
 
 def test_a_model_that_obeys_the_record_is_withheld() -> None:

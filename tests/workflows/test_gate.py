@@ -13,12 +13,10 @@ from localmed.domain import AnswerStatus, Badge, BadgeJudge, Kind, Origin, Searc
 from localmed.errors import Rejected
 from localmed.hooks import Hooks
 from localmed.ports import Stance
-from localmed.presentation.older import translated
 from localmed.verification.badge import Criteria, Vote
 from localmed.workflows import gate
 from localmed.workflows.ask import ask
 from localmed.workflows.flow import Driver, Judge, Perform
-from localmed.workflows.gate import ADDED
 from localmed.workflows.recording import Recording
 from localmed.workflows.recording import replay as replayed
 from tests.fakes import services
@@ -65,7 +63,8 @@ def test_written_again_once_and_then_withheld() -> None:
     results = [found(), ENOUGH, (SOURCE,), draft, (FOR, FOR), draft, (FOR, FOR), Coherence(True, "x")]
     answer, requests = replay(results, plan=plan)
     asked = [each.given for each in requests if isinstance(each, Perform) and each.role is CITED_ANSWER]
-    assert [each.conflict for each in asked] == ["", "sentence 1: a number in it is not in what it cites"]
+    wrong = message("agents.correct_sentence", number=1, reason=message("support.number"))
+    assert [each.conflict for each in asked] == [(), (wrong,)]
     assert [each.withheld for each in answer.statements] == [True, False]
     assert sum(isinstance(each, Judge) for each in requests) == 2
 
@@ -135,9 +134,7 @@ def test_an_added_exception_is_told() -> None:
         "Do not give ramipril in pregnancy.",
     ]
     assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
-    note = ADDED.format(number=1)
-    assert note in answer.notes
-    assert translated(note, "zh") != note
+    assert message("gate.added", count=1) in answer.notes
 
 
 def test_a_judged_answer_replays_from_its_recording() -> None:
@@ -160,6 +157,6 @@ def test_how_the_coherence_check_ended_is_accounted_for() -> None:
     account = Verification(1, 0, checks=(stand,))
     agreed = gate.told(account, Coherence(True, "chat"))
     assert agreed.checks == (stand, message("gate.agrees", judge=message("badge.judge.chat")))
-    against = gate.told(account, Coherence(False, "rules", "why")).checks[-1]
+    against = gate.told(account, Coherence(False, "rules", message("agents.sentence_contradicts"))).checks[-1]
     assert against == message("gate.conflicts", judge=message("badge.judge.rules"))
     assert gate.told(account, Coherence(True, "")) == account, "nobody was asked"

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed import __version__
+from localmed import __version__, hooks
 from localmed.config import HostSettings
 from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.models.host.protocol import FOLDER, VERSION, Broken, Frame, Wire, address, raise_error
 from localmed.ports import UNWATCHED, Watch
 
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
+PASSING = ("token", "progress", "beat")  # frames that come before the answer
 LOOK = 0.05  # seconds between two looks at a cancellation
 START = "Give the command again: without a host it loads the models itself. To start one: localmed host"
 
@@ -36,6 +37,12 @@ class Welcome:
     models: Mapping[str, Any]
     choices: Mapping[str, str]
     searches: bool
+
+
+def _watch() -> Watch:
+    """How whoever this thread works for follows a request."""
+    active = hooks.active()
+    return UNWATCHED if active is hooks.SILENT else Watch(cancelled=active.cancel.cancelled)
 
 
 def listens(data: Path) -> bool:
@@ -94,6 +101,7 @@ class Client:
         self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED, seconds: float = 0, blob: bytes = b""
     ) -> Frame:
         """The host's answer, within ``seconds`` (0: as long as it gives signs of life); raise as its model does."""
+        watch = _watch() if watch is UNWATCHED else watch
         if watch.cancelled():
             raise Cancelled("model.cancelled")
         wire = self._sent(Frame(kind, values, blob))
@@ -208,7 +216,9 @@ class Client:
             heard = now
             if frame.kind == "token" and not cancelled:
                 watch.token(str(frame.values.get("text", "")))
-            elif frame.kind not in ("token", "beat"):
+            elif frame.kind == "progress" and not cancelled:
+                watch.progress(*(int(frame.values.get(name, 0)) for name in ("done", "total")))
+            elif frame.kind not in PASSING:
                 if cancelled and frame.kind != "error":
                     raise Cancelled("model.cancelled")
                 return frame

@@ -5,8 +5,8 @@ significant), the object in ASCII, and raw bytes: vectors as float32, little end
 (text) and ``values`` (object). Nothing in a frame is ever executed, and its length costs no memory before it came.
 
 The first frame of each side says who it is. Then a client asks one thing at a time; while it waits the host sends
-``token`` and ``beat`` frames, and at last one other frame, which is the answer or an ``error``. ``cancel`` is the only
-thing that a client may send meanwhile.
+``token``, ``progress`` and ``beat`` frames, and at last one other frame, which is the answer or an ``error``.
+``cancel`` is the only thing that a client may send meanwhile.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ class _Turn:
 
     def __init__(self, wire: Wire, ending: threading.Event) -> None:
         self._wire, self._ending = wire, ending
-        self._tokens: deque[str] = deque()  # bounded by the length of a reply
+        self._passing: deque[Frame] = deque()  # bounded by the length of a reply
         self._gone, self._over = threading.Event(), threading.Event()
 
     def taken(self, worker: Worker, user: str, job: Job, low: bool) -> Frame:
@@ -230,11 +230,15 @@ class _Turn:
 
     def _done(self, job: Job, wake: int) -> Frame:
         def token(text: str) -> None:
-            self._tokens.append(text)
+            self._passing.append(Frame("token", {"text": text}))
+            os.eventfd_write(wake, 1)
+
+        def progress(done: int, total: int) -> None:
+            self._passing.append(Frame("progress", {"done": done, "total": total}))
             os.eventfd_write(wake, 1)
 
         try:
-            return job(Watch(token, lambda: self._gone.is_set() or self._ending.is_set()))
+            return job(Watch(token, lambda: self._gone.is_set() or self._ending.is_set(), progress))
         finally:
             self._over.set()
             os.eventfd_write(wake, 1)
@@ -258,8 +262,8 @@ class _Turn:
                 self._wire.send(Frame("beat", {}))
 
     def _pass_on(self) -> None:
-        while self._tokens:
-            self._wire.send(Frame("token", {"text": self._tokens.popleft()}))
+        while self._passing:
+            self._wire.send(self._passing.popleft())
 
 
 def _outcome(future: Future[Frame]) -> Frame:

@@ -5,6 +5,7 @@ Started by ``process.py`` as ``python -m localmed.models.llama.child PARENT_PID`
     in    first the settings of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  and, while one runs, ["cancel", id]
     out   ["loading"]*  ["ready", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
+          ["chosen", of how many branches, of how many] for each batch of a choice
           then one of   ["done", {...}]  ["error", class, what, remedy]
 
 Rules: every message is a sign of progress (a micro-batch or a token), and one comes a second while there is any, so
@@ -164,10 +165,10 @@ def _unheard(_piece: str) -> None:
     """Nobody listens to the tokens; ``check`` shows that they come."""
 
 
-def _choose(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:
+def _choose(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
     prompts = [model.tokens(parts) for parts in given["prompts"]]
     labels = [tuple(model.continuation(given["prompts"][0], label)) for label in given["labels"]]
-    return {"probabilities": decisions.choose(model, prompts, labels, check)}
+    return {"probabilities": decisions.choose(model, prompts, labels, check, partial(send, "chosen"))}
 
 
 def _count(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def _fits(prompt: int, reply: int, context: int) -> None:
 
 def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
-    if isinstance(error, ModelError | Cancelled):
+    if isinstance(error, ModelError):
         told = error
     elif isinstance(error, ImportError):
         told = ModelError("chat.not_installed")

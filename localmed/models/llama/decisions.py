@@ -26,9 +26,16 @@ Path = tuple[int, ...]  # tokens of a label
 
 
 def choose(
-    engine: Engine, prompts: Sequence[Sequence[int]], labels: Sequence[Path], check: Callable[[], None]
+    engine: Engine,
+    prompts: Sequence[Sequence[int]],
+    labels: Sequence[Path],
+    check: Callable[[], None],
+    progress: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> list[list[float]]:
-    """For each prompt the probabilities of ``labels`` as what comes next, in their order; they add up to one."""
+    """For each prompt the probabilities of ``labels`` as what comes next, in their order; they add up to one.
+
+    ``progress`` is told of how many prompts they are known, and of how many they are to be.
+    """
     closed = with_ends(labels, engine.end)
     tree = Tree.of(closed)
     shared = common_beginning(prompts)
@@ -44,6 +51,7 @@ def choose(
         for batch in plan([len(rest) for rest in rests], tree, engine.micro_batch, engine.sequences - 1, room):
             check()
             found |= reader.read(batch, rests)
+            progress(len(found), len(rests))
     return [found[branch] for branch in range(len(rests))]
 
 

@@ -8,7 +8,6 @@ child. What the child sends is checked before it is believed, and nothing that i
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
@@ -17,7 +16,6 @@ from typing import Any, cast
 
 from localmed import children, errors
 from localmed.config import ChatSettings
-from localmed.environment import OFFLINE, PATIENCE
 from localmed.errors import Cancelled, LocalmedError, ModelError
 from localmed.ports import UNWATCHED, Watch
 
@@ -133,7 +131,7 @@ class _Child:
     """The process and its messages."""
 
     def __init__(self, command: Sequence[str], most: int) -> None:
-        self._process, self._most = children.Child(command, most, {**PATIENCE, **os.environ, **OFFLINE}), most
+        self._process, self._most = children.Child(command, most), most
         self.pid, self.alive, self.kill = self._process.pid, self._process.alive, self._process.kill
 
     def send(self, message: object, bound: float) -> None:
@@ -172,6 +170,8 @@ class _Child:
             silent_since = time.monotonic()
             if message[0] == "token" and not cancelled:
                 watch.token(str(message[1]))
+            elif message[0] == "chosen":
+                watch.progress(int(message[1]), int(message[2]))
             elif message[0] == "done":
                 if cancelled:  # it had ended before the child read of it
                     raise Cancelled("model.cancelled")
@@ -219,6 +219,7 @@ _KNOWN: tuple[tuple[str, list[type]], ...] = (
     ("loading", []),
     ("beat", []),
     ("token", [str]),
+    ("chosen", [int, int]),
     ("ready", [dict]),
     ("done", [dict]),
 )

@@ -1,15 +1,11 @@
-"""Tables ruled only above, below and under the header, as journals print them, or not at all: found from white strips.
+"""Tables of scanned pages ruled only above, below and under the header: found from white strips.
 
-Rules: three or more level rules of one width; between the first two stands the header (at most ``HEADER_ROWS`` rows),
+Rules: three or more level rules of one width; between the first two stands the header (at most ``HEADER_ROWS``),
 between the others the body, whose cells leave the same strips of white in every row. Between two rules, the first row
 is the header if three columns or more go on under it. A row of one piece that crosses a strip is a section. Columns of
-prose between rules are not a table. Between two rules as wide as those of the last table on the page before, text that
-keeps to that table's columns is the rest of it, without a header.
+prose between rules are not a table. Pages with text of their own are read by the layout model (``predicted.py``).
 
-Without any rule a table is one only under a bold header of three columns or more, for as long as the rows below, which
-are not bold, keep to its strips and follow each other closely.
-
-Not covered: tables without rules whose header is not bold, and such tables beside other text.
+Not covered: tables without any rule.
 """
 
 from __future__ import annotations
@@ -28,85 +24,24 @@ HEADER_ROWS = 5
 STRIP_EMS = 0.4  # of white between columns; word spaces inside a cell are closed before
 FULL_ROWS = 0.4  # of the body rows have two cells or more
 MOST_ROWS = 0.8  # of the rows under a header without a rule of its own have three cells or more
-BARE_COLUMNS = 3  # of a table without rules: two may be a pair of headings
-BARE_ROWS = 3  # lines under its header, at least
-BARE_PROSE = 25  # characters in a column's middle line: two such columns are columns of text, not of a table
-BARE_STEP = 2.2  # of the type size between its lines: what stands further off is not of it
 PROSE_ROWS = 6
 PROSE_FILL = 0.8  # of a column's width in its middle line
 
 _Row = list[Piece]
 
 
-def find_open(
-    across: Sequence[Rectangle], pieces: Sequence[Piece], first: int, before: Grid | None = None
-) -> list[Grid]:
-    """The tables between the level rules ``across``; ``first`` is the id of the first cell.
-
-    ``before`` is the last table of this kind at the foot of the page before.
-    """
+def find_open(across: Sequence[Rectangle], pieces: Sequence[Piece], first: int) -> list[Grid]:
+    """The tables between the level rules ``across``; ``first`` is the id of the first cell."""
     found: list[Grid] = []
     for chain in _chains(across):
         start = 0
         while start + 1 < len(chain):
-            rest = _rest_of(before, chain[start], chain[start + 1], pieces, first) if before and not start else None
-            grid, used = (rest, 1) if rest else _table(chain[start:], pieces, first)
+            grid, used = _table(chain[start:], pieces, first)
             if grid is not None:
                 found.append(grid)
                 first += len(grid.cells)
             start += used
     return found
-
-
-def find_bare(pieces: Sequence[Piece], first: int) -> list[Grid]:
-    """The tables without rules among ``pieces``; ``first`` is the id of the first cell."""
-    found: list[Grid] = []
-    rows = printed_rows([piece for piece in pieces if piece.upright and piece.cell < 0])
-    start = 0
-    while start < len(rows):
-        body, edges = _under(rows, start) if _bold(rows[start]) and len(rows[start]) >= BARE_COLUMNS else ([], [])
-        if len(body) >= BARE_ROWS and _reads_as_cells(body, edges) and not _wordy(body, edges):
-            top, bottom = min(piece.y0 for piece in rows[start]), max(piece.y1 for piece in body[-1])
-            ends = ((edges[0], top, edges[-1], top), (edges[0], bottom, edges[-1], bottom))
-            found.append(_grid([rows[start]], body, edges, ends, first))
-            first += len(found[-1].cells)
-            start += len(body)
-        start += 1
-    return found
-
-
-def _under(rows: Sequence[_Row], start: int) -> tuple[list[_Row], list[float]]:
-    """The rows that keep to the strips of the header ``rows[start]``, and the edges of their columns."""
-    head, body = rows[start], list[_Row]()
-    edges = _edges([head], head[0].x0, head[-1].x1)
-    for row in rows[start + 1 :]:
-        last = (body or [head])[-1][0]
-        wider = _bare_edges([head, *body, row])
-        if len(wider) < len(head) + 1 or _crosses(row, wider) or _bold(row):
-            break
-        if row[0].y1 - last.y1 > BARE_STEP * last.size:
-            break
-        body.append(row)
-        edges = wider
-    return body, edges
-
-
-def _wordy(body: Sequence[_Row], edges: Sequence[float]) -> bool:
-    """Whether two columns hold lines as long as those of running text."""
-    columns = [
-        [len(piece.text) for row in body for piece in row if low <= piece.x0 < high]
-        for low, high in itertools.pairwise(edges)
-    ]
-    return sum(bool(column) and median(column) >= BARE_PROSE for column in columns) > 1
-
-
-def _bare_edges(rows: Sequence[_Row]) -> list[float]:
-    pieces = [piece for row in rows for piece in row]
-    return _edges(rows, min(piece.x0 for piece in pieces) - STRIP_EMS, max(piece.x1 for piece in pieces) + STRIP_EMS)
-
-
-def _bold(row: _Row) -> bool:
-    return all(piece.bold for piece in row)
 
 
 def _chains(across: Sequence[Rectangle]) -> list[list[Rectangle]]:
@@ -147,23 +82,6 @@ def _table(chain: Sequence[Rectangle], pieces: Sequence[Piece], first: int) -> t
     if not body:
         return None, 1
     return _grid(head, body, edges, (chain[0], chain[used]), first), used + 1
-
-
-def _rest_of(before: Grid, top: Rectangle, bottom: Rectangle, pieces: Sequence[Piece], first: int) -> Grid | None:
-    """What stands between two rules as the rest of the table ``before``, if it keeps to its columns."""
-    if not _same_width((before.x0, 0, before.x1, 0), top):
-        return None
-    rows = printed_rows(_between(pieces, top[0], top[2], top[1], bottom[1]))
-    bands = list(itertools.pairwise(before.edges))
-    inside = all(any(low < piece.x0 and piece.x1 < high for low, high in bands) for row in rows for piece in row)
-    if len(rows) < 2 or not inside or max(len(row) for row in rows) < len(bands) or _named(rows):
-        return None
-    return _grid([], rows, before.edges, (top, bottom), first)
-
-
-def _named(rows: Sequence[_Row]) -> bool:
-    """Whether ``rows`` begin with a header of their own: bold, where the text below is not."""
-    return _bold(rows[0]) and not all(_bold(row) for row in rows[1:])
 
 
 def _may_head(head: Sequence[_Row]) -> bool:
@@ -235,7 +153,7 @@ def _grid(
             )
         count += 1
     top, bottom = ends[0][1], ends[1][1]
-    return Grid(edges[0], top, edges[-1], bottom, tuple(edges), count, tuple(cells), first, headers=len(head))
+    return Grid(edges[0], top, edges[-1], bottom, tuple(edges), count, tuple(cells), first)
 
 
 def _cell(piece: Piece, row: int, edges: Sequence[float], head: Sequence[_Row]) -> Cell:

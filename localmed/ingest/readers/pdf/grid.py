@@ -4,7 +4,7 @@ Rules: tables are looked for only where enough rules cross (the search costs 20 
 only if it reads as a table: two filled rows and columns, and no single cell that holds nearly all the text, which is a
 frame around a layout. Every character inside a kept table belongs to one cell, the nearest where borders leave a gap.
 
-Not covered: tables without upright rules (``booktabs.py``).
+Not covered: tables without upright rules (``predicted.py``).
 
 A level rule separates what stands above from what stands below if it is wider than any one of several columns can be,
 belongs to no table, and touches no text, which would make it an underline.
@@ -53,7 +53,7 @@ class Grid:
     cells: tuple[Cell, ...]
     first: int = 0
     size: float = 0.0
-    headers: int = -1  # rows of header, where the rules say so; -1: to be told from the text
+    predicted: bool = False  # by the layout model, so that its edges differ a little from page to page
 
     @property
     def width(self) -> int:

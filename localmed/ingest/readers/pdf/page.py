@@ -19,7 +19,6 @@ import pymupdf
 from localmed.domain import Box, Message, message
 from localmed.ingest.ocr.pages import Scanned
 from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
-from localmed.ingest.readers.pdf.booktabs import find_bare, find_open
 from localmed.ingest.readers.pdf.grid import (
     Grid,
     Rectangle,
@@ -33,6 +32,7 @@ from localmed.ingest.readers.pdf.grid import (
     separators,
     worth_searching,
 )
+from localmed.ingest.readers.pdf.predicted import with_predicted
 from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
 
 DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
@@ -89,29 +89,23 @@ class Page:
         return self.needs == GARBLED and not self.scan
 
 
-def read_page(document: Any, index: int, bound: int, before: Page | None = None) -> Page:
-    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters of it; ``before`` is the page before."""
+def read_page(document: Any, index: int, bound: int) -> Page:
+    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters."""
     try:
         page = document[index]
-        return _read(page, index + 1, bound, _open_table(before))
+        return _read(page, index + 1, bound)
     except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
         return Page(index + 1, 0.0, flaw=message("pdf.page_damaged"))
 
 
-def _open_table(before: Page | None) -> Grid | None:
-    """The last table of ``before`` if it is one without upright rules: the next page may hold the rest of it."""
-    last = max(before.grids, key=lambda grid: grid.y1, default=None) if before else None
-    return last if last and last.headers >= 0 else None
-
-
-def _read(page: Any, number: int, bound: int, table: Grid | None) -> Page:
+def _read(page: Any, number: int, bound: int) -> Page:
     rotation = page.rotation_matrix
     before = page.rotation
-    content = _content(page, table)
+    content = _content(page)
     turn = _turn(content.pieces)
     if turn:
         page.set_rotation((before + turn) % 360)
-        content = _content(page, table)
+        content = _content(page)
     pieces, grids = content.pieces, content.grids
     back = page.derotation_matrix * rotation if turn else None
     height = float(page.rect.height)
@@ -157,7 +151,7 @@ class _Content:
     across: tuple[Rectangle, ...]
 
 
-def _content(page: Any, table: Grid | None) -> _Content:
+def _content(page: Any) -> _Content:
     drawn = rules(page)
     found, remark = _grids(page, drawn)
     pieces = page_pieces(page, cell_lookup(found) if found else None)
@@ -165,13 +159,13 @@ def _content(page: Any, table: Grid | None) -> _Content:
     if len(ruled) < len(found):
         ruled = renumbered(ruled)
         pieces = page_pieces(page, cell_lookup(ruled) if ruled else None)
-    grids = [*ruled, *find_open(drawn.across, pieces, sum(len(grid.cells) for grid in ruled), table)]
-    if len(grids) > len(ruled):
+    grids = ruled if drawn.too_many else renumbered(with_predicted(page, pieces, ruled))
+    if grids != ruled:
         pieces = page_pieces(page, cell_lookup(grids))
-    bare = find_bare(pieces, sum(len(grid.cells) for grid in grids))
-    if bare:
-        grids += bare
-        pieces = page_pieces(page, cell_lookup(grids))
+        kept = [grid for grid in grids if not grid.predicted or reads_as_table(grid, pieces)]
+        if len(kept) < len(grids):
+            grids = renumbered(kept)
+            pieces = page_pieces(page, cell_lookup(grids) if grids else None)
     inside = [piece for piece in pieces if _on(page.rect, piece)]
     if len(inside) < len(pieces):
         remark = remark or message("pdf.page_outside")

@@ -68,7 +68,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
         raise LimitExceeded("pdf.pages", name=path.name, count=count, most=bounds.pages)
     pages: list[Page] = []
     for index in range(count):
-        pages.append(read_page(document, index, bounds.page_characters, pages[-1] if pages else None))
+        pages.append(read_page(document, index, bounds.page_characters))
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
     yield from read_scans(path, pages, bounds)
@@ -185,7 +185,9 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[Message, ...]:
                 flawed.setdefault(flaw, []).append(page.number)
     notes = [message("pdf.on_pages", pages=_pages(numbers), note=flaw) for flaw, numbers in flawed.items()]
     for why, numbers, mean, least in summaries(pages):
-        read = message("ocr.read_one" if len(numbers) == 1 else "ocr.read", reason=why, mean=mean, least=least)
+        read = message("ocr.read", reason=why, mean=mean, least=least)
+        if len(numbers) == 1:
+            read = message("ocr.read_one", reason=why, mean=mean)
         notes.append(message("pdf.on_pages", pages=_pages(numbers), note=read))
     if removed:
         notes.append(message("pdf.furniture", count=removed))

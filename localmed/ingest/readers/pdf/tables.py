@@ -87,7 +87,7 @@ class Carry:
 def table_blocks(grid: Grid, pieces: Sequence[Piece], page: int, top: bool, carry: Carry) -> list[Block]:
     """The rows of ``grid`` on ``page``; ``top`` says that it is the first table and stands at the page's top."""
     rows = _rows(grid, pieces)
-    goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges)
+    goes_on = top and carry.page == page - 1 and _same_columns(grid.edges, carry.edges, grid.predicted)
     count = _repeated(grid, rows, carry.names) if goes_on else 0
     count = count or _header_count(grid, rows, goes_on)
     head, names = rows[:count], _names(grid, rows[:count])
@@ -126,8 +126,13 @@ def at_top(grid: Grid, height: float) -> bool:
     return grid.y0 < TOP_OF_PAGE * height
 
 
-def _same_columns(first: Sequence[float], second: Sequence[float]) -> bool:
-    return len(first) == len(second) and all(abs(a - b) <= SAME_EDGE for a, b in zip(first, second, strict=True))
+def _same_columns(first: Sequence[float], second: Sequence[float], predicted: bool) -> bool:
+    """Whether two tables have the same columns; the layout model puts an edge anywhere in the white between two."""
+    if len(first) != len(second) or len(first) < 2:
+        return False
+    narrowest = min(right - left for edges in (first, second) for left, right in itertools.pairwise(edges))
+    apart = max(SAME_EDGE, narrowest / 2) if predicted else SAME_EDGE
+    return all(abs(one - another) <= apart for one, another in zip(first, second, strict=True))
 
 
 def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
@@ -143,8 +148,7 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
         ]
         row.sort(key=lambda slot: slot.columns)
         if any(slot.lines for slot in row):
-            unruled = index >= grid.headers if grid.headers >= 0 else grid.height <= UNRULED_ROWS
-            found.extend(_split(row) if unruled else [row])
+            found.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
     return found
 
 
@@ -197,8 +201,6 @@ def _half_line(row: _Row) -> float:
 
 def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
     """How many rows at the top are headers."""
-    if grid.headers >= 0:
-        return grid.headers
     if len(rows) < 2 or not _may_head(rows[0]):
         return 0
     if not _bold(rows[0]) and (goes_on or grid.width < 3 or not _differs(rows[0], rows[1:])):

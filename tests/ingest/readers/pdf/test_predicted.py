@@ -1,0 +1,67 @@
+"""Tables without borders, as the layout model sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+
+from localmed.ingest.chunking import text_of
+from localmed.ingest.parsed import FieldMapping, SourceRecord
+from localmed.ingest.readers.pdf.grid import find_ruled
+from localmed.ingest.readers.pdf.reader import read
+
+EDGES = (50, 160, 260, 380, 470)
+ROWS = [
+    ("Medicine", "Form", "Usual adult dose", "Maximum a day"),
+    ("Amlodipine", "Tablet 5 mg", "5 mg once a day", "10 mg"),
+    ("Bisoprolol", "Tablet 2.5 mg", "1.25 mg once a day", "10 mg"),
+    ("Furosemide", "Tablet 40 mg", "40 mg in the morning", "80 mg"),
+    ("Metformin", "Tablet 500 mg", "500 mg twice a day", "2000 mg"),
+    ("Ramipril", "Capsule 2.5 mg", "2.5 mg once a day", "10 mg"),
+    ("Warfarin", "Tablet 3 mg", "by the INR", "by the INR"),
+]
+
+
+def sheet(document: Any, shaded: bool = False) -> Any:
+    page = document.new_page(width=595, height=500)
+    page.insert_text((50, 50), "Our formulary lists what the ward keeps in stock.", fontsize=10)
+    for number, row in enumerate(ROWS):
+        top = 80 + 22 * number
+        if shaded and number % 2:
+            page.draw_rect((45, top - 14, 560, top + 8), color=None, fill=(0.88, 0.88, 0.88))
+        for x, text in zip(EDGES, row, strict=False):
+            page.insert_text((x, top), text, fontsize=10)
+    return page
+
+
+def rows(path: Path) -> list[str]:
+    (record,) = (item for item in read(path, FieldMapping()) if isinstance(item, SourceRecord))
+    return [text_of(block.lines)[0] for block in record.blocks if block.kind == "row"]
+
+
+def in_words(row: tuple[str, ...]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in zip(ROWS[0], row, strict=True))
+
+
+def test_a_table_without_borders_and_bold_headers(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    sheet(document)
+    document.save(tmp_path / "plain.pdf")
+    assert rows(tmp_path / "plain.pdf") == [in_words(row) for row in ROWS[1:]]
+
+
+def test_shaded_rows_are_rows_of_one_table(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    sheet(document, shaded=True)
+    document.save(tmp_path / "shaded.pdf")
+    assert rows(tmp_path / "shaded.pdf") == [in_words(row) for row in ROWS[1:]]
+
+
+def test_the_model_leaves_the_search_for_drawn_borders_as_it_is(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    first = find_ruled(sheet(document, shaded=True))
+    document.save(tmp_path / "shaded.pdf")
+    rows(tmp_path / "shaded.pdf")  # loads the model
+    assert find_ruled(document[0]) == first

@@ -1,0 +1,96 @@
+"""Prose is made in ``messages``, ``presentation`` and prompts only: no sentence of ours elsewhere, in no language.
+
+Looked for are strings with several words in a row, or several Chinese characters, that are neither docstrings, regular
+expressions nor SQL, nor for developers (what a ``ValueError`` says, a name of a format). What remains stands in
+``ALLOWED`` with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "localmed"
+
+# What is free of prose: folders and files.
+DONE = ("domain", "verification", "retrieval", "workflows")
+ALLOWED = {
+    # file: why its strings are no prose of ours; a whole file only where it is data of one kind
+    "domain/parts.py": "M-Eval's own names of its labels, which files of results hold",
+    "verification/amounts.py": "names of units, to read texts with",
+    "verification/matching.py": "stems of words that mean the same, to compare texts with",
+    "verification/quantities.py": "number words, to read texts with",
+    "verification/survival.py": "number words and frequencies, to read texts with",
+    "verification/levels.py": "publication types, to read records with",
+    "verification/reliability.py": "publication types, to read records with",
+    "verification/standing.py": "publication types, to read records with",
+    "workflows/leaflet.py": "still to be moved",
+    "workflows/explain.py": "still to be moved",
+    "workflows/ebm.py": "still to be moved",
+    "workflows/practice_parts.py": "still to be moved",
+    "verification/applicability.py": "still to be moved",
+}
+WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
+_RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")
+_WORD = re.compile(r"(?<!\{)\b[A-Za-z][A-Za-z'’-]*\b(?![^{]*\})")
+_HAN = re.compile(rf"[\u4e00-\u9fff]{{{HAN},}}")
+_SQL = re.compile(r"^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|ALTER|DROP|WITH|ATTACH|VACUUM|REPLACE)\b")
+_PATTERN = re.compile(r"\\[bswdSWD.+*?]|\(\?|\[\^|\|\w+\||\.\*|\]\*|\]\+|\)\?|\{\d,")
+_FOR_DEVELOPERS = ("ValueError", "TypeError", "AssertionError", "KeyError", "RuntimeError", "NotImplementedError")
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if str(path.relative_to(PACKAGE)).startswith(DONE))
+
+
+def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The strings of a module that are no docstrings, with their lines; of f-strings the parts that are written."""
+    passed = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        call = node.exc if isinstance(node, ast.Raise) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _FOR_DEVELOPERS:
+            passed |= {id(inner) for inner in ast.walk(node)}
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.compile", "re.search", "re.findall"):
+            passed |= {id(inner) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed:
+            yield node.lineno, node.value
+
+
+def prose(text: str) -> bool:
+    """Whether ``text`` is for people to read, as far as its form tells."""
+    if _SQL.match(text) or _PATTERN.search(text):
+        return False
+    return any(len(_WORD.findall(run)) >= WORDS for run in _RUN.findall(text)) or bool(_HAN.search(text))
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_prose_is_made(path: Path) -> None:
+    found = [f"{line}: {text}" for line, text in literals(ast.parse(path.read_text("utf-8"))) if prose(text)]
+    name = str(path.relative_to(PACKAGE))
+    if name in ALLOWED:
+        assert found, f"{name} is free of prose: take it from the list"
+    else:
+        assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The order has no words", True),
+        ("Source {marker} was to be reviewed by {date}", True),
+        (" was to be ", True),
+        ("资料库中没有", True),
+        ("localmed answer 2", False),
+        ("SELECT id FROM documents WHERE id = ?", False),
+        ("workflow.no_words", False),
+        ("not enough", False),
+        (r"(?:not|never) \w+ given", False),
+    ],
+)
+def test_prose_is_recognised(text: str, expected: bool) -> None:
+    assert prose(text) is expected

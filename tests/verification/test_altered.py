@@ -1,0 +1,51 @@
+"""Altered statements are not called supported, what a source says is not called contradicted; without any model."""
+
+from __future__ import annotations
+
+import pytest
+
+from localmed.models.minilm import MiniLM
+from localmed.verification.likeness import LikenessOnly, likenesses
+from tests.fakes import HashedWords
+from tests.verification.altered import HALVES, cases, checked, rates, weighed
+
+MOST_SUPPORTED = 0.02  # of the altered ones
+
+
+@pytest.fixture(scope="module")
+def nobody() -> LikenessOnly:
+    return LikenessOnly(MiniLM(), MiniLM)
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_what_the_rules_call_supported_or_contradicted(half: str, nobody: LikenessOnly) -> None:
+    found = cases(half)
+    told = rates(found, checked(found, nobody))
+    assert told.altered >= 80
+    assert told.altered_supported <= MOST_SUPPORTED * told.altered
+    assert told.entailed_contradicted == 0
+    verbatim = [case for case in found if case.kind in ("verbatim", "layout")]
+    assert rates(verbatim, checked(verbatim, nobody)).entailed_supported == len(verbatim)
+    votes = rates(found, weighed(found, nobody))
+    assert votes.altered_supported + votes.entailed_contradicted == 0
+
+
+def test_nothing_is_judged_and_english_is_compared() -> None:
+    def own() -> HashedWords:
+        return HashedWords()
+
+    judge = LikenessOnly(HashedWords(), own)
+    english, mixed = judge.judge([("Title\nGive iron daily.", "Give iron daily."), ("补铁。", "Give iron daily.")])
+    assert not english.judged
+    assert not mixed.judged
+    assert english.likeness == pytest.approx(1.0, abs=1e-6)
+    assert mixed.likeness == 0.0
+    assert judge.judge([]) == []
+    assert judge.languages == ()
+
+
+def test_likeness_is_that_of_the_nearest_line() -> None:
+    encoder = HashedWords()
+    near, far = likenesses(encoder, [("Title\nGive iron daily.\nStop zinc.", "Give iron daily."), ("Zinc.", "Iron.")])
+    assert near == pytest.approx(1.0, abs=1e-6)
+    assert far < near

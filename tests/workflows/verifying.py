@@ -1,0 +1,148 @@
+"""The verification flow on scripted studies and a judge of our own; every run is replayed from its recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from localmed.agents import appraisal, asking, judging
+from localmed.agents.asking import Draft, Relevance
+from localmed.agents.judging_rules import carried
+from localmed.agents.role_table import role_table
+from localmed.domain import (
+    Answer,
+    BadgeJudge,
+    Document,
+    Evidence,
+    Hit,
+    Kind,
+    Message,
+    SearchFilter,
+    Status,
+)
+from localmed.domain.parts import (
+    ClaimPart,
+    Label,
+    ResponsePart,
+)
+from localmed.hooks import Hooks
+from localmed.ports import NOT_JUDGED, Stance
+from localmed.presentation import AnswerView, view
+from localmed.retrieval.search import Found
+from localmed.retrieval.studies import Reference, Study
+from localmed.verification.answer_file import VerifyInput
+from localmed.verification.badge import Criteria, Vote
+from localmed.workflows.flow import Driver, Request
+from localmed.workflows.flows import flow
+from localmed.workflows.m_eval import Bounds
+from localmed.workflows.recording import Recording, replay
+from tests.fakes import Steps, services
+from tests.values import PROVENANCE, passage, quotation
+
+QUESTION = "Does aspirin prevent stroke?"
+ANSWER = "Aspirin prevents stroke in adults."
+BOUNDS = Bounds(15, 9, ("pubmed",))
+RULES = {
+    **appraisal.RULES,
+    "relevance": lambda given: Relevance((0.9,) * len(given.hits), 0.5),
+    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), BadgeJudge("rules")),
+    "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
+}
+ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
+
+
+def study(title: str, text: str, types: tuple[str, ...] = (), date: str = "2024", **facts: Any) -> Study:
+    held = passage(text, title, edition=date)
+    document = Document(
+        held.document_id, "pubmed", title, title, "en", "f", "0" * 64, "0" * 64, "application/xml", edition=date,
+        publication_types=types, **facts,
+    )  # fmt: skip
+    return Study(document, (held,), Kind.LITERATURE)
+
+
+FOR = study("A review of aspirin", "Aspirin prevents stroke.", ("Systematic Review",), "2023")
+AGAINST = study("A letter on aspirin", "Aspirin causes stroke.", ("Letter",), "2024")
+BESIDE = study("Aspirin in dogs", "Aspirin is given to dogs, with stroke of luck.", ("Review",))
+
+
+def judge(pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+    """By one word of the premise."""
+    stances = {"prevents": Stance(0.8, 0.1, 0.1), "causes": Stance(0.1, 0.1, 0.8), "预防": NOT_JUDGED}
+    return [next((each for word, each in stances.items() if word in text), Stance(0.1, 0.8, 0.1)) for text, _ in pairs]
+
+
+class Finder:
+    """Finds one passage."""
+
+    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+        return Found((Hit(FOR.passages[0], 1.0, 0.9),), True, "en")
+
+
+def minted(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(str(number), each.passage, each.passage.title, "2024", Status.CURRENT, "f", "", "0" * 64, "text/plain")
+        for number, each in enumerate(hits, first)
+    )
+
+
+def drive(
+    workflow: str,
+    given: tuple[Any, ...],
+    found: Sequence[Study],
+    known: dict[str, Study],
+    chat: Any = None,
+    nobody: bool = False,
+) -> tuple[Answer, list[Request]]:
+    """The answer and what was asked for; ``nobody`` judges entailment, or ``judge`` does."""
+    stances = (lambda pairs: [NOT_JUDGED] * len(pairs)) if nobody else judge
+    recording, requests = Recording(), list[Request]()
+    recording.begin(workflow, given)
+
+    def step(request: Request, result: Any) -> None:
+        requests.append(request)
+        recording.step(request, result)
+
+    served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
+    answering = services(
+        served, search=Finder().search, mint=minted, judge=stances, studies=lambda *_: tuple(found),
+        resolve=lambda asked: tuple(known.get(each.text or each.id or each.marker) for each in asked),
+    )  # fmt: skip
+    driver = Driver(answering, Hooks(recorder=Steps(step)))
+    answer = driver.run(flow(workflow)(*given))
+    assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
+    return answer, requests
+
+
+def verify(
+    text: str = ANSWER,
+    found: Sequence[Study] = (),
+    known: dict[str, Study] | None = None,
+    question: str = QUESTION,
+    bounds: Bounds = BOUNDS,
+    references: tuple[Reference, ...] = (),
+) -> Answer:
+    given = (VerifyInput(question, text, references), bounds, PROVENANCE)
+    return drive("verify", given, found, known or {})[0]
+
+
+def part(answer: Answer, kind: type) -> Any:
+    return next(one for one in answer.parts if isinstance(one, kind))
+
+
+def claims(answer: Answer) -> list[Label]:
+    return [one.label for one in answer.parts if isinstance(one, ClaimPart)]
+
+
+def response(answer: Answer) -> Label:
+    return Label(part(answer, ResponsePart).label)
+
+
+def codes(answer: Answer) -> set[str]:
+    return {note.code for note in answer.notes if isinstance(note, Message)}
+
+
+def shown(answer: Answer, title: str, language: str = "en") -> str:
+    """The rows of the part whose title begins so, a line each."""
+    seen: AnswerView = view(answer, language)
+    rows = next(one.rows for one in seen.parts if one.title.startswith(title))
+    return "\n".join(f"{row.label}: {row.text} {row.detail}" for row in rows)
