@@ -163,7 +163,9 @@ def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library,
     with library:
         changes, faults = planned(library.catalogue, MANIFEST, governance.read(path).rows)
     assert changes == []
-    assert [(each.row, words(each.reason)) for each in faults] == [(2, f"{field} is no date (write it as 2026-12-31)")]
+    assert [(each.row, words(each.reason)) for each in faults] == [
+        (2, f"{field} is not a date: write it as 2026-12-31")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_quarantined(settings: Setting
     report = import_into(settings, corpus, link)
     assert report.counts["quarantined"] == 1
     assert set(documents(settings)) == {"b.txt"}
-    assert "cannot be read (OSError)" in words(quarantine(settings)[0].reason)
+    assert "cannot be read (" in words(quarantine(settings)[0].reason)
     import_into(settings, corpus, link)
     verify(settings.data)
 
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
         (Path(name) / "closed").chmod(0)
         os.seteuid(65534)
         try:
-            with pytest.raises(UsageError, match=r"cannot be listed \(PermissionError\)"):
+            with pytest.raises(UsageError, match=r"cannot be listed \(permission denied\)"):
                 sources.find([Path(name)])
         finally:
             os.seteuid(0)
