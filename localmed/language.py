@@ -99,6 +99,16 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower()
 
 
+def aligned(text: str) -> str:
+    """``text`` with a blank for each character that ``fold`` would lengthen, join or drop: places in it folded are
+    places in ``text``.
+    """
+    if text.isascii():
+        return text
+    plain = "".join(" " if unicodedata.combining(one) or len(fold(one)) != 1 else one for one in text)
+    return plain if len(fold(plain)) == len(plain) else "".join(one if one.isascii() else " " for one in plain)
+
+
 def words(text: str, for_query: bool = False) -> list[str]:
     """The searchable words of ``text`` in order (see the module's docstring); any text gives a list, maybe empty."""
     found: list[str] = []

@@ -76,8 +76,9 @@ def local_caller(settings: Settings, language: str = "en") -> Caller:
 class Session:
     """What one caller may ask and change at a site. Several threads may use one."""
 
-    def __init__(self, site: Site, caller: Caller) -> None:
-        self.site, self.caller = site, caller
+    def __init__(self, site: Site, caller: Caller, day: Callable[[], str] | None = None) -> None:
+        """``day`` tells the date of what is asked (ISO), if it is not the site's."""
+        self.site, self.caller, self.day = site, caller, day or site.day
 
     @property
     def settings(self) -> Settings:
@@ -105,7 +106,7 @@ class Session:
 
     def workspace(self) -> AbstractContextManager[Workspace]:
         """The generation being served now, as the caller may read it, leased for the length of the block."""
-        return self.site.workspace(self.hidden())
+        return self.site.workspace(self.hidden(), self.day())
 
     # --- the workflows -----------------------------------------------------------------------------------------------
 

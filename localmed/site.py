@@ -83,14 +83,14 @@ class Site:
     # --- libraries -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def workspace(self, hidden: Collection[str] = ()) -> Iterator[Workspace]:
+    def workspace(self, hidden: Collection[str] = (), day: str = "") -> Iterator[Workspace]:
         """The generation being served now without the collections ``hidden``, leased for the length of the block.
 
-        One and the same through a whole question, whatever is published meanwhile.
+        It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
         models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
         opened = self._pool.take((models, path, apart)) or self._opened(apart)
-        opened.library.holding.day = self.day()
+        opened.library.holding.day = day or self.day()
         whole = False
         try:
             yield opened

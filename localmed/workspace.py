@@ -82,6 +82,17 @@ class Workspace:
         """The status of each document now, and the date by which it was to be reviewed if that has passed."""
         return {each: (self.library.status(each), self.library.holding.overdue(each)) for each in documents}
 
+    def within(self, collections: tuple[str, ...]) -> SearchFilter:
+        """The filter of ``collections``; raise ``UnknownName`` for one that does not exist."""
+        wanted = SearchFilter(collections)
+        self._known(wanted)
+        return wanted
+
+    def documents(self, wanted: SearchFilter) -> list[Document]:
+        """The documents of the collections that ``wanted`` names."""
+        catalogue = self.library.catalogue
+        return [document for name in wanted.collections for document in catalogue.documents(name)]
+
     # --- how a question is asked -------------------------------------------------------------------------------------
 
     def plan(self, wanted: SearchFilter, preset: str | None = None) -> Plan:

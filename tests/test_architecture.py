@@ -61,6 +61,8 @@ FORBIDDEN = {
     *((part, "models") for part in RANK if part not in ("site", "models")),
 }  # fmt: skip
 
+# What a command reads of its own arguments, which is no part of the library: an order, a patient's record.
+READ_BY_COMMANDS = {"ingest.readers.encoding", "ingest.records"}
 READS = {"presentation": {"presentation", "domain", "messages", "clinical"}}  # all that a part may import
 
 HEAVY = {
@@ -203,6 +205,13 @@ def test_the_values_need_the_standard_library_only() -> None:
         for imported in imports(path):
             ours = imported.startswith(("localmed.domain.", "localmed.messages."))
             assert ours or imported.split(".")[0] in sys.stdlib_module_names, imported
+
+
+def test_the_command_line_touches_no_library() -> None:
+    """It reaches indexes, catalogues, ledgers and imports through a session alone."""
+    for path in (PACKAGE / "cli").glob("*.py"):
+        reached = {name for name in own(path) if part(name) in ("library", "ingest")} - READ_BY_COMMANDS
+        assert not reached, f"{path.name} imports {reached}"
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))

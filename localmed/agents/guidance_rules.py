@@ -23,8 +23,8 @@ from localmed.agents.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.agents.lay_words import added, characters
 from localmed.agents.roles import Rules
+from localmed.clinical.lay_words import added, characters
 from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency

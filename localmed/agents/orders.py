@@ -2,7 +2,7 @@
 
 Inputs, outputs and how a chat model is asked. A model's term must stand in the order exactly as it writes it; a plain
 line must hold every number, dose and negation of the order's line; a question must not hold what identifies a patient.
-What does not is rejected, and the rules take its place.
+What does not is rejected. Plain words are a model's alone: there are no rules that restate an order.
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ IDENTIFYING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OrderTerm:
-    """A term exactly as written, ``start:end`` in the order; ``negation`` is the word that denies or stops it.
-
-    ``kind``: medicine, condition, test, treatment, abbreviation, or term where no rule tells.
-    """
+    """A term exactly as written, ``start:end`` in the order; ``kind``: medicine, condition, else term."""
 
     text: str
     start: int
     end: int
     kind: str = "term"
-    negation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class OrderInput:
 
 @dataclass(frozen=True, slots=True)
 class PlainInput:
-    """The lines of an order. The result of ``PLAIN_ORDER`` has one text a line, "" where nothing plain was found."""
+    """The lines of an order. The result of ``PLAIN_ORDER`` has one text a line, "" where it did not keep all of it."""
 
     lines: tuple[str, ...]
 
@@ -106,7 +102,7 @@ def _terms(given: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
 def _plain(given: PlainInput, value: Any) -> tuple[str, ...]:
     told = [" ".join(str(each).split()) for each in value["lines"]]
     if len(told) != len(given.lines):
-        raise Rejected("the model left lines of the order out", "The rules restate them instead")
+        raise Rejected("the model left lines of the order out", "The order is quoted instead")
     return tuple(_survivor(line, each, given.language) for line, each in zip(given.lines, told, strict=True))
 
 

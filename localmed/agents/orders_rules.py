@@ -1,54 +1,56 @@
-"""The roles of a medical order without a language model: terms and questions by rule, explanations by quotation.
+"""The roles of a medical order without a language model: terms by name, definitions by quotation, questions as asked.
 
-A term is explained by the sentences that read like its definition: under a heading that is its name, or beginning with
-it, said of it ("is", "means", "lowers"), the sources in the order in which they were given (leaflets first). A sentence
-that only mentions the term explains nothing, and a table's row is a list of doses: neither is taken.
+A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
+sources in the order in which they were given (leaflets first). A sentence that only mentions the term, or that defines
+another of its family, explains nothing, and neither does one that holds a dose. Nothing is restated: ``PLAIN_ORDER``
+needs a chat model.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 from localmed import language
 from localmed.agents.asking import Draft
 from localmed.agents.extractive import Candidate, quotation
-from localmed.agents.order_abbreviations import usual_meaning
 from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
-    PLAIN_ORDER,
     RETRIEVAL_QUESTION,
     TERM_EXPLANATION,
     TERMS,
     OrderInput,
     OrderTerm,
-    PlainInput,
     RetrievalInput,
     TermInput,
     without_identity,
 )
-from localmed.agents.restating import plain_line
 from localmed.agents.roles import Rules
-from localmed.domain import Evidence, Passage, SearchFilter, Statement
+from localmed.clinical import medicines
+from localmed.clinical.abbreviations import meaning
+from localmed.domain import Passage, SearchFilter
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
 
-SENTENCES = 2  # that explain a term
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
-ENOUGH = 2.0  # points: said of the term, or right under its name
-REMEMBERED = 2000  # names asked of the graph and the library, remembered for the same library
+REMEMBERED = 4_000  # names asked of the graph and the library, remembered for the same library
 LOOKED_AT = 10  # passages whose headings are read for one name
 
 _DEFINES = re.compile(
-    r"^\W*(?:\([^)]*\)|,[^,]{0,40},)?\s*(?:is|are|means?|refers?|stands? for|lowers?|helps?|treats?|prevents?"
-    r"|relieves?|shows?"
-    r"|measures?|looks?|works?|makes?|can|tells?|thins?|reduces?|opens?)\b"
-    r"|^[（(]?[^）)，。]{0,20}[）)]?(?:是|指|就是|即|用于|用来|用在|可以|能够|能|为)"
+    r"(?:s|es)?\s*(?:\([^()]{0,80}\)\s*)?(?:in (?:a )?(?:low|high|small) doses? )?"
+    r"(?:(?:is|are) (?:an?|the|one|used|also (?:called|known)|another|medicines?|drugs?|tests?|tablets?|injections?)\b"
+    r"|(?:means?|refers? to|stands? for|belongs? to|lowers?|thins?|relieves?|treats?|prevents?|measures?|reduces?"
+    r"|keeps?|widens?|slows?|shows?|helps?|makes blood|works? by)\b)",
+    re.IGNORECASE,
 )
+_CHINESE_DEFINES = re.compile(
+    r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
+)
+_ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+_DOSE = re.compile(r"\d\s*(?:mg|mcg|µg|g|ml|units?|iu|毫克|微克|克|毫升|单位|片|粒)(?![a-z])", re.IGNORECASE)
 _NO_NAMES = frozenset(
     """
     notice about this leaflet what it does how to take side effects checks when stop dose doses interactions storage
@@ -61,36 +63,34 @@ _NO_NAMES = frozenset(
 class OrderRules:
     """The roles of a medical order by rule, over one library."""
 
-    def __init__(
-        self, graph: Graph, lexical: LexicalIndex, expand: Callable[[str], Mapping[str, str] | None] = lambda _: None
-    ) -> None:
-        """``graph`` and ``lexical`` know names; ``expand`` finds the abbreviations that a text spells out."""
-        self._graph, self._lexical, self._expand = graph, lexical, expand
+    def __init__(self, graph: Graph, lexical: LexicalIndex) -> None:
+        """``graph`` and ``lexical`` know names."""
+        self._graph, self._lexical = graph, lexical
         self._known = lru_cache(REMEMBERED)(self._is_name)
 
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
             MEDICAL_TERMS.name: self.terms,
-            PLAIN_ORDER.name: plain,
             TERM_EXPLANATION.name: explain,
             RETRIEVAL_QUESTION.name: retrieval_question,
         }
 
     def terms(self, given: OrderInput) -> tuple[OrderTerm, ...]:
         """The terms of an order, exactly as written."""
-        spelled = self._expand(given.order) if "(" in given.order or "（" in given.order else None
-        return tuple(terms(given.order, self._known, spelled)[:TERMS])
+        return tuple(terms(given.order, self._known)[:TERMS])
 
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
-        if any(matched.kind in ("name", "exact", "abbreviation") for _, matched in self._graph.find(name)):
-            return True
         wanted = folded(name)
-        if set(wanted.split()) <= _NO_NAMES or not self._lexical.holds(name):
+        if set(wanted.split()) <= _NO_NAMES:
+            return False
+        if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
+            return True
+        if not self._lexical.holds(name):
             return False
         found = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
-        passages = self._lexical.passages([each for each, _, _ in found]).values()
+        passages = self._lexical.passages([passage_id for passage_id, _, _ in found]).values()
         return any(wanted in names_of(passage) for passage in passages)
 
 
@@ -101,7 +101,7 @@ def names_of(passage: Passage) -> frozenset[str]:
     named = [passage.title, *passage.headings]
     if passage.table:
         named += [row.partition(";")[0] for row in passage.text.splitlines()]
-    return frozenset(folded(part) for each in named for part in _spellings(each) if part.strip())
+    return frozenset(folded(part) for heading in named for part in _spellings(heading) if part.strip())
 
 
 def _spellings(heading: str) -> Iterator[str]:
@@ -111,102 +111,45 @@ def _spellings(heading: str) -> Iterator[str]:
         yield part.strip(" ?？.。")
 
 
-def plain(given: PlainInput) -> tuple[str, ...]:
-    """Each line in plain words, "" where nothing plain survives the check."""
-    return tuple(plain_line(line, given.language) for line in given.lines)
-
-
-# --- explanations -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    evidence: Evidence
-    place: int
-    start: int
-    end: int
-    points: float
-
-
 def explain(given: TermInput) -> Draft:
-    """The sentences that read like the term's definition, verbatim; none where no source explains it."""
-    names = [each for each in dict.fromkeys((given.term, *given.names)) if each]
-    found = sorted(_sentences(given, names), key=lambda each: (-each.points, each.place, each.start))
-    if not found or found[0].points < ENOUGH:
-        return Draft()
-    best = found[0]
-    follows = (each for each in found if each.evidence is best.evidence and each.points >= ENOUGH and each is not best)
-    chosen = [best, *follows][:SENTENCES]
-    return Draft(tuple(_quoted(each) for each in sorted(chosen, key=lambda each: each.start)))
+    """The first sentence that defines the term, verbatim; none where no source does."""
+    names = [name for name in dict.fromkeys((given.term, *given.names)) if name]
+    for place, evidence in enumerate(given.evidence):
+        text = evidence.passage.text
+        for start, end in () if evidence.passage.table else language.sentences(text):
+            if end - start <= LONGEST and defines(text[start:end], names):
+                return Draft((quotation(Candidate(evidence, place, start, end, 0.0, frozenset())),))
+    return Draft()
 
 
-def _quoted(sentence: _Sentence) -> Statement:
-    return quotation(Candidate(sentence.evidence, sentence.place, sentence.start, sentence.end, 0.0, frozenset()))
-
-
-def _sentences(given: TermInput, names: list[str]) -> Iterator[_Sentence]:
-    for place, each in enumerate(given.evidence):
-        if each.passage.table:
-            continue
-        under = _under(each.passage, names)
-        for start, end in language.sentences(each.passage.text):
-            if end - start <= LONGEST and not _NOTICE.search(each.passage.text[start:end]):
-                points = under + _said_of(each.passage.text[start:end], names) - 0.1 * place
-                yield _Sentence(each, place, start, end, points - (0.001 * start))
-
-
-_NOTICE = re.compile(r"not for clinical use|不得用于临床", re.IGNORECASE)
-
-
-def _under(passage: Passage, names: list[str]) -> float:
-    """Whether the nearest heading, or the title where there is none, is the term's name."""
-    nearest = passage.headings[-1] if passage.headings else passage.title
-    return 3.0 if {folded(each) for each in _spellings(nearest)} & {folded(each) for each in names} else 0.0
-
-
-def _said_of(sentence: str, names: list[str]) -> float:
-    """Whether a sentence begins with the term and says what it is."""
-    for name in names:
-        found = re.search(
-            rf"(?<![\w]){re.escape(name)}" if name.isascii() else re.escape(name), sentence, re.IGNORECASE
-        )
-        if found and found.start() <= 24:
-            return 2.5 if _DEFINES.match(sentence[found.end() :].lstrip("sS")) else 0.5
-    return 0.0
+def defines(sentence: str, names: list[str]) -> bool:
+    """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
+    if _DOSE.search(sentence):
+        return False
+    plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
+    plain = plain.removeprefix("小剂量")
+    starting = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
+    return any(_DEFINES.match(rest) or _CHINESE_DEFINES.match(rest) for rest in starting)
 
 
 def names_for(term: OrderTerm, wanted: str) -> tuple[str, ...]:
-    """What else a term of an order may be called in a source: its usual meaning, and itself without its form."""
-    meaning = usual_meaning(term.text, wanted)
-    short = _FORM.sub("", term.text).strip()
-    last = term.text.split()[-1] if " " in term.text else ""
-    return tuple(each for each in dict.fromkeys((meaning, short, last)) if each and each != term.text)
-
-
-_FORM = re.compile(
-    r"\s+(?:tablets?|capsules?|ointment|cream|inhaler|nasal inhaler|spray|drops|injections?|patch|syrup|er|xr|sr|la"
-    r"|hcl)$"
-    r"|(?:缓释片|肠溶片|分散片|片|软胶囊|胶囊|注射液|颗粒|口服液|混悬液|糖浆|软膏|乳膏|滴眼液|气雾剂|栓)$",
-    re.IGNORECASE,
-)
+    """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
+    meant = meaning(term.text, wanted) if term.text.isascii() else ""
+    ingredients = sorted(medicines.ingredients(term.text)) if wanted == "en" else []
+    names = (meant.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
+    return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
-# What a question may mean without naming it, and the kind of term that is put in its place.
+# What a question may mean without naming it, and the kind of term that is put in its place where there is but one.
 _THIS = r"\b(?:this|that|the|my|these|those)"
-_DUMMY = r"(?! (?:safe|ok|okay|possible|normal|necessary|dangerous|true|all right|bad|good))"
-_MEANT: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (re.compile(rf"{_THIS} (?:disease|condition|illness|problem|diagnosis|disorder)\b", re.I), ("condition",)),
-    (re.compile(rf"{_THIS} (?:medicine|medication|drug|tablet|pill|capsule)s?\b", re.I), ("medicine",)),
-    (re.compile(rf"{_THIS} (?:test|exam|examination|scan|procedure|operation|surgery|treatment)s?\b", re.I),
-     ("test", "treatment")),
-    (re.compile(rf"\b(?:it|them|they)\b{_DUMMY}", re.I), ("medicine", "test", "treatment", "condition")),
-    (re.compile(r"(?:这|该|我的|那)(?:个|种)?(?:疾病|病)"), ("condition",)),
-    (re.compile(r"(?:这|该|那)(?:个|种|些)?(?:药物|药)"), ("medicine",)),
-    (re.compile(r"(?:这|该|那)(?:个|种|项)?(?:检查|化验|手术|治疗)"), ("test", "treatment", "term")),
-    (re.compile(r"它们?|这个"), ("medicine", "test", "treatment", "condition", "term")),
-)  # fmt: skip
+_MEANT: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"{_THIS} (?:disease|condition|illness|problem|diagnosis|disorder)\b", re.IGNORECASE), "condition"),
+    (re.compile(rf"{_THIS} (?:medicine|medication|drug|tablet|pill|capsule)s?\b", re.IGNORECASE), "medicine"),
+    (re.compile(r"(?:这|该|我的|那)(?:个|种)?(?:疾病|病)"), "condition"),
+    (re.compile(r"(?:这|该|那)(?:个|种)?(?:药物|药)"), "medicine"),
+)
 _INTRODUCED = re.compile(
     r"(?:\bI am|\bI'm|\bmy name is|\bthis is)\s+[A-Z][\w'’-]+(?:\s+[A-Z][\w'’-]+)*[,.]?\s*"
     r"|我(?:叫|是)[\u4e00-\u9fff]{2,4}[，。,]\s*"
@@ -214,20 +157,14 @@ _INTRODUCED = re.compile(
 
 
 def retrieval_question(given: RetrievalInput) -> str:
-    """The question with what it only points at named, and without names, numbers and dates that identify."""
+    """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
     known = f"{given.patient}\n{given.order}"
-    asked = without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ")
-    asked = " ".join(asked.split())
-    if any(folded(each.text) in folded(asked) for each in given.terms if each.kind != "abbreviation"):
-        return asked
-    for pattern, kinds in _MEANT:
-        name = next((each.text for kind in kinds for each in given.terms if each.kind == kind), "")
-        if name and pattern.search(asked):
-            return pattern.sub(lambda _, name=name: name, asked, count=1)  # type: ignore[misc]
-    about = [
-        each.text
-        for kind in ("medicine", "condition", "test", "treatment")
-        for each in given.terms
-        if each.kind == kind
-    ]
-    return f"{asked} ({about[0]})" if about and given.language == "en" else f"{asked}（{about[0]}）" if about else asked
+    asked = " ".join(without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ").split()).lstrip(
+        " .,;:。，；："
+    )
+    for pattern, kind in _MEANT:
+        names = {folded(term.text): term.text for term in given.terms if term.kind == kind}
+        if len(names) == 1:
+            (name,) = names.values()
+            asked = pattern.sub(name.replace("\\", r"\\"), asked, count=1)
+    return asked

@@ -1,21 +1,19 @@
 """The PICO question without a language model, and what is searched for it.
 
 A question that labels its elements is taken as it is; else cues tell comparison ("compared with", 与…相比), outcome
-("reduce ...", 降低…) and population ("in adults with ..."); what is left is the intervention, and a population that the
-question does not name is taken from the record. Elements are the user's and the record's own words.
+("reduce ...", 降低…) and population ("in adults with ..."); what is left is the intervention. Elements are the user's
+own words; what the question does not name stays empty.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from localmed.agents.practice import ELEMENT_CHARACTERS, ELEMENTS, Pico, PicoInput
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, detect
 
 READ = 4_000  # characters of a question, as of any that is searched
-PROBLEMS = 3  # of the record named in a population
 SEARCHED_PROBLEMS = 2  # of the record searched with a question that names its patient only ("this patient")
 SHORT = 3  # words; a question of fewer is understood with what the record says
 
@@ -79,7 +77,7 @@ _LEAD = re.compile(
 )
 _TAIL = re.compile(
     r"[\s,]*\b(?:be|used?|given|started|recommended|in|for|the|an?|and|to|of|it|is|with|on|as|her|him|them"
-    r"|continued?|stopped|safe|effective|appropriate|indicated)$",
+    r"|continued?|stopped|safe|effective|appropriate|indicated|take|taken|receive|have)$",
     re.IGNORECASE,
 )
 _ZH_FILLER = re.compile(
@@ -118,10 +116,7 @@ def pico(given: PicoInput) -> Pico:
     question = given.question[:READ]
     if (labelled := by_labels(question)) is not None:
         return labelled
-    found = _chinese(question) if given.language == "zh" else _english(question)
-    if given.record and not _specific(found.population):
-        found = replace(found, population=_from_record(given.record, given.language, found.population))
-    return found
+    return _chinese(question) if given.language == "zh" else _english(question)
 
 
 def by_labels(question: str) -> Pico | None:
@@ -184,31 +179,6 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:ELEMENT_CHARACTERS].strip(" ,")
 
 
-def _specific(population: str) -> bool:
-    """Whether a population says more than that there is a patient."""
-    return bool(population) and not re.fullmatch(
-        r"(?:this |the |my )?(?:patients?|woman|man|child|people)|(?:该|此|本|这位)?(?:患者|病人)",
-        population,
-        re.IGNORECASE,
-    )
-
-
-def _from_record(record: PatientRecord, spoken: str, said: str) -> str:
-    """Who the patient is, without a name: age, sex, pregnancy, the first problems."""
-    chinese = spoken == "zh"
-    sex = {"female": "女性" if chinese else "woman", "male": "男性" if chinese else "man"}.get(record.sex, "")
-    if record.age is not None and record.age < 18:
-        sex = {"女性": "女童", "男性": "男童", "woman": "girl", "man": "boy"}.get(sex, "儿童" if chinese else "child")
-    named = "、".join(record.problems[:PROBLEMS]) if chinese else ", ".join(record.problems[:PROBLEMS])
-    if chinese:
-        age = f"{record.age:g}岁" if record.age is not None else ""
-        return _short(f"{age}{'妊娠' if record.pregnant else ''}{sex or '患者'}{f'，{named}' if named else ''}")
-    age = f"{record.age:g}-year-old " if record.age is not None else ""
-    return _short(
-        f"{age}{'pregnant ' if record.pregnant else ''}{sex or said or 'patient'}{f' with {named}' if named else ''}"
-    )
-
-
 def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[str, ...]:
     """What is searched for in turn until something helps: the PICO question, and at last the question as it was asked.
 
@@ -218,16 +188,12 @@ def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[s
     """
     elements = " ".join((pico.intervention, pico.comparison, pico.outcome))
     pattern = _ZH_PATIENT if detect(question) == "zh" else _PATIENT
-    own = "" if _is_about(pico, record) else pico.population
+    named = set(content_words(pico.population)) <= set(content_words(question))  # else a model took it from the record
+    own = _terms(pattern.sub(" ", pico.population)) if named else ""
     meant = pattern.search(question) or len(content_words(question)) < SHORT
     problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and meant and not own else ""
     queries = (_terms(f"{problems} {elements}"), _terms(f"{own} {elements}"), question)
     return tuple(dict.fromkeys(each for each in (queries if problems else queries[1:]) if each))
-
-
-def _is_about(pico: Pico, record: PatientRecord | None) -> bool:
-    """Whether the population was taken from the record."""
-    return record is not None and pico.population == _from_record(record, detect(pico.population), "")
 
 
 def _terms(text: str) -> str:

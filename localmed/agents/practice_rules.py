@@ -1,14 +1,16 @@
 """The roles of evidence-based practice without a language model: PICO by cues (``pico_rules``), the rest by quotation.
 
-Statements are sentences of the evidence, word for word: those that recommend first; beside them those that give the
-size of an effect; and those that make an exception or a condition of what the record holds.
+Statements are sentences of the evidence, word for word: those that recommend first, and those that give the size of an
+effect. Where the question names a medicine, a sentence that is about another one is not used: what it is about are the
+medicines it names, else those last named before it, else those of its headings. What the sources say of patients like
+this one takes reading: without a model nothing is said of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from localmed.agents.asking import Draft
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
@@ -18,21 +20,17 @@ from localmed.agents.practice import (
     GUIDELINE_RELEVANCE,
     PICO,
     RECOMMENDATION,
-    ApplicabilityInput,
     GuidelinesInput,
     RecommendationInput,
 )
 from localmed.agents.roles import Rules
-from localmed.clinical import measures, medicines
-from localmed.domain import Evidence, Statement
-from localmed.domain.patient import PatientRecord
+from localmed.clinical import medicines
+from localmed.clinical.medicines import Mention
+from localmed.domain import Evidence, Passage, Statement
 from localmed.language import content_words, fold
 
 RECOMMENDS = 0.15  # what a sentence that recommends gains: as much as the first-ranked source does over the last
-QUOTED = 5  # sentences at most of effects, and of what bears on the patient
-OLD, KIDNEYS = 75, 60  # years; mL/min: from where guidelines make exceptions
-
-# --- quotations -------------------------------------------------------------------------------------------------------
+QUOTED = 5  # sentences at most of effects
 
 _RECOMMENDS = re.compile(
     r"\b(?:should|recommend\w*|advise[ds]?|suggest\w*|offer|first[- ]line|first choice|prefer\w*|consider|must"
@@ -54,23 +52,8 @@ _EFFECT_SIZE = re.compile(
     r"|(?:降低|减少|增加)[^。；]{0,12}(?:三分之|四分之|五分之|一半)",
     re.IGNORECASE,
 )
-_CAUTIONS = re.compile(
-    r"\b(?:if|when|unless|do not|not|stop|avoid|caution|contraindicat\w*|reduce|exceed|instead|less|lower|check"
-    r"|never|with)\b"
-    r"|如|若|禁|慎|避免|停|减|不宜|不得|不应|复查|监测|个体化",
-    re.IGNORECASE,
-)
-
-
-def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
-    """The sentences of the evidence that give the size of an effect and share a word with the question, quoted."""
-    wanted = {each for each in content_words(question) if len(each) > 1}
-    found = []
-    for each in _sentences(evidence):
-        context = " ".join((each.evidence.passage.title, each.text))
-        if _EFFECT_SIZE.search(each.text) and wanted & set(content_words(context)):
-            found.append(quotation(each))
-    return tuple(found[:QUOTED])
+_ASKS_DOSE = re.compile(r"\bdos(?:e|es|age|ing)\b|how much|剂量|用量|多少", re.IGNORECASE)
+_DOSE = re.compile(r"\d[\d.,]*\s?(?:mg|mcg|µg|μg|g|units?|iu|u|ml|毫克|微克|克|单位|毫升)(?![a-z/])")
 
 
 class Practice:
@@ -85,95 +68,97 @@ class Practice:
             PICO.name: pico,
             GUIDELINE_RELEVANCE.name: applying,
             RECOMMENDATION.name: self.recommend,
-            APPLICABILITY.name: bearing,
+            APPLICABILITY.name: lambda _: Draft(),
         }
 
     def recommend(self, given: RecommendationInput) -> Draft:
-        """The best sentences for the question, those that recommend before others."""
+        """The best sentences for the question that are about its medicines, those that recommend before others."""
+        subject = Subject.of(given.question, given.pico.intervention)
         scored = [
-            replace(each, score=each.score + RECOMMENDS) if _RECOMMENDS.search(each.text) else each
-            for each in self._extractive.scored(given)
+            replace(candidate, score=candidate.score + RECOMMENDS) if _RECOMMENDS.search(candidate.text) else candidate
+            for candidate in self._extractive.scored(given)
+            if subject.fits(candidate)
         ]
-        best = sorted(scored, key=lambda each: (-each.score, each.place, each.start))
-        return Draft(tuple(quotation(each) for each in self._extractive.chosen(best)))
+        best = sorted(scored, key=lambda candidate: (-candidate.score, candidate.place, candidate.start))
+        return Draft(tuple(quotation(candidate) for candidate in self._extractive.chosen(best)))
 
 
 def applying(given: GuidelinesInput) -> tuple[str, ...]:
     """The guidelines of which a passage helps: the others only resemble the question."""
-    return tuple(each.document for each in given.guidelines if each.helpful)
+    return tuple(guideline.document for guideline in given.guidelines if guideline.helpful)
 
 
-def bearing(given: ApplicabilityInput) -> Draft:
-    """The sentences that make an exception or condition of what the record holds, quoted; most in common first."""
-    said = {each.text for each in given.said}
-    subject = set(medicines.classes(" ".join((given.question, *said))))
-    found = []
-    for each in _sentences(given.evidence):
-        fitting = each.text not in said and _CAUTIONS.search(each.text) and _about(each, subject)
-        if fitting and (common := _common(each.text, set(content_words(each.evidence.document_title)), given.record)):
-            found.append((common, each))
-    best = sorted(found, key=lambda pair: (-pair[0], pair[1].place, pair[1].start))[:QUOTED]
-    return Draft(tuple(quotation(each) for _, each in best))
-
-
-def _about(candidate: Candidate, subject: set[str]) -> bool:
-    """Whether a sentence names none but medicines that the question or the recommendation speaks of as well."""
-    named = set(medicines.classes(candidate.text))
-    return not named or not subject or bool(named & subject)
-
-
-def _common(text: str, title: set[str], record: PatientRecord) -> int:
-    """How many things of the record a sentence speaks of."""
-    words = set(content_words(text)) - title  # what the whole document is about makes no exception
-    named = set(medicines.classes(text))
-    count = sum(bool(words & _telling(each)) for each in record.problems)
-    count += sum(bool(named & set(medicines.classes(each))) for each in record.medications)
-    count += sum(bool(medicines.met_by(each, text)) or bool(words & _telling(each)) for each in record.allergies)
-    count += sum(record.result(name) is not None for name in {each.name for each in measures.measured(text)})
-    return count + sum(bool(pattern.search(fold(text))) for applies, pattern in _GROUPS if applies(record))
-
-
-def _telling(entry: str) -> set[str]:
-    """The words of an entry that say what it is."""
-    return {each for each in content_words(entry) if len(each) > 1 and each not in _GENERAL and not each[0].isdigit()}
-
-
-def _kidneys(record: PatientRecord) -> bool:
-    filtration = record.result("eGFR") or record.result("creatinine clearance")
-    named = re.search(r"ckd|kidney|renal|肾", fold(" ".join(record.problems)))
-    return bool(named) or (filtration is not None and filtration.value < KIDNEYS)
-
-
-_GENERAL = frozenset(
-    [
-        "chronic",
-        "acute",
-        "disease",
-        "disorder",
-        "finding",
-        "type",
-        "stage",
-        "mild",
-        "severe",
-        "moderate",
-        "history",
-        "syndrome",
-        "慢性",
-        "急性",
-        "疾病",
+def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
+    """The sentences of the evidence that give the size of an effect, share a word with the question and are about its
+    medicines, quoted.
+    """
+    asked = {word for word in content_words(question) if len(word) > 1}
+    subject = Subject.of(question)
+    found = [
+        quotation(candidate)
+        for candidate in _sentences(evidence)
+        if _EFFECT_SIZE.search(candidate.text)
+        and asked & set(content_words(f"{candidate.evidence.passage.title} {candidate.text}"))
+        and subject.fits(candidate)
     ]
-)
-_GROUPS = (
-    (lambda record: record.pregnant is True, re.compile(r"pregnan|妊娠|孕")),
-    (lambda record: record.age is not None and record.age >= OLD, re.compile(r"older|elderly|frail|老年|高龄|衰弱")),
-    (lambda record: record.age is not None and record.age < 18, re.compile(r"child|infant|儿童|小儿|婴")),
-    (_kidneys, re.compile(r"egfr|renal|kidney|creatinine|肾")),
-)  # fmt: skip
+    return tuple(found[:QUOTED])
+
+
+# --- what a sentence is about -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The medicines that a question is about: its ``ingredients`` with their classes, and ``classes`` named as such."""
+
+    ingredients: frozenset[str] = frozenset()
+    own_classes: frozenset[str] = frozenset()
+    classes: frozenset[str] = frozenset()
+    asks_dose: bool = False
+
+    @classmethod
+    def of(cls, *texts: str) -> Subject:
+        """What ``texts`` name."""
+        mentions = [mention for text in texts for mention in medicines.mentions(text)]
+        return cls(
+            frozenset(name for mention in mentions for name in mention.ingredients),
+            frozenset(name for mention in mentions if mention.ingredients for name in mention.classes),
+            frozenset(name for mention in mentions if not mention.ingredients for name in mention.classes),
+            bool(_ASKS_DOSE.search(texts[0])),
+        )
+
+    def fits(self, candidate: Candidate) -> bool:
+        """Whether a sentence is about one of the medicines, and gives no other's dose where a dose is asked for."""
+        if not (self.ingredients or self.classes):
+            return True
+        if not any(self._is(mention) for mention in _spoken_of(candidate.evidence.passage, candidate)):
+            return False
+        dose = _DOSE.search(folded := fold(candidate.text)) if self.asks_dose else None
+        owners = medicines.mentions(folded[: dose.start()])[-1:] if dose else []
+        return all(self._is(owner) for owner in owners)
+
+    def _is(self, mention: Mention) -> bool:
+        """Whether a sentence's medicine is one of the question's, or a class named for it, or in the class asked of."""
+        named, classes = set(mention.ingredients), set(mention.classes)
+        if named & self.ingredients or classes & (self.classes | self.ingredients):
+            return True
+        return not named and bool(classes & self.own_classes)
+
+
+def _spoken_of(passage: Passage, candidate: Candidate) -> list[Mention]:
+    """The medicines of a sentence, else the last named before it, else those of the nearest heading that names any."""
+    if own := medicines.mentions(candidate.text):
+        return own
+    before = medicines.mentions(passage.text[: candidate.start])
+    if before and not passage.table:
+        return before[-1:]
+    headings = (medicines.mentions(heading) for heading in (*reversed(passage.headings), passage.title))
+    return next((mentions for mentions in headings if mentions), [])
 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Candidate]:
     return [
-        Candidate(each, place, start, end, 0.0, frozenset())
-        for place, each in enumerate(evidence)
-        for start, end in units(each.passage)
+        Candidate(source, place, start, end, 0.0, frozenset())
+        for place, source in enumerate(evidence)
+        for start, end in units(source.passage)
     ]

@@ -56,7 +56,7 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
             (self._of_asking, asking.ROLES),
             (self._of_asking, (decomposing.DECOMPOSITION, decomposing.SYNTHESIS)),
             (self._of_planning, (planning.PLAN, planning.GRAPH_TERMS, planning.PSEUDO_DOCUMENT, planning.FEEDBACK)),
-            (self._of_orders, orders.ROLES),
+            (self._of_orders, (orders.MEDICAL_TERMS, orders.TERM_EXPLANATION, orders.RETRIEVAL_QUESTION)),
             (self._of_practice, (practice.PICO, practice.GUIDELINE_RELEVANCE)),
             (self._of_practice, (practice.RECOMMENDATION, practice.APPLICABILITY)),
             (self._of_guidance, guidance.ROLES),
@@ -100,7 +100,7 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
     def _of_orders(self) -> Rules:
         from localmed.agents.orders_rules import OrderRules
 
-        return OrderRules(self._library.graph, self._library.lexical, self._site.expand).rules()
+        return OrderRules(self._library.graph, self._library.lexical).rules()
 
     def _of_practice(self) -> Rules:
         from localmed.agents.practice_rules import Practice

@@ -2,7 +2,7 @@
 
 A linear score over the text's words and pairs of words (Chinese: runs of one to three characters) and, in English, the
 starter encoder's vector. Its weights were fitted (``localmed/training/safety.py``) on our own sentences,
-``safety_sentences`` and ``safety_sentences_zh``, indirect wordings against what only sounds like them. With another
+``training/safety_sentences.toml``, indirect wordings against what only sounds like them. With another
 encoder English is scored by words alone; a Chinese text never loads the encoder.
 
 A text is scored as a whole and sentence by sentence, since a long complaint may hold one sentence that counts. It errs

@@ -9,13 +9,12 @@ import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.domain import SearchFilter
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.report import Report
     from localmed.evaluation.sets import QuestionSet
-    from localmed.library.library import Library
+    from localmed.workspace import Workspace
 
 SETS = ("medquad", "pubmedqa", "liveqa", "trec")
 WORDINGS = ("summary", "paraphrase", "original")
@@ -171,7 +170,7 @@ def _measured(
         depth = limit or site.settings.search.candidates
         bench = ablation.Bench(library, site.encoder, site.settings.search, site.reranker, depth)
         chosen = bench.variants([each.strip() for each in variants.split(",")] if variants else ())
-        asked = _asked(library, seed, **given).answerable()
+        asked = _asked(workspace, seed, **given).answerable()
         with progress(show) as (started, advance):
             started(len(chosen) * len(asked.questions))
             runs = ablation.run_all(bench, chosen, asked, advance, out / "runs" if out else None, resume)
@@ -180,25 +179,25 @@ def _measured(
     return found
 
 
-def _asked(library: Library, seed: int, name: str, **given: Any) -> QuestionSet:
+def _asked(workspace: Workspace, seed: int, name: str, **given: Any) -> QuestionSet:
     """The set that the options describe."""
     if name == "trec":
         from localmed.evaluation import trec
 
         queries, qrels = _needed("trec", queries=given["queries"], qrels=given["qrels"])
-        wanted = _wanted(library, given["collections"])
-        return trec.load(queries, qrels, library, wanted, given["relevant_from"])
+        wanted = workspace.within(given["collections"])
+        return trec.load(queries, qrels, workspace.library, wanted, given["relevant_from"])
     if name == "liveqa":
         from localmed.evaluation import medquad
 
         source, queries, qrels = _needed("liveqa", **{each: given[each] for each in ("source", "queries", "qrels")})
-        wanted = _wanted(library, given["collections"] or (medquad.COLLECTION,))
-        return medquad.liveqa(source, queries, qrels, _documents(library, wanted), wanted, given["wording"])
-    return _known_item(library, seed, name, **given)
+        wanted = workspace.within(given["collections"] or (medquad.COLLECTION,))
+        return medquad.liveqa(source, queries, qrels, workspace.documents(wanted), wanted, given["wording"])
+    return _known_item(workspace, seed, name, **given)
 
 
 def _known_item(
-    library: Library,
+    workspace: Workspace,
     seed: int,
     name: str,
     source: Path | None,
@@ -211,14 +210,14 @@ def _known_item(
 
     kind, title = (medquad, "MedQuAD") if name == "medquad" else (pubmedqa, "PubMedQA")
     (where,) = _needed(name, source=source)
-    wanted = _wanted(library, collections or (kind.COLLECTION,))
+    wanted = workspace.within(collections or (kind.COLLECTION,))
     pairs = kind.questions(where)
     drawn = (sets.tuning_sample if tuning else sets.sample)(pairs, size, seed)
     which = "tuning sample" if tuning else "sample"
     asked = sets.known_item(
-        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(_documents(library, wanted)), wanted
+        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(workspace.documents(wanted)), wanted
     )
-    sets.refuse_indexed_questions(library, asked)
+    sets.refuse_indexed_questions(workspace.library, asked)
     return asked
 
 
@@ -228,16 +227,6 @@ def _needed(name: str, **paths: Path | None) -> list[Path]:
     if missing:
         raise UsageError("evaluation.needs", name=name, options=tuple(missing))
     return [path for path in paths.values() if path is not None]
-
-
-def _wanted(library: Library, collections: tuple[str, ...]) -> SearchFilter:
-    for each in collections:
-        library.catalogue.collection(each)
-    return SearchFilter(collections=collections)
-
-
-def _documents(library: Library, wanted: SearchFilter) -> list[Any]:
-    return [each for name in wanted.collections for each in library.catalogue.documents(name)]
 
 
 def _writable(out: Path) -> None:

@@ -10,6 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
+from localmed.cli.speaking import words
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def command(
     for title, columns, rows in badges.tables(found):
         print_table(title, columns, rows)
     for fact in badges.facts(found):
-        echo_wrapped(fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
     click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
 
 

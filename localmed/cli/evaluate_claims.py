@@ -11,6 +11,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import words
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _tell_answers(found: ClaimsReport) -> None:
     for title, counts in (("Responses", found.responses), ("Claims", found.claims)):
         print_table(f"{found.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
     for fact in claims.facts(found):
-        echo_wrapped(fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
 
 
 def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json: bool) -> None:

@@ -10,6 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
+from localmed.cli.speaking import words
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -115,9 +116,7 @@ def _models(session: Session) -> dict[str, str]:
         "answers by": dict(provenance.models).get("chat", ""),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
-        "note": ""
-        if encoder.name == DERIVED_WITH
-        else "The threshold for valid references was derived with the starter encoder, not this",
+        "other_encoder": "" if encoder.name == DERIVED_WITH else encoder.name,
     }
 
 
@@ -176,5 +175,5 @@ def _tell(found: LinkReport, out: Path) -> None:
 
     print_table("Link-Eval", *links.table(found))
     for fact in links.facts(found):
-        echo_wrapped(fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
     click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")

@@ -9,6 +9,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import words
 from localmed.errors import InputError, reason
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _tell(found: StanceReport, out: Path | None) -> None:
     title = f"{last.judge}: what was so, and what it was judged as"
     print_table(title, ("is", *found.labels, "precision", "recall", "F1"), _classes(last))
     for fact in stance.facts(found):
-        echo_wrapped(fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
     if out:
         click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
 

@@ -54,9 +54,10 @@ def command(
     keep: bool,
     options: Options,
 ) -> None:
-    """Say the medical order in the file ORDER in plain words, and explain its terms from patients' leaflets, cited.
+    """Explain the medical order in the file ORDER: its lines, their abbreviations, its terms from leaflets, cited.
 
-    ORDER - reads standard input. Nothing is stored unless --keep or --record is given.
+    Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
+    unless --keep or --record is given.
     """
     given = _given(order, patient, questions, released_by)
     if leaflet:
@@ -127,7 +128,7 @@ def _may_write(leaflet: Path, released_by: str) -> None:
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:
-    from localmed.workflows.leaflet import leaflet
+    from localmed.presentation.leaflet import leaflet
 
     write_private(file, leaflet(answer, date.today().isoformat()))
     click.echo(f"leaflet: {file}", err=True)

@@ -29,9 +29,12 @@ def work_shown(show: bool) -> Iterator[Hooks]:
 
 
 @contextmanager
-def steps_shown(language: str) -> Iterator[Hooks]:
-    """Hooks for a workflow: its current step on standard error, and how far it is; silent unless on a terminal."""
-    if not sys.stderr.isatty():
+def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
+    """Hooks for a workflow: its current step on standard error, and how far it is.
+
+    Silent unless on a terminal, and where JSON goes to another program.
+    """
+    if not sys.stderr.isatty() or (as_json and not sys.stdout.isatty()):
         yield SILENT
         return
     from rich.console import Console

@@ -62,7 +62,7 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     if record and record.exists():
         raise UsageError("file.exists", file=str(record))
     recording = Recording() if record else None
-    with opened(ctx, options.profile) as session, steps_shown(session.caller.language) as hooks:
+    with opened(ctx, options.profile) as session, steps_shown(session.caller.language, options.as_json) as hooks:
         answer = workflow(session, replace(hooks, recorder=recording))
     if record and recording:
         write_private(record, recording.finish(answer))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from localmed.cli.common import echo, echo_wrapped
-from localmed.cli.showing_explain import readable
 from localmed.domain import Answer
 from localmed.presentation import PartView, StatementView, view
 from localmed.presentation.views import AnswerView, BadgeView, SourceView
@@ -13,7 +12,7 @@ from localmed.presentation.views import AnswerView, BadgeView, SourceView
 
 def show(answer: Answer) -> None:
     """Print an answer: label, sentences with their markers, parts, possible conflicts, notes, sources, purpose."""
-    show_view(view(readable(answer) if answer.workflow == "explain" else answer))
+    show_view(view(answer))
 
 
 def show_view(shown: AnswerView) -> None:

@@ -82,7 +82,7 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
     folded = fold(text)
     for found in _PRESSURE.finditer(folded):
         for name, number in zip(("systolic blood pressure", "diastolic blood pressure"), found.groups(), strict=True):
-            yield Measured(name, float(number), f"{number} mmHg", date)
+            yield Measured(name, float(number), f"{number} mmHg", date, *found.span())
     for measure in all_measures():
         for found in _values(measure).finditer(folded) if measure.name != "age" else ():
             if _OTHER_BODY_FLUID.search(found["between"]) or _OTHER_BODY_FLUID.search(
@@ -92,7 +92,7 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
             value = converted(measure, found["number"], found["unit"] or "")
             if value is not None:
                 written = f"{found['number']} {found['unit'] or measure.unit}".strip()
-                yield Measured(measure.name, value, _shown(written), date)
+                yield Measured(measure.name, value, _shown(written), date, *found.span())
 
 
 def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:

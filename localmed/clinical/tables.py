@@ -53,7 +53,8 @@ class Names:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._english: dict[str, list[tuple[str, ...]]] = {}
+        self._english: set[str] = set()
+        self._lengths: dict[str, int] = {}  # of the longest name by its first word
         self._others: dict[str, list[str]] = {}
         names = set(names)
         self._alone = {name.removesuffix("*") for name in names if name.endswith("*")}
@@ -62,9 +63,8 @@ class Names:
                 self._others.setdefault(written[0], []).append(written)
             else:
                 parts = tuple(_WORD.findall(written))
-                self._english.setdefault(parts[0], []).append(parts)
-        for parts_of_one in self._english.values():
-            parts_of_one.sort(key=len, reverse=True)
+                self._english.add(" ".join(parts))
+                self._lengths[parts[0]] = max(len(parts), self._lengths.get(parts[0], 0))
         for others in self._others.values():
             others.sort(key=len, reverse=True)
 
@@ -90,23 +90,17 @@ class Names:
 
     def _longest(self, folded: str, words: list[tuple[str, int, int]], place: int) -> tuple[int, str]:
         first = words[place][0]
-        for start in (first, _singular(first)):
-            for parts in self._english.get(start, ()):
-                if (start == first or len(parts) == 1) and self._fits(folded, words, place, parts):
-                    return len(parts), " ".join(parts)
+        longest = self._lengths.get(first, 0) or min(1, self._lengths.get(_singular(first), 0))
+        end = place + 1
+        while end < min(place + longest, len(words)) and _JOINT.fullmatch(folded[words[end - 1][2] : words[end][1]]):
+            end += 1
+        for length in range(min(end - place, longest), 0, -1):
+            before = " ".join(word for word, _, _ in words[place : place + length - 1])
+            last = words[place + length - 1][0]
+            for form in (last, _singular(last)):
+                if (name := f"{before} {form}".lstrip()) in self._english:
+                    return length, name
         return 0, ""
-
-    @staticmethod
-    def _fits(folded: str, words: list[tuple[str, int, int]], place: int, parts: tuple[str, ...]) -> bool:
-        for offset in range(1, len(parts)):
-            if place + offset >= len(words) or not _JOINT.fullmatch(
-                folded[words[place + offset - 1][2] : words[place + offset][1]]
-            ):
-                return False
-            word = words[place + offset][0]
-            if word != parts[offset] and not (offset == len(parts) - 1 and _singular(word) == parts[offset]):
-                return False
-        return True
 
     def _by_characters(self, folded: str) -> Iterator[Match]:
         place, end = 0, len(folded)

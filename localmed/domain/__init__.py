@@ -26,7 +26,7 @@ from localmed.domain.answers import (
     Verification,
 )
 from localmed.domain.messages import Message, Parameter, Said, message
-from localmed.domain.parts import Part, TextPart
+from localmed.domain.parts import Part
 from localmed.domain.sources import (
     ID_LENGTH,
     STATED,
@@ -77,7 +77,6 @@ __all__ = [
     "Statement",
     "Status",
     "Support",
-    "TextPart",
     "TraceStep",
     "Verdict",
     "Verification",

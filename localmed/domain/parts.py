@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
+from localmed.domain.patient import RecordEntry
 from localmed.domain.statements import Statement
 
 
@@ -28,18 +29,6 @@ class _NoStatements:
 
 
 @dataclass(frozen=True, slots=True)
-class TextPart:
-    """A part of a workflow that has no type of its own yet: a title, cited sentences, named values."""
-
-    kind: str
-    title: str
-    statements: tuple[Statement, ...] = ()
-    facts: tuple[tuple[str, str], ...] = ()
-    start: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
     """What a concept graph says that a term means; ``source`` names the vocabulary and the concept in it."""
 
@@ -51,41 +40,50 @@ class Definition:
 
 
 class Restated(StrEnum):
-    """How a line of an order came into plain words."""
+    """Who put a line of an order into plain words, if anybody did."""
 
-    RULE = "rule"
+    QUOTED = "quoted"  # nobody: the line stands as it is written
     MODEL = "model"
-    QUOTED = "quoted"
+    REJECTED = "rejected"  # a model did, and not everything of the line was in it: its words are not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """An abbreviation as it is written, and what it usually means: more than one meaning where nobody can tell."""
+
+    written: str
+    meanings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinePart(_NoStatements):
-    """A line of the order, ``text`` as it is written and ``plain`` as a patient reads it."""
+    """A line of the order: ``text`` as it is written, its abbreviations, and ``plain`` words where a model gave any."""
 
     text: str
-    plain: str
-    restated: Restated
+    expansions: tuple[Expansion, ...] = ()
+    plain: str = ""
+    restated: Restated = Restated.QUOTED
     start: int = 0
     end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term of the order with its explanation. ``kind`` is that of ``OrderTerm``; ``meaning`` a short form's."""
+    """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names."""
 
     term: str
-    kind: str
     statements: tuple[Statement, ...] = ()
-    negation: str = ""  # as the order has it
-    meaning: str = ""
+    also: tuple[str, ...] = ()
     definition: Definition | None = None
     start: int = 0
     end: int = 0
 
-    @property
-    def explained(self) -> bool:
-        """Whether anything says what it is."""
-        return bool(self.statements or self.meaning or self.definition)
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedPart(_NoStatements):
+    """Terms of the order that no source of the library defines."""
+
+    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +138,28 @@ class PicoPart(_NoStatements):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFact:
-    """What holding a patient's record against a source came to: of what (allergy, age, a measure), and what."""
+class RecordPart(_NoStatements):
+    """What was read from the patient's record, each entry with the words that it was read from."""
 
-    subject: Message
-    finding: Message
+    entries: tuple[RecordEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WarningPart:
-    """What of record and sources to check first, with the sentences it comes from."""
+class AllergyPart:
+    """An allergy of the record, and the sentences shown that name the same medicine or one of the class it names."""
 
-    facts: tuple[RecordFact, ...]
+    allergy: RecordEntry
+    named: tuple[str, ...]
     statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InteractionPart(_NoStatements):
+    """A medicine of the record that interacts, as the concept graph says, with one that the sources name."""
+
+    entry: RecordEntry
+    named: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +171,25 @@ class EffectPart:
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityPart:
-    """Whether the sources speak of patients like this one."""
+    """What the sources say of patients like this one, as a chat model read them."""
 
-    facts: tuple[RecordFact, ...] = ()
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MissingPart(_NoStatements):
-    """What the sources ask for and neither record nor question holds."""
+class NotJudgedPart(_NoStatements):
+    """What of patient and sources nobody looked at or judged."""
 
-    facts: tuple[RecordFact, ...]
+    matters: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLevelPart(_NoStatements):
-    """A cited document by its design: ``level`` 1 (highest) to 5 by publication type alone, 0 where that is unknown."""
+    """A cited document by its publication type (as ``clinical.publications``): ``level`` 1 (highest) to 5, else 0."""
 
     markers: tuple[str, ...]
     title: str
-    design: Message
+    design: str
     level: int
     edition: str = ""
 
@@ -364,18 +370,20 @@ class ConceptPart(_NoStatements):
     relations: tuple[tuple[str, str], ...] = ()
 
 
-AnyPart: TypeAlias = (
-    TextPart
-    | LinePart
+Part: TypeAlias = (
+    LinePart
     | TermPart
+    | UnexplainedPart
     | QuestionPart
     | ReadingLevelPart
     | DepartmentPart
     | PicoPart
-    | WarningPart
+    | RecordPart
+    | AllergyPart
+    | InteractionPart
     | EffectPart
     | ApplicabilityPart
-    | MissingPart
+    | NotJudgedPart
     | SourceLevelPart
     | CitationsPart
     | SupportPart
@@ -389,7 +397,3 @@ AnyPart: TypeAlias = (
     | SourcePlanPart
     | ConceptPart
 )
-if TYPE_CHECKING:
-    Part: TypeAlias = Any  # while some workflows still make ``TextPart``; then ``AnyPart`` takes its name
-else:
-    Part = AnyPart

@@ -7,21 +7,52 @@ as long as the question: nothing here is stored unless a caller keeps it on purp
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-FERTILE = (12, 55)  # years; outside them pregnancy is not asked about
+from localmed.domain.messages import Message
+
+
+class EntryKind(StrEnum):
+    """What a record's entry is of. ``NAMED`` is a medicine that the record names and that nothing shows to be taken."""
+
+    AGE = "age"
+    SEX = "sex"
+    PREGNANCY = "pregnancy"
+    PROBLEM = "problem"
+    MEDICINE = "medicine"
+    ALLERGY = "allergy"
+    RESULT = "result"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEntry:
+    """What was read from a record: ``text``, and the very ``words`` of the record that it was read from.
+
+    They stand at ``start:end`` of the record's text; both are 0 where the record is coded.
+    """
+
+    kind: EntryKind
+    text: str
+    words: str
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A result or a vital sign: ``name`` is that of a measure of ``measures``, ``value`` in its first unit.
 
-    ``written`` is value and unit as the record has them; ``date`` is "" where the record has none.
+    ``written`` is value and unit as the record has them; ``date`` is "" where the record has none. It stands at
+    ``start:end`` of the record's text, 0 where the record is coded.
     """
 
     name: str
     value: float
     written: str
     date: str = ""
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +62,8 @@ class PatientRecord:
     ``age`` is in years at ``as_of`` (the record's date, "" if it has none), ``sex`` "female", "male" or "".
     ``none_of`` names the lists ("problems", "medications", "allergies") of which the record says that there is nothing;
     an empty list that is not named there is not known. ``results`` holds the newest of each measure. ``text`` is prose
-    for a model to read, "" for coded records. ``notes`` say what could not be read or cannot be true, in our words.
+    for a model to read, "" for coded records. ``entries`` are what was read, each with
+    its words; ``notes`` say what could not be read or cannot be true.
     """
 
     language: str = "en"
@@ -45,16 +77,11 @@ class PatientRecord:
     results: tuple[Measured, ...] = ()
     text: str = ""
     as_of: str = ""
-    notes: tuple[str, ...] = ()
+    entries: tuple[RecordEntry, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def result(self, name: str) -> Measured | None:
         """The newest value of the measure ``name``; age counts as one."""
         if name == "age" and self.age is not None:
             return Measured("age", self.age, f"{self.age:g}", self.as_of)
         return next((each for each in self.results if each.name == name), None)
-
-    @property
-    def may_be_pregnant(self) -> bool:
-        """Whether pregnancy is a question that the record leaves open."""
-        fertile = self.age is None or FERTILE[0] <= self.age <= FERTILE[1]
-        return self.pregnant is None and self.sex == "female" and fertile

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 
-from localmed.domain import Badge
+from localmed.domain import Badge, Message, message
 
 COMBINED = "all sources"
 COLOURS = (Badge.GREEN, Badge.YELLOW, Badge.RED)
@@ -145,19 +145,23 @@ def tables(found: BadgeReport) -> list[Table]:
     return shown
 
 
-def facts(found: BadgeReport) -> list[str]:
-    """What the tables do not say, a line each."""
-    agreed = [
-        f"{each.first} and {each.second}: both green {each.both_green:.1%}, neither {each.neither_green:.1%}, together "
-        f"{each.overall:.1%}; at least one green {each.either_green:.1%}"
-        for each in found.agreements
-    ]
-    return [
-        *agreed,
-        f"at least one source is green for {found.at_least_one_green:.1%} of {found.questions} questions",
-        "a badge says that an answer is supported by its sources, not that it is right for a patient",
-        *(f"{name}: {value}" for name, value in found.made_with if value),
-    ]
+def facts(found: BadgeReport) -> tuple[Message, ...]:
+    """What the tables do not say."""
+    agreed = (
+        message(
+            "evaluation.facts.agreement",
+            first=pair.first,
+            second=pair.second,
+            both=pair.both_green,
+            neither=pair.neither_green,
+            overall=pair.overall,
+            either=pair.either_green,
+        )
+        for pair in found.agreements
+    )
+    made = (message("evaluation.facts.made", name=name, value=value) for name, value in found.made_with if value)
+    green = message("evaluation.facts.green", share=found.at_least_one_green, count=found.questions)
+    return (*agreed, green, message("evaluation.facts.badge"), *made)
 
 
 def _of(count: int, total: int) -> str:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Answer, digest
+from localmed.domain import Answer, Message, digest, message
 from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Label, ResponsePart
 from localmed.errors import InputError
 from localmed.evaluation.sets import read_bytes
@@ -209,16 +209,22 @@ def as_csv(found: ClaimsReport) -> str:
     return text.getvalue()
 
 
-def facts(found: ClaimsReport) -> list[str]:
-    """What the table does not say, a line each."""
+def facts(found: ClaimsReport) -> tuple[Message, ...]:
+    """What the table does not say."""
     shares = (("accuracy", found.accuracy), ("recall", found.recall), ("specificity", found.specificity))
-    told = [f"{name} {'undefined' if value is None else f'{value:.3f}'}" for name, value in shares]
-    given = ", ".join(f"{name} {count}" for name, count in found.given.items()) or "none"
-    return [
-        f"{found.answers} answers, judged by {found.judge}; median {found.median_seconds:.2f} s",
-        ", ".join(told),
-        f"evidence given: {given}; answers with an alert: {found.alerts}",
-    ]
+    given = tuple(f"{name} {count}" for name, count in found.given.items())
+    return (
+        message("evaluation.facts.judged_by", count=found.answers, judge=found.judge, seconds=found.median_seconds),
+        message("evaluation.facts.shares", shares=tuple(_told(name, value) for name, value in shares)),
+        message("evaluation.facts.given", given=given or "-", alerts=found.alerts),
+    )
+
+
+def _told(name: str, value: float | None) -> Message:
+    metric = Message(f"evaluation.facts.{name}")
+    if value is None:
+        return message("evaluation.facts.undefined", metric=metric)
+    return message("evaluation.facts.share", metric=metric, value=value)
 
 
 def alternative(found: ClaimsReport) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.evaluation import statistics
 from localmed.evaluation.link_files import LinkRow
@@ -103,25 +104,27 @@ def interval(each: MetricScores) -> str:
     return "{:.2f}-{:.2f}".format(*each.interval) if each.interval else "-"
 
 
-def facts(found: LinkReport) -> tuple[str, ...]:
-    """What the table does not say, a line each."""
+def facts(found: LinkReport) -> tuple[Message, ...]:
+    """What the table does not say."""
     total, made = found.totals, found.made_with
-    ended = ", ".join(f"{number} {status}" for status, number in sorted(found.statuses.items()))
-    lines = [
-        f"{found.questions} questions: {ended}; a metric is undefined where there is nothing to take it of",
-        f"{total['statements']} statements, {total['uncited']} without a citation (in no precision); "
-        f"{total['citations']} citations, {total['unresolved']} of them naming no source; "
-        f"{total['malformed']} could not be read",
-        f"{total['correct_sets']} correct citation sets; {total['verbatim_sets']} hold their statement word for word, "
-        "which no judge was asked of",
-        f"not judged, for their language or beyond the first {MOST_COMPARED} statements: "
-        f"{total['unjudged_sets']} citation sets, {total['unjudged_pairs']} pairs of statements; "
-        f"{total['unjudged_references']} references have no score",
-        f"{total['conflicts']} of {total['pairs']} pairs of statements were called contradictory",
-        f"judge {made['judge']}; a reference is valid above {made['valid_from']}; encoder {made['encoder']}; "
-        f"generation {made['generation']}; localmed {made['version']}; seed {found.seed}",
-    ]
-    return (*lines, *((made["note"],) if made.get("note") else ()))
+    ended = tuple(f"{number} {status}" for status, number in sorted(found.statuses.items()))
+    other = (message("evaluation.facts.other_encoder"),) if made.get("other_encoder") else ()
+    return (
+        message("evaluation.facts.questions", count=found.questions, ended=ended),
+        Message("evaluation.facts.citations", _totals(total, "statements", "uncited", "citations", "unresolved",
+                                                      "malformed")),
+        Message("evaluation.facts.sets", _totals(total, "correct_sets", "verbatim_sets")),
+        Message("evaluation.facts.not_judged", (("most", MOST_COMPARED), *_totals(
+            total, "unjudged_sets", "unjudged_pairs", "unjudged_references"))),
+        Message("evaluation.facts.conflicts", _totals(total, "conflicts", "pairs")),
+        Message("evaluation.facts.made_with", (("seed", found.seed), *(
+            (name, made[name]) for name in ("judge", "valid_from", "encoder", "generation", "version")))),
+        *other,
+    )  # fmt: skip
+
+
+def _totals(total: Mapping[str, int], *names: str) -> tuple[tuple[str, int], ...]:
+    return tuple((name, total[name]) for name in names)
 
 
 def as_csv(found: LinkReport) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
@@ -332,13 +333,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def facts(found: StanceReport) -> list[str]:
-    """What the table does not say, a line each."""
-    return [
-        f"{found.pairs} pairs of {found.hypotheses} hypotheses; 95 % intervals resample hypotheses (seed {found.seed})",
-        *(
-            "neutral and contradiction count as one: the set does not tell them apart"
-            for _ in (0,)
-            if len(found.labels) == 2
-        ),
-    ]
+def facts(found: StanceReport) -> tuple[Message, ...]:
+    """What the table does not say."""
+    pairs = message("evaluation.facts.pairs", pairs=found.pairs, hypotheses=found.hypotheses, seed=found.seed)
+    return (pairs, message("evaluation.facts.two_way")) if len(found.labels) == 2 else (pairs,)

@@ -1,8 +1,11 @@
-"""Reader groups: which groups may read which collection, in ``<data>/readers.json``.
+"""Access: which groups may read which collection, in ``<data>/access.json``.
 
 Outside the generations, as the withdrawals are: a restriction holds from the next question on, and neither a rollback
 nor a restored generation lifts it. A collection that is not named may be read by everybody. A file that cannot be read,
 or is missing though a generation was built beside it, is an error, never "no restriction".
+
+Format 1 of the file was ``readers.json``, the collections alone. It is read where there is no other, and moved at the
+next change. Two files that differ are an error: an older localmed may have changed one of them since.
 
 Who sees everything is the librarian (``None`` in place of groups): whoever may write to the data folder.
 """
@@ -22,9 +25,11 @@ from localmed.errors import Damaged, NoLibrary, UsageError
 from localmed.library import generations
 from localmed.library.space import told_if_full
 
-FILE = "readers.json"
-LOCK = "readers.lock"
-BESIDE = 2  # format of the generations that are built beside the file; before, there was none unless one was restricted
+FILE = "access.json"
+OLDER = "readers.json"  # of format 1
+LOCK = "readers.lock"  # its name since format 1, so that an older localmed waits as well
+FORMAT = 2
+BESIDE = 2  # format of the generations that are built beside a file; before, there was none unless one was restricted
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
 
@@ -33,23 +38,22 @@ class Access:
     """The file, read again whenever it has changed."""
 
     def __init__(self, data: Path) -> None:
-        """Use ``<data>/readers.json``; see ``create``."""
-        self._path = data / FILE
-        self._seen: tuple[int, int, int] | None = None
-        self._groups: Mapping[str, frozenset[str]] = {}
+        """Use ``<data>/access.json``; see ``create``."""
+        self._path, self._older = data / FILE, data / OLDER
+        self._known: tuple[_State, Mapping[str, frozenset[str]]] = ((None, None), {})  # replaced as a whole
 
     def all(self) -> Mapping[str, frozenset[str]]:
         """The groups of each collection that is restricted; raise ``Damaged`` for a file that is lost or unreadable."""
-        try:
-            state = self._path.stat()
-            seen = (state.st_ino, state.st_size, state.st_mtime_ns)
-        except FileNotFoundError:
+        state = _stamp(self._path), _stamp(self._older)
+        if state == (None, None):
             if self._needed():
                 raise Damaged("access.missing", path=str(self._path)) from None
             return {}
-        if seen != self._seen:
-            self._groups, self._seen = self._read(), seen
-        return self._groups
+        known, groups = self._known
+        if state != known:
+            groups = self._read(state)
+            self._known = state, groups
+        return groups
 
     def hidden_from(self, groups: Groups) -> frozenset[str]:
         """The collections that a reader of ``groups`` may not read."""
@@ -63,6 +67,7 @@ class Access:
         Raise ``Damaged`` if it was there once: a lost restriction is not made up for by an empty file.
         """
         with self._alone():
+            self._move()
             if not self.all() and not self._path.exists():
                 self._write({})
 
@@ -73,6 +78,7 @@ class Access:
         """
         checked(groups)
         with self._alone():
+            self._move()
             kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
             self._write(kept | ({collection: sorted(set(groups))} if groups else {}))
 
@@ -90,17 +96,56 @@ class Access:
             return generations.read_manifest(generations.current(self._path.parent)).format >= BESIDE
         return False
 
-    def _write(self, kept: Mapping[str, list[str]]) -> None:
-        files.replace(self._path, json.dumps(kept, ensure_ascii=False, indent=1).encode())
+    def _move(self) -> None:
+        """Bring a file of format 1 to this one's: written whole before the older goes, so a crash leaves two alike."""
+        groups = self.all()
+        if self._older.exists():
+            self._write({name: sorted(allowed) for name, allowed in groups.items()})
+            self._older.unlink()
+            files.sync(self._older.parent)
 
-    def _read(self) -> dict[str, frozenset[str]]:
-        try:
-            values = json.loads(self._path.read_text("utf-8"))
-            if isinstance(values, dict) and all(map(_is_list, values.values())):
-                return {name: frozenset(groups) for name, groups in values.items()}
-        except (OSError, ValueError):
-            pass
-        raise Damaged("access.unreadable", path=str(self._path))
+    def _write(self, kept: Mapping[str, list[str]]) -> None:
+        values = {"format": FORMAT, "collections": kept}
+        files.replace(self._path, json.dumps(values, ensure_ascii=False, indent=1).encode())
+
+    def _read(self, state: _State) -> Mapping[str, frozenset[str]]:
+        older = _groups(self._older, _loaded(self._older)) if state[1] else None
+        if state[0] is None:
+            return older or {}
+        values = _loaded(self._path)
+        if isinstance(values, dict) and isinstance(number := values.get("format"), int):
+            if number != FORMAT:
+                raise Damaged("access.newer", path=str(self._path))
+            values = values.get("collections")
+        groups = _groups(self._path, values)  # one that a librarian has written by hand may name collections alone
+        if older is not None and older != groups:
+            raise Damaged("access.two", path=str(self._path), older=str(self._older))
+        return groups
+
+
+_Stamp = tuple[int, int, int] | None  # of a file: inode, size and time; None where there is none
+_State = tuple[_Stamp, _Stamp]
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _loaded(path: Path) -> object:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        raise Damaged("access.unreadable", path=str(path)) from None
+
+
+def _groups(path: Path, values: object) -> dict[str, frozenset[str]]:
+    if not isinstance(values, dict) or not all(map(_is_list, values.values())):
+        raise Damaged("access.unreadable", path=str(path))
+    return {name: frozenset(groups) for name, groups in values.items()}
 
 
 def checked(groups: Iterable[str]) -> None:

@@ -32,7 +32,7 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import served
 
-FORMAT = 2  # since 2 <data>/readers.json stands beside; an older localmed would not know whom to hide what from
+FORMAT = 3  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file

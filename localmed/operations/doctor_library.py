@@ -140,11 +140,13 @@ def audit(site: Site) -> Iterator[Check]:
         return
     with closing(Audit(site.settings.data)) as log:
         faults = log.verify()
-        entries = [] if faults else log.entries()
+        entries, begun = ([], []) if faults else (log.entries(), log.unfinished())
     if faults:
         yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
     yield ok("audit", "doctor.audit", count=len(entries))
+    for entry in begun:
+        yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
     newest = max((datetime.fromisoformat(each.time) for each in entries), default=datetime.min.replace(tzinfo=UTC))
     if newest > site.now + AHEAD:
         yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")

@@ -58,7 +58,17 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         sources_title=words(message("answer.sources"), language) if answer.evidence else "",
         opening=words(message("answer.open"), language) if staff and answer.evidence else "",
         purpose=words(Message(f"answer.purpose.{answer.workflow}"), language),
+        banner=_banner(answer, language),
     )
+
+
+def _banner(answer: Answer, language: str) -> str:
+    """Of what a patient may be given: who releases it, or that nobody does."""
+    if answer.workflow != "explain" or answer.status is not AnswerStatus.ANSWERED:
+        return ""
+    if not answer.released_by:
+        return words(message("explain.not_released"), language)
+    return words(message("explain.released", name=answer.released_by, date=answer.provenance.day), language)
 
 
 def _nothing_found(answer: Answer) -> bool:

@@ -17,17 +17,6 @@ CHINESE = {
     r"Source (\S+) is withdrawn: (.*) \(no date\)": "来源 {1} 已撤回：{2}（无日期）",
     r"Source (\S+) is withdrawn: (.*) \((.*)\)": "来源 {1} 已撤回：{2}（{3}）",
     r"Source (\S+) was to be reviewed by (\S+): (.*)": "来源 {1} 已过复审期限（{2}）：{3}",
-    r"No patient record was given: whether this fits the patient was not looked at":
-        "未提供病历：未核对是否适用于该患者",
-    r"Nothing was found for the PICO question; the question was searched as it was asked":
-        "按 PICO 问题未检索到，已改按原问题检索",
-    r"Not used, since it cannot be right as it stands: (.*)": "病历数值明显有误，未采用：{1}",
-    r"Check the record: a blood pressure of (\S+) is unlikely": "请核对病历：血压 {1} 不大可能",
-    r"Only the first (\d+) of (\d+) (.*) were read": "病历条目过多，仅读取前 {1} 条（共 {2} 条）",
-    r"A model is shown the first (\d+) of (\d+) characters of the record": "病历共 {2} 字，仅前 {1} 字提供给模型",
-    r"Nothing was recognised in the record: no age, no sex, no list under a heading, no result":
-        "未能从病历中识别出任何内容：没有年龄、性别、带标题的条目或检查结果",
-    r"Not read, since it is no valid FHIR: (.*)": "以下 FHIR 条目无效，未读取：{1}",
     r"Not searched, as the library holds nothing of it: (.*)": "未检索（资料库中没有相应内容）：{1}",
     r"No collection that the question was to be asked of holds a passage": "指定检索的资料集均无内容",
     r"Source (\S+) says (.*), source (\S+) says (.*): a thousandfold or more apart":
@@ -81,13 +70,6 @@ CHINESE = {
     r"chat model": "语言模型",
     r"chat model, strict": "语言模型（从严）",
 
-    r"The order has (\d+) characters; the first (\d+) were read": "医嘱共 {1} 个字符，只读取了前 {2} 个",
-    r"The order has (\d+) lines; the first (\d+) are said in plain words": "医嘱共 {1} 行，只改写了前 {2} 行",
-    r"Not explained, as at most (\d+) terms are: (.*)": "最多解释 {1} 个用语，以下未解释：{2}",
-    r"(\d+) questions were asked; the first (\d+) were answered": "共提出 {1} 个问题，只回答了前 {2} 个",
-    r"No medical term was found in the order": "医嘱中没有找到医学用语",
-    r"The order was said in plain words by rule; what could not be is quoted. It is no advice":
-        "医嘱由规则改写为通俗的话，不能改写的照原文引用；这不是建议",
 }  # fmt: skip
 
 

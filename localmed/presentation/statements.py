@@ -20,13 +20,15 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
         gap = words(message("answer.withheld", reason=reason), language)
         return StatementView("", citations, withheld=gap, origin=origin)
     marked = verdict is not None and verdict.support in NOT_CARRIED
-    warning = words(message("answer.not_supported", reason=reason), language) if marked else ""
+    warning = words(message("answer.not_supported", reason=reason), language) if marked and not verdicts else ""
     ended = _verdict(verdict.support, reason, language) if verdict and verdicts else ""
     return StatementView(one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin)
 
 
 def _verdict(support: Support, reason: str, language: str) -> str:
     name = Message(f"answer.verdict.{support.value}")
+    if support is Support.UNCHECKED and reason:  # the reason says by itself that nothing was shown
+        return reason
     return words(message("answer.verdict.because", verdict=name, reason=reason) if reason else name, language)
 
 

@@ -64,8 +64,8 @@ def claim(part: ClaimPart, language: str) -> PartView:
 def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
     yield _row("verify.label", _label(part.label), language)
     if part.label is Label.NOT_JUDGED:
-        if part.statements:
-            yield _row("verify.nearest", message("verify.nearest_why"), language)
+        nearest = message("verify.nearest") if part.statements else message("verify.nothing_near")
+        yield Row("", words(nearest, language))
         return
     plus, minus, none = part.votes
     yield _row("verify.votes", message("verify.voted", plus=plus, minus=minus, none=none, total=part.total), language)

@@ -13,61 +13,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import isclose
 
+from localmed.clinical import units
 from localmed.language import fold
-
-# name: (kind, how many of the kind's unit). Masses in mg, volumes in mL, substances in mmol.
-_UNITS = {
-    **dict.fromkeys(("mg", "milligram", "milligrams", "毫克"), ("mg", 1.0)),
-    **dict.fromkeys(("g", "gram", "grams", "gm", "克"), ("mg", 1000.0)),
-    **dict.fromkeys(("mcg", "μg", "ug", "microgram", "micrograms", "微克"), ("mg", 0.001)),
-    **dict.fromkeys(("ng", "nanogram", "nanograms", "纳克"), ("mg", 1e-6)),
-    **dict.fromkeys(("ml", "millilitre", "millilitres", "milliliter", "milliliters", "毫升"), ("mL", 1.0)),
-    **dict.fromkeys(("l", "litre", "litres", "liter", "liters", "升"), ("mL", 1000.0)),
-    **dict.fromkeys(("mmol", "millimole", "millimoles", "meq", "毫摩尔"), ("mmol", 1.0)),
-    **dict.fromkeys(("μmol", "umol", "micromole", "micromoles", "微摩尔"), ("mmol", 0.001)),
-    **dict.fromkeys(("iu", "unit", "units", "u", "国际单位", "单位"), ("units", 1.0)),
-    **dict.fromkeys(("mmhg", "毫米汞柱"), ("mmHg", 1.0)),
-    **dict.fromkeys(("%", "percent", "per cent"), ("%", 1.0)),
-}
-# What an amount may be divided by. A time says how often, not how much: it belongs to the sentence, not to the unit.
-_PER = {
-    "kg": "kg",
-    "公斤": "kg",
-    "千克": "kg",
-    "m2": "m2",
-    "dl": "dL",
-    "l": "L",
-    "ml": "mL",
-    "升": "L",
-    "毫升": "mL",
-    "mol": "mol",
-}
-_TIMES = ("day", "d", "h", "hr", "hour", "min", "minute", "week", "dose", "天", "日", "小时", "分钟", "周", "次")
 
 # Folding makes a plain space of thin and non-breaking ones.
 _NUMBER = r"(?:0,\d+|(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)|\d+)(?:[.·]\d+)?)(?!,?\d)"
-# A litre is not "risen" (升高), a gram not the beginning of a name (克拉霉素, 克林霉素).
-_NAMES = "|".join(
-    re.escape(name) + {"升": "(?![高至到压])", "克": "(?![拉林隆罗氏])"}.get(name, "")
-    for name in sorted(_UNITS, key=len, reverse=True)
-)
-_DIVISORS = "|".join(sorted((*_PER, *_TIMES), key=len, reverse=True))
-_AMOUNT = re.compile(
-    rf"(?<![a-z0-9./·])(?<!\d,)(?<!\d\s)(?<![a-z]-)(?P<first>{_NUMBER})\s*(?P<unit1>{_NAMES})?\s*"
-    rf"(?:(?P<joint>-|–|—|~|to|至|到|/)\s*(?P<second>{_NUMBER})\s*)?"
-    rf"(?P<unit>{_NAMES})?(?P<per>(?:\s*(?:/|per\s)\s*(?:{_DIVISORS})(?![a-z0-9]))*)(?![a-z0-9])"
-)
+
+
+@cache
+def _amount() -> re.Pattern[str]:
+    names, parts = units.pattern(units.by_name("amounts")), units.pattern(_divided_by())
+    return re.compile(
+        rf"(?<![a-z0-9./·])(?<!\d,)(?<!\d\s)(?<![a-z]-)(?P<first>{_NUMBER})\s*(?P<unit1>{names})?\s*"
+        rf"(?:(?P<joint>-|–|—|~|to|至|到|/)\s*(?P<second>{_NUMBER})\s*)?"
+        rf"(?P<unit>{names})?(?P<per>(?:\s*(?:/|per\s)\s*(?:{parts})(?![a-z0-9]))*)(?![a-z0-9])"
+    )
+
+
+@cache
+def _divisor() -> re.Pattern[str]:
+    return re.compile(rf"(?:/|per\s)\s*({units.pattern(_divided_by())})")
+
+
+def _divided_by() -> dict[str, str]:
+    """What an amount may be divided by. A time says how often, not how much: it belongs to the sentence."""
+    return {**units.divisors(), **dict.fromkeys(units.rates(), "")}
+
+
 # "1-2 500 mg tablets" is no thousand.
 _COUNTED = re.compile(r"\s*(?:tablet|capsule|vial|ampoule|suppositor|sachet|puff|[片粒支])")
-_DIVISOR = re.compile(rf"(?:/|per\s)\s*({_DIVISORS})")
 # A clause ends at punctuation that is not inside a number.
 _CLAUSE_END = re.compile(r"[;；，。、]|[,.](?!\d)")
 _SPACES = re.compile(r"\s+")
 _LATIN = re.compile(r"[a-z]+")
-_SHOWN = {"mmhg": "mmHg", "ml": "mL", "dl": "dL", "l": "L", "iu": "IU", "u": "U"}  # what folding took away
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +82,17 @@ def amounts(sentence: str) -> list[Amount]:
 
 
 def _of_clause(clause: str) -> Iterator[Amount]:
-    for match in _AMOUNT.finditer(clause):
+    for match in _amount().finditer(clause):
         unit = match["unit"] or (match["unit1"] if not match["second"] else "")
         if not unit or (_spaced(match) and _COUNTED.match(clause, match.end())):
             continue
-        kind, scale = _UNITS[unit]
-        divisors = [_PER[each] for each in _DIVISOR.findall(match["per"]) if each in _PER]
-        first = _value(match["first"]) * (_UNITS[match["unit1"]][1] if match["unit1"] else scale)
+        known = units.by_name("amounts")
+        kind, scale = known[unit]
+        divisors = [per for name in _divisor().findall(match["per"]) if (per := units.divisors().get(name))]
+        first = _value(match["first"]) * (known[match["unit1"]][1] if match["unit1"] else scale)
         second = _value(match["second"]) * scale if match["second"] else first
         pair = " pair" if match["joint"] == "/" else ""
-        written = _LATIN.sub(lambda name: _SHOWN.get(name[0], name[0]), _SPACES.sub(" ", match[0]).strip())
+        written = _LATIN.sub(lambda name: units.shown(name[0]), _SPACES.sub(" ", match[0]).strip())
         yield Amount(
             min(first, second), max(first, second), "/".join((kind, *divisors)) + pair, written, clause, *match.span()
         )

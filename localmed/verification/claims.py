@@ -34,13 +34,14 @@ class Claim:
 class Premise:
     """What of a study is held against a claim: a stretch of the passage at ``place``, its best sentence ``start:end``.
 
-    ``text`` is empty where no sentence shares a word with the claim.
+    ``text`` is empty where no sentence shares a word with the claim; ``share`` is the share of its words there.
     """
 
     text: str = ""
     place: int = 0
     start: int = 0
     end: int = 0
+    share: float = 0.0
 
 
 def candidates(said: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -109,4 +110,4 @@ def premise(passages: Sequence[Read], claim: str) -> Premise:
     start, end = read.spans[-best[2]]
     text = " ".join(read.text[slice(*read.spans[each])] for each in kept)
     text = text if len(text) <= PREMISE_CHARACTERS else read.text[start : min(end, start + PREMISE_CHARACTERS)]
-    return Premise(text, -best[1], start, end)
+    return Premise(text, -best[1], start, end, best[0] / len(wanted))

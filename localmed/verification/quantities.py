@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from math import isclose
 
+from localmed.clinical import units
 from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.amounts import amounts
@@ -55,29 +57,23 @@ _SPANS = tuple(
     )
 )
 
-# unit: (kind, how many of the kind's unit). A month is no number of hours.
-_TIMES = {
-    **dict.fromkeys(("second", "秒"), ("hours", 1 / 3600)),
-    **dict.fromkeys(("minute", "分钟"), ("hours", 1 / 60)),
-    **dict.fromkeys(("hour", "小时", "个小时"), ("hours", 1.0)),
-    **dict.fromkeys(("working day", "day", "天", "日"), ("hours", 24.0)),
-    **dict.fromkeys(("week", "周", "星期", "个星期"), ("hours", 168.0)),
-    **dict.fromkeys(("month", "个月", "月龄"), ("months", 1.0)),
-    **dict.fromkeys(("year", "年", "岁", "周岁"), ("months", 12.0)),
-}
-# What amounts do not know, each a kind of its own.
-_OTHERS = {
-    "kpa": "kPa", "°c": "degrees C", "摄氏度": "degrees C", "°f": "degrees F", "华氏度": "degrees F", "kg": "kg",
-    "公斤": "kg", "千克": "kg", "cm": "cm", "mm": "mm", "puff": "puff", "tablet": "tablet", "片": "tablet",
-    "capsule": "capsule", "粒": "capsule", "drop": "drop", "滴": "drop", "breath": "breath", "point": "point",
-    "time": TIMES, "次": TIMES,
-}  # fmt: skip
-_UNITS = {**_TIMES, **{name: (kind, 1.0) for name, kind in _OTHERS.items()}}
-_NAMES = "|".join(
-    f"{each}s?(?![a-z])" if each.isascii() else each for each in sorted(_UNITS, key=lambda each: (-len(each), each))
-)
 _DIGITS = r"\d+(?:,\d{3})*(?:[.·]\d+)?"
-_MEASURED = re.compile(rf"({_DIGITS})(?:\s*(?:-|–|to|or|and|/|至|到|~|或)\s*({_DIGITS}))?[\s-]*({_NAMES})")
+
+
+@cache
+def _units() -> dict[str, tuple[str, float]]:
+    return {**units.by_name("times"), **units.by_name("counts")}
+
+
+@cache
+def _measured() -> re.Pattern[str]:
+    names = "|".join(
+        f"{re.escape(name)}s?(?![a-z])" if name.isascii() else name
+        for name in sorted(_units(), key=lambda name: (-len(name), name))
+    )
+    return re.compile(rf"({_DIGITS})(?:\s*(?:-|–|to|or|and|/|至|到|~|或)\s*({_DIGITS}))?[\s-]*({names})")
+
+
 _NUMBER = re.compile(rf"(?<![a-z\d.])(?<![a-z]-){_DIGITS}")
 _NAMING = re.compile(r"\btypes? [12](?: (?:and|or) [12])?\b|[12]型")  # a number that is part of a name
 _NUMBERED = re.compile(r"^\s*\d+(?:\.\d+)*\.?\s", re.MULTILINE)  # a heading's or list's number
@@ -104,20 +100,20 @@ def quantities(text: str) -> Quantities:
     """The quantities of ``text``."""
     read = _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
     ranges: set[tuple[str, float, float]] = set()
-    units: Counter[float] = Counter()
+    with_unit: Counter[float] = Counter()
     for each in amounts(read):
         ranges.add((each.kind.removesuffix(" pair"), each.low, each.high))
-        units.update(map(_value, _NUMBER.findall(each.written)))
-    for first, second, name in _MEASURED.findall(read):
-        kind, scale = _UNITS[name] if name in _UNITS else _UNITS[name.removesuffix("s")]
+        with_unit.update(map(_value, _NUMBER.findall(each.written)))
+    for first, second, name in _measured().findall(read):
+        kind, scale = _units()[name] if name in _units() else _units()[name.removesuffix("s")]
         values = sorted(_value(number) for number in (first, second) if number)
         ranges.add((kind, values[0] * scale, values[-1] * scale))
-        units.update(values)
+        with_unit.update(values)
     measured = {(kind, value) for kind, low, high in ranges for value in (low, high)}
     written = Counter(map(_value, _NUMBER.findall(read)))
     heads = {amount.kind for inside in _BRACKETS.findall(read) for amount in amounts(f"1 {inside}")}
     real = frozenset(each for each in ranges if each[1] != each[2])
-    return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - units), frozenset(heads))
+    return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - with_unit), frozenset(heads))
 
 
 def missing(text: str, source: str) -> Message | None:

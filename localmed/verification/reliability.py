@@ -1,19 +1,7 @@
 """How reliable a study is, as a number (M-Eval, III-C and Fig. 4): its design, its date, and what speaks against it.
 
-``score = base + bonus - 0.3 * failed aspects``. The base is the publication type's, 7 for a systematic review or a
-meta-analysis and 6 for a trial as in the paper; the rest of the table is ours:
-
-===== ==========================================================================================
-base  publication types (PubMed's names); of several the highest counts
-===== ==========================================================================================
-7     systematic review, meta-analysis
-6     trial, of whatever phase; guideline, consensus statement
-5     observational study
-4     comparative, multicentre, evaluation or validation study
-3     case report; an article of which nothing more is said
-2     narrative review, preprint, textbook, leaflet, the hospital's own page; no type stated
-1     editorial, letter, comment, news, protocol
-===== ==========================================================================================
+``score = base + bonus - 0.3 * failed aspects``. The base is the publication type's (``clinical.publications``): 7 for a
+systematic review or a meta-analysis and 6 for a trial as in the paper; the rest of the table is ours.
 
 The newest date among the studies compared gains 1.0, the next 0.8, and so on down to 0.2; equal dates gain the same, a
 study without a date nothing. The four aspects are random selection, complete data, unbiased conclusions and blinding.
@@ -29,29 +17,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localmed.domain import Kind
 from localmed.language import fold
 
 ASPECTS = ("random_selection", "complete_data", "unbiased_conclusions", "blinding")
 PENALTY = 0.3  # for each failed aspect; the paper's
 LEAST = 0.1  # a letter that fails in all aspects comes to -0.2: a vote must not count for the other side
 BONUSES = (1.0, 0.8, 0.6, 0.4, 0.2)  # by recency, the newest first; the paper's first two, gone on with
-
-_BASES = {
-    7: "systematic review, meta-analysis, network meta-analysis",
-    6: "randomized controlled trial, clinical trial, controlled clinical trial, pragmatic clinical trial,"
-    " equivalence trial, adaptive clinical trial, clinical trial, phase i, clinical trial, phase ii,"
-    " clinical trial, phase iii, clinical trial, phase iv, practice guideline, guideline,"
-    " consensus development conference, consensus statement",
-    5: "observational study, clinical study, twin study",
-    4: "comparative study, multicenter study, evaluation study, validation study",
-    3: "case reports, journal article",
-    2: "review, preprint",
-    1: "editorial, letter, comment, news, newspaper article, clinical trial protocol, personal narrative, interview",
-}
-_BASE_OF = {name: base for base, names in _BASES.items() for name in re.split(r", (?!phase)", names)}
-_KINDS = {Kind.GUIDELINE: 6}
-_UNSTATED = 2
 
 _SHOWN = {
     "random_selection": re.compile(
@@ -98,12 +69,6 @@ class Reliability:
     def score(self) -> float:
         """The weight of the study's vote."""
         return max(LEAST, round(self.base + self.bonus - PENALTY * len(self.failed), 1))
-
-
-def base(publication_types: Sequence[str], kind: Kind = Kind.OTHER) -> int:
-    """The base of the best of ``publication_types``; where none is known, that of the kind of collection."""
-    known = [_BASE_OF[each] for name in publication_types if (each := name.lower()) in _BASE_OF]
-    return max(known, default=_KINDS.get(kind, _UNSTATED))
 
 
 def bonuses(dates: Sequence[str]) -> tuple[float, ...]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
+from localmed.clinical import units
 from localmed.language import fold
 
 _COUNTED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
@@ -87,18 +89,6 @@ _SENSES: tuple[tuple[str, str], ...] = (
     ("right", r"\bright\b(?! away| now)|右"),
     ("allergy", r"\ballerg(?:y|ies|ic)\b|过敏"),
 )  # fmt: skip
-_UNITS: tuple[tuple[str, str], ...] = (
-    ("mg", r"mgs?\b|milligrams?|毫克"), ("mcg", r"mcg\b|μg\b|ug\b|micrograms?|微克"),
-    ("kg", r"kg\b|kilograms?|公斤|千克"), ("g", r"g\b|gms?\b|grams?|克"),
-    ("ml", r"ml\b|cc\b|millilit(?:er|re)s?|毫升"), ("l", r"l\b|lit(?:er|re)s?|升"),
-    ("unit", r"(?:international )?units?\b|iu\b|u\b|国际单位|单位"), ("meq", r"meq\b"), ("mmol", r"mmol|毫摩尔"),
-    ("mmhg", r"mm ?hg|毫米汞柱"), ("%", r"%|percent|per cent"), ("degree", r"°\s?[cf]?|℃|℉|degrees?|摄氏度|度"),
-    ("tablet", r"tab(?:let)?s?\b|片"), ("capsule", r"cap(?:sule)?s?\b|粒"), ("puff", r"puffs?\b|喷|吸(?!入)"),
-    ("drop", r"drops?\b|gtts?\b|滴"), ("time", r"times?\b|次"), ("hour", r"h(?:ou)?rs?\b|h\b|个?小时|钟头"),
-    ("minute", r"min(?:ute)?s?\b|分钟"), ("day", r"days?\b|d\b|天|日"), ("week", r"w(?:ee)?ks?\b|周|星期"),
-    ("month", r"months?\b|mos?\b|个?月"), ("year", r"years?\b|yrs?\b|年|岁"), ("dose", r"doses?\b|剂"),
-    ("vial", r"vials?\b|支|瓶"), ("sachet", r"sachets?\b|袋|包"), ("cup", r"cups?\b|杯"), ("refill", r"refills?\b"),
-)  # fmt: skip
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<digits>\d+(?:\.\d+)?|\.\d+)(?:st|nd|rd|th)?|\b(?P<word>one|two|three|four|five|six|seven|eight"
@@ -110,8 +100,14 @@ _NUMBER = re.compile(
 _READ_TIMES = tuple((fact, re.compile(pattern)) for fact, pattern in _TIMES)
 _READ_WAYS = tuple((fact, re.compile(pattern)) for fact, pattern in _WAYS)
 _READ_SENSES = tuple((fact, re.compile(pattern)) for fact, pattern in _SENSES)
-_READ_UNITS = tuple((fact, re.compile(rf"\s?-?(?:{pattern})")) for fact, pattern in _UNITS)
 _JOINT = re.compile(r"\s?(?:-|–|~|to|至|到|/|x|×|or|或)\s?(?=\d|[一二两三四五六七八九十])")
+
+
+@cache
+def _read_units() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    ended = r"(?:(?<=[a-z])s?(?![a-z])|(?<![a-z]))"
+    return tuple((name, re.compile(rf"\s?-?(?:{pattern}){ended}")) for name, pattern in units.in_orders())
+
 
 Facts = Counter[tuple[str, str]]  # (what: number, time, way or sense; which) -> how often
 
@@ -180,7 +176,7 @@ def _numbers(text: str) -> list[str]:
         if _JOINT.match(text, match.end()):
             waiting.append(value)
             continue
-        unit = next((name for name, pattern in _READ_UNITS if pattern.match(text, match.end())), "")
+        unit = next((name for name, pattern in _read_units() if pattern.match(text, match.end())), "")
         found += [f"{each} {unit}".strip() for each in (*waiting, value)]
         waiting = []
     return found + waiting

@@ -27,7 +27,7 @@ from localmed.agents.guidance import (
     GuidanceInput,
 )
 from localmed.agents.guidance_rules import quoted, reason
-from localmed.agents.lay_words import added, characters
+from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
 from localmed.domain import (
     Answer,

@@ -4,8 +4,10 @@ After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine prac
 question, unless it is one already; that is searched for in the hierarchical evidence database (preset ``ebm``); what is
 found is brought together with the patient's data into a recommendation whose every sentence is cited. Guidelines that
 the map opened are read as a whole where they are short (guideline map). Beside the paper: effects with their numbers
-are quoted also from the tier beyond, the record is held against the evidence by rules, what is missing is named, and
-each source is shown with its type, date and level.
+are quoted also from the tier beyond, each source is shown with its type, date and level, and what was read from the
+record is listed with the words that it was read from. Of the patient nothing else is said by rule, but an allergy or an
+interaction by name (``verification.applicability``): whether sources fit the patient is a chat model's to read, and a
+clinician's to judge; what was not judged is said.
 
 The record is never searched for but by its first problems, no statement can cite it, and a model's own knowledge is
 never used: where nothing helps, not even for the question as it was asked, the answer is an abstention.
@@ -13,7 +15,7 @@ never used: where nothing helps, not even for the question as it was asked, the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,13 +35,33 @@ from localmed.agents.practice import (
 )
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
-from localmed.domain import Answer, Conflict, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification
+from localmed.clinical.publications import level
+from localmed.domain import (
+    Answer,
+    Conflict,
+    Evidence,
+    Hit,
+    Part,
+    Provenance,
+    SearchFilter,
+    Statement,
+    Verification,
+    message,
+)
+from localmed.domain.parts import (
+    ApplicabilityPart,
+    EffectPart,
+    InteractionPart,
+    NotJudgedPart,
+    PicoPart,
+    RecordPart,
+    SourceLevelPart,
+)
 from localmed.domain.patient import PatientRecord
 from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import applicability, citations
-from localmed.verification.applicability import Applied, Warned
 from localmed.verification.conflicts import conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, write
@@ -57,12 +79,10 @@ from localmed.workflows.ask import (
 from localmed.workflows.finding import Notes, Plan, Searched, Tried
 from localmed.workflows.flow import Asked as Yielded
 from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, attempt
-from localmed.workflows.practice_parts import parts, pico_part, warned_statements
 from localmed.workflows.safety import refused, screened
 
 LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
-NO_RECORD = "No patient record was given: whether this fits the patient was not looked at"
-AS_ASKED = "Nothing was found for the PICO question; the question was searched as it was asked"
+AS_ASKED = message("ebm.as_asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,7 @@ def ebm(
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "ebm")
     pico, notes = yield from _pico(question, record, is_pico, plan)
-    notes += record.notes if record else (NO_RECORD,)
+    notes += record.notes if record else ()
     queries = searched(question, pico, record)
     done, request, waiting = yield from _searched(queries, wanted, plan)
     case = Case(question, pico, request.question, record)
@@ -109,7 +129,7 @@ def ebm(
     answer = begun(question, done + further, provenance)
     answer = replace(answer, language=detect(question), workflow="ebm", notes=answer.notes + notes)
     if done.leading is None:
-        answer = replace(answer, parts=(pico_part(pico, answer.language),))
+        answer = replace(answer, parts=_of_case(case))
         return abstained(answer, NO_TIER if not done.tried else NOT_ENOUGH if words(question) else NO_WORDS)
     gathered = yield from _gathered(case, done.leading, further.leading, plan)
     return (yield from _recommended(answer, case, gathered, plan))
@@ -174,24 +194,51 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     given = RecommendationInput(case.asked, ours, dense, pico=case.pico, record=case.record)
     written = yield from write(given, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
-        return nothing_stands(replace(answer, parts=(pico_part(case.pico, answer.language),)), written)
+        return nothing_stands(replace(answer, parts=_of_case(case)), written)
     possible = yield from _conflicts(case, written, gathered)
     fitting = yield from _fitting(case, written, gathered, plan)
     effects = _effects(case, written, gathered)
-    applied = yield from _applied(case, written, fitting, gathered, answer.language)
-    beside = (*effects, *fitting.statements, *warned_statements(applied.warnings, ours))
-    answer = finished(
-        answer,
-        written,
-        (*ours, *gathered.theirs),
-        unnamed(gathered.leading.relevance) + fitting.notes,
-        possible,
-        beside,
+    beside = (*effects, *fitting.statements)
+    warnings = yield from _warnings(case, (*written.statements, *beside))
+    notes = unnamed(gathered.leading.relevance) + fitting.notes
+    answer = finished(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
+    parts = (
+        *warnings,
+        *_of_case(case),
+        *((EffectPart(effects),) if effects else ()),
+        *((ApplicabilityPart(fitting.statements),) if fitting.statements else ()),
+        _not_judged(case, fitting),
+        *_sources(answer.evidence),
     )
-    made = parts(
-        case.pico, applied, effects, fitting.statements, answer.evidence, answer.language, case.record is not None
-    )
-    return replace(answer, parts=_checked(made, answer.evidence), verification=_both(written, fitting))
+    return replace(answer, parts=parts, verification=_both(written, fitting))
+
+
+def _of_case(case: Case) -> tuple[Part, ...]:
+    """The elements of the question, and what was read from the record."""
+    pico = case.pico
+    elements = PicoPart(pico.population, pico.intervention, pico.comparison, pico.outcome)
+    return (elements, RecordPart(case.record.entries)) if case.record else (elements,)
+
+
+def _not_judged(case: Case, fitting: Written) -> NotJudgedPart:
+    """What of patient and sources nobody judged."""
+    if case.record is None:
+        return NotJudgedPart((message("ebm.no_record"),))
+    unread = () if fitting.statements else (message("ebm.fit_not_judged"),)
+    return NotJudgedPart((*unread, message("ebm.reactions_not_judged"), message("ebm.not_looked_for")))
+
+
+def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
+    """The grade of each document: what sort it is, of when, and on which level of our table its sort stands."""
+    documents: dict[str, list[Evidence]] = {}
+    for source in evidence:
+        documents.setdefault(source.passage.document_id, []).append(source)
+    made = []
+    for cited in documents.values():
+        design, number = level(cited[0])
+        markers = tuple(source.marker for source in cited)
+        made.append(SourceLevelPart(markers, cited[0].document_title, design, number, cited[0].edition))
+    return tuple(made)
 
 
 def _conflicts(case: Case, written: Written, gathered: Gathered) -> Generator[Yielded, Any, tuple[Conflict, ...]]:
@@ -228,42 +275,23 @@ def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statemen
     return tuple(each for each in checked if each.text not in said)
 
 
-def _applied(
-    case: Case, written: Written, fitting: Written, gathered: Gathered, language: str
-) -> Generator[Yielded, Any, Applied]:
-    """The record against what is said: by rules, and by the concept graph for medicines that interact."""
+def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Yielded, Any, tuple[Part, ...]]:
+    """The record's allergies to what is shown, and interactions that the concept graph lists."""
     if case.record is None:
-        return Applied()
-    evidence = _cited_documents(written, gathered.ours)
-    applied = applicability.applied(case.record, (*written.statements, *fitting.statements), evidence, language)
-    shown = " ".join(each.text for each in written.statements if not each.withheld)
-    named = tuple(medicines.classes(shown).values())[:LOOKED_UP] if case.record.medications else ()
-    cards: tuple[Card | None, ...] = (yield tuple(LookUp(each) for each in named)) if named else ()
-    warned: list[Warned] = []
+        return ()
+    shown = " ".join(statement.text for statement in statements if not statement.withheld)
+    named = sorted(medicines.ingredients(shown))[:LOOKED_UP] if case.record.medications else []
+    cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
+    interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
-        partners = _partners(card) if card else ()
-        warned += applicability.interacting(case.record, name, partners, language)
-    return replace(applied, warnings=(*applied.warnings, *warned))
-
-
-def _partners(card: Card) -> tuple[str, ...]:
-    """The names of what a concept interacts with."""
-    relations = [each for each in card.relations if each.predicate == "interacts_with"]
-    return tuple(dict.fromkeys(name for each in relations for name in (each.subject_name, each.object_name)))
+        interacting += applicability.interactions(case.record, name, card.relations if card else ())
+    return (*applicability.allergies(case.record, statements), *dict.fromkeys(interacting))
 
 
 def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """The evidence of the documents that the recommendation cites."""
     documents = {citation.document_id for each in written.statements for citation in each.citations}
     return tuple(each for each in evidence if each.passage.document_id in documents)
-
-
-def _checked(made: tuple[Part, ...], evidence: tuple[Evidence, ...]) -> tuple[Part, ...]:
-    """The parts with their quotations checked as the answer's are; those of a model were checked when written."""
-    return tuple(
-        replace(part, statements=citations.check(part.statements, evidence)[0]) if part.kind == "warning" else part
-        for part in made
-    )
 
 
 def _both(written: Written, fitting: Written) -> Verification:

@@ -1,24 +1,26 @@
-"""Explain: a medical order in plain words, its terms with cited explanations, and answers to follow-up questions.
+"""Explain: the lines of a medical order, its terms with cited definitions, and answers to follow-up questions.
 
 LINS, medical order explanation (Fig. 4a and Methods): terms of the order as written (MTEA), evidence and an explanation
-for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers. Here
-the order itself is said in plain words too: each line holds every number, dose and negation of the order's, or it is
-quoted (``verification.survival``). Sources are the patient's tiers, leaflets first; a definition of the concept graph
-is a fact with its source's name, the usual meaning of an abbreviation a fact of ours. What the library does not explain
-is said to be unexplained; nothing is made up. Order and questions are screened first, as a patient's.
+for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
+Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
+Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
+every number, dose and negation of the order's (``verification.survival``), or the order's own words stand alone and
+that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
+a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
+questions are screened first, as a patient's.
 
-Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named), ``QUESTIONS`` follow-up questions, one
-search for each.
+Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named with those that nothing explains),
+``QUESTIONS`` follow-up questions, one search for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from localmed.agents.asking import AnswerInput
-from localmed.agents.order_abbreviations import is_direction, usual_meaning
 from localmed.agents.orders import (
     LINES,
     MEDICAL_TERMS,
@@ -33,9 +35,31 @@ from localmed.agents.orders import (
     without_identity,
 )
 from localmed.agents.orders_rules import names_for
-from localmed.agents.restating import lines, plain_line, quoted, survives
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Part, Provenance, SearchFilter, Statement, TextPart
+from localmed.clinical.abbreviations import abbreviations
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Evidence,
+    Hit,
+    Part,
+    Provenance,
+    SearchFilter,
+    Statement,
+    message,
+)
+from localmed.domain.parts import (
+    Definition,
+    Expansion,
+    LinePart,
+    QuestionPart,
+    ReadingLevelPart,
+    ReadingScale,
+    Restated,
+    TermPart,
+    UnexplainedPart,
+)
 from localmed.domain.patient import PatientRecord
+from localmed.errors import Rejected
 from localmed.language import detect
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
@@ -44,7 +68,7 @@ from localmed.verification.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Asked, Cite, Flow, LookUp, Search, attempt
+from localmed.workflows.flow import Asked, Cite, Flow, LookUp, Perform, Search, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
@@ -53,12 +77,8 @@ QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 CARD_CHARACTERS = 400  # of a definition that a graph gives
 
-CUT = "The order has {all} characters; the first {read} were read"
-LINES_CUT = "The order has {all} lines; the first {read} are said in plain words"
-NOT_EXPLAINED = "Not explained, as at most {most} terms are: {names}"
-QUESTIONS_CUT = "{all} questions were asked; the first {read} were answered"
-NOTHING_MEDICAL = "No medical term was found in the order"
-BY_RULES = "The order was said in plain words by rule; what could not be is quoted. It is no advice"
+_LINE = re.compile(r"[^\n]*\S")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +96,7 @@ class ExplainInput:
         if self.patient is None:
             return ""
         lists = (self.patient.problems, self.patient.medications, self.patient.allergies)
-        return without_identity("\n".join(["; ".join(each) for each in lists if each] or [self.patient.text]))
+        return without_identity("\n".join(["; ".join(names) for names in lists if names] or [self.patient.text]))
 
 
 @dataclass(slots=True)
@@ -88,15 +108,15 @@ class _Cited:
     def minted(self, hits: tuple[Hit, ...]) -> Generator[Asked, Any, tuple[Evidence, ...]]:
         """Evidence for ``hits``: what was cited before under its old marker, the rest under new ones."""
         fresh = tuple(hit for hit in hits if hit.passage.id not in self.evidence)
-        first = max((int(each.marker) for each in self.evidence.values()), default=0) + 1
+        first = max((int(evidence.marker) for evidence in self.evidence.values()), default=0) + 1
         minted: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
-        known = {each.passage.id: each for each in minted} | self.evidence
+        known = {evidence.passage.id: evidence for evidence in minted} | self.evidence
         return tuple(known[hit.passage.id] for hit in hits)
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
-        cited = {citation.marker for each in statements for citation in each.citations}
-        self.evidence |= {each.passage.id: each for each in evidence if each.marker in cited}
+        cited = {citation.marker for statement in statements for citation in statement.citations}
+        self.evidence |= {source.passage.id: source for source in evidence if source.marker in cited}
 
 
 def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
@@ -108,22 +128,24 @@ def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: P
     order, notes = given.order[:CHARACTERS], _bounded(given)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
-    told, by_rules = yield from _plain(order, language, plan)
-    once = _once(terms)
-    known: list[Part] = []
-    for term in once[:EXPLAINED]:
-        known.append((yield from _explained(term, given, wanted, plan, cited)))
-    asked = yield from _answers(given, terms, wanted, plan, cited)
-    parts = (*told, *known, *asked)
-    notes += (*more, *by_rules)
-    notes += (NOT_EXPLAINED.format(most=EXPLAINED, names=_named(once[EXPLAINED:])),) if once[EXPLAINED:] else ()
-    names = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
-    status = AnswerStatus.ANSWERED if terms else AnswerStatus.ABSTAINED
-    notes += () if terms else (NOTHING_MEDICAL,)
+    lines, of_lines = yield from _lines(order, language, plan)
+    explained, unexplained = yield from _explained(_once(terms), given, wanted, plan, cited)
+    answered = yield from _answers(given, terms, wanted, plan, cited)
+    parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
+    searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(cited.evidence.values())
-    answer = Answer(status, order, language, (), shown, names, provenance, notes=notes + overdue(shown))
-    return replace(
-        answer, workflow="explain", parts=(*parts, *_level(parts)), released_by=" ".join(given.released_by.split())
+    return Answer(
+        AnswerStatus.ANSWERED,
+        order,
+        language,
+        (),
+        shown,
+        searched,
+        provenance,
+        notes=(*notes, *more, *of_lines, *overdue(shown)),
+        workflow="explain",
+        parts=(*parts, *_level(parts)),
+        released_by=" ".join(given.released_by.split()),
     )
 
 
@@ -131,9 +153,9 @@ def _bounded(given: ExplainInput) -> Notes:
     """What of the input was left out."""
     notes: Notes = ()
     if len(given.order) > CHARACTERS:
-        notes += (CUT.format(all=len(given.order), read=CHARACTERS),)
+        notes += (message("explain.order_cut", characters=len(given.order), read=CHARACTERS),)
     if len(given.questions) > QUESTIONS:
-        notes += (QUESTIONS_CUT.format(all=len(given.questions), read=QUESTIONS),)
+        notes += (message("explain.questions_cut", questions=len(given.questions), read=QUESTIONS),)
     return notes
 
 
@@ -146,68 +168,88 @@ def _terms(text: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[OrderTerm
 def _once(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
     """Each term where it first stands."""
     first: dict[str, OrderTerm] = {}
-    for each in terms:
-        first.setdefault(folded(each.text), each)
+    for term in terms:
+        first.setdefault(folded(term.text), term)
     return list(first.values())
 
 
-def _named(terms: list[OrderTerm]) -> str:
-    return ", ".join(each.text for each in terms)
+# --- lines ------------------------------------------------------------------------------------------------------------
 
 
-# --- the order in plain words -----------------------------------------------------------------------------------------
+def lines_of(order: str) -> Iterator[tuple[int, int]]:
+    """The lines of an order that hold words, ``start:end``, without the blanks around them."""
+    for match in _LINE.finditer(order):
+        if _LETTER.search(match[0]):
+            yield match.end() - len(match[0].lstrip()), match.end()
 
 
-def _plain(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[Part, ...], Notes]]:
-    """A part for each line: said by the role, else by rule, else quoted; each holds all of its line."""
-    spans = list(lines(order))
-    if PLAIN_ORDER.name not in plan.roles or not spans:
-        return (), ()
-    notes: Notes = (LINES_CUT.format(all=len(spans), read=LINES),) if len(spans) > LINES else ()
-    written = tuple(order[start:end] for start, end in spans[:LINES])
-    told, more = yield from attempt(PLAIN_ORDER, PlainInput(written))
-    parts = (_line(line, each, language, *span) for line, each, span in zip(written, told, spans, strict=False))
-    return tuple(parts), (*notes, *more, BY_RULES)
+def _lines(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[Part, ...], Notes]]:
+    """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role."""
+    spans = list(lines_of(order))
+    written = [order[start:end] for start, end in spans]
+    plain, restated, notes = [""] * len(spans), Restated.QUOTED, Notes()
+    if PLAIN_ORDER.name not in plan.roles:
+        notes = (message("explain.no_plain_words"),)
+    elif spans:
+        restated = Restated.REJECTED
+        plain[:LINES], notes = yield from _in_plain_words(written[:LINES])
+    if len(spans) > LINES and restated is Restated.REJECTED:
+        notes += (message("explain.lines_cut", lines=len(spans), read=LINES),)
+    parts = (
+        LinePart(line, _expansions(line, language), words, Restated.MODEL if words else restated, *span)
+        for line, words, span in zip(written, plain, spans, strict=True)
+    )
+    return tuple(parts), notes
 
 
-def _line(line: str, told: str, language: str, start: int, end: int) -> Part:
-    by_rule = plain_line(line, language)
-    told = told if survives(line, told) else ""  # whoever said it
-    how = "quoted" if not (told or by_rule) else "by rule" if told in ("", by_rule) else "by a language model"
-    return TextPart("line", line, (), (("plain", told or by_rule or quoted(line, language)), ("how", how)), start, end)
+def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], Notes]]:
+    """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
+    try:
+        plain = yield Perform(PLAIN_ORDER, PlainInput(tuple(lines)))
+    except Rejected:
+        return [""] * len(lines), (message("explain.plain_words_rejected"),)
+    rejected = sum(not words for words in plain)
+    notes = (message("explain.lines_rejected", count=rejected),) if rejected else ()
+    return list(plain), notes
+
+
+def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
+    """The abbreviations of a line, each once."""
+    first = {found.written: found for found in reversed(abbreviations(line, language))}
+    return tuple(Expansion(found.written, found.meanings) for found in reversed(first.values()))
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
 def _explained(
-    term: OrderTerm, given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, Part]:
-    """A part for ``term``: facts (usual meaning, definition of the graph, negation) and its cited explanation."""
+    terms: list[OrderTerm], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Asked, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
+    """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
+    parts: list[TermPart] = []
     language = detect(given.order)
-    names = names_for(term, language)
-    card: Card | None = yield LookUp(term.text)
-    facts = [("kind", term.kind), *((("in the order", term.negation),) if term.negation else ())]
-    meaning = usual_meaning(term.text, language)
-    facts += [("usual meaning", meaning)] if meaning else []
-    facts += _definition(card, language)
-    statements: tuple[Statement, ...] = ()
-    if TERM_EXPLANATION.name in plan.roles and not is_direction(term.text):
-        statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
-    if not statements and not meaning and not _definition(card, language):
-        facts.append(("not explained", "the library holds no explanation"))
-    return TextPart("term", term.text, statements, tuple(facts), term.start, term.end)
+    for term in terms[:EXPLAINED]:
+        names = names_for(term, language)
+        card: Card | None = yield LookUp(term.text)
+        statements: tuple[Statement, ...] = ()
+        if TERM_EXPLANATION.name in plan.roles:
+            statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
+        definition = None if statements else _definition(card, language)
+        if statements or definition:
+            parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
+    there = {part.term for part in parts}
+    return tuple(parts), tuple(term.text for term in terms if term.text not in there)
 
 
-def _definition(card: Card | None, language: str) -> list[tuple[str, str]]:
-    """The graph's definition, where it is in the reader's language, with who says so."""
-    if card is None or not card.concept.definition or detect(card.concept.definition) != language:
-        return []
-    source = card.concept.defined_in
-    by = f"{source.collection}, {card.concept.id}" if source else card.concept.id
-    text = card.concept.definition
+def _definition(card: Card | None, language: str) -> Definition | None:
+    """The graph's, where it is of that very name alone and in the reader's language, with who says so."""
+    if card is None or card.others or card.matched.kind not in ("name", "exact"):
+        return None
+    text, source = card.concept.definition, card.concept.defined_in
+    if not text or detect(text) != language:
+        return None
     text = text if len(text) <= CARD_CHARACTERS else text[: CARD_CHARACTERS - 1] + "…"
-    return [("definition", text), ("defined by", by)]
+    return Definition(text, f"{source.collection}, {card.concept.id}" if source else card.concept.id)
 
 
 def _quoted_or_written(
@@ -254,45 +296,42 @@ def _answers(
 ) -> Generator[Asked, Any, tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
-    if given.questions and given.known:
-        of_patient, _ = yield from _terms(given.known, plan)
-        terms = (*terms, *of_patient)
+    problems = given.patient.problems if given.patient else ()
+    terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
     for question in given.questions[:QUESTIONS]:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, given.known, given.order, terms))
-        parts.append((yield from _answer(question, alone, wanted, plan, cited)))
+        statements = yield from _answer(alone, wanted, plan, cited)
+        parts.append(QuestionPart(question, statements, alone if alone != question else ""))
     return tuple(parts)
 
 
-def _answer(question: str, alone: str, wanted: SearchFilter, plan: Plan, cited: _Cited) -> Generator[Asked, Any, Part]:
-    facts = (("asked as", alone),) if alone != question else ()
+def _answer(
+    alone: str, wanted: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Asked, Any, tuple[Statement, ...]]:
     request, _ = yield from finding.request(alone, wanted, plan)
     searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
-    if searched.leading:
-        evidence = yield from cited.minted(searched.leading.hits)
-        written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
-        if written.stands:
-            cited.keep(evidence, written.statements)
-            return TextPart("question", question, written.statements, facts)
-    return TextPart(
-        "question", question, (), (*facts, ("no answer", "the library does not hold enough to answer this"))
-    )
+    if not searched.leading:
+        return ()
+    evidence = yield from cited.minted(searched.leading.hits)
+    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
+    if not written.stands:
+        return ()
+    cited.keep(evidence, written.statements)
+    return written.statements
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------
 
 
 def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """How hard all that a patient would read is, as a part of its own."""
-    texts = [value for part in parts for name, value in part.facts if name in ("plain", "usual meaning", "definition")]
-    texts += [each.text for part in parts for each in part.statements if not each.withheld]
+    """How hard the explanations are that a patient would read, beside the order's own words."""
+    texts = [part.plain for part in parts if isinstance(part, LinePart)]
+    texts += [part.definition.text for part in parts if isinstance(part, TermPart) and part.definition]
+    texts += [statement.text for part in parts for statement in part.statements if not statement.withheld]
     level = reading_level("\n".join(texts))
     if level is None:
         return ()
-    unit = "characters a sentence" if level.language == "zh" else "grade"
-    return (
-        TextPart(
-            "reading level", "reading level", (), ((unit, f"{level.value:g}"), ("sentences", str(level.sentences)))
-        ),
-    )
+    scale = ReadingScale.CHARACTERS if level.language == "zh" else ReadingScale.GRADE
+    return (ReadingLevelPart(scale, level.value, level.sentences),)

@@ -13,12 +13,13 @@ from itertools import chain
 from typing import Any
 
 from localmed.agents.appraisal import APPRAISAL, AppraisalInput
+from localmed.clinical.publications import base
 from localmed.domain.parts import Label, Quality
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
-from localmed.verification.reliability import Reliability, base, bonuses
+from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
 from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
 from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies

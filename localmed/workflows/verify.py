@@ -1,8 +1,9 @@
 """Verify: an answer, ours or another's, held against the library. Its citations first, then its claims (M-Eval).
 
 Citations in every usual style are read and looked up; of each sentence with citations it is checked whether they
-support it (as for an answer of ours: rules first, then the judge), and with a question the answer gets its badge; a
-sentence without a citation keeps it from being green. Then M-Eval (``m_eval``): claims, studies, votes.
+support it (as for an answer of ours: rules first, then the judge). With a question the answer gets its badge, unless
+nobody could judge some sentence; a sentence without a citation keeps it from being green. Then M-Eval (``m_eval``):
+claims, studies, votes; where no model judges entailment there are no votes, and what is nearest is shown.
 The result is an ``Answer`` without statements of its own; what was found stands in its parts. It is abstained where no
 study said anything on any claim and nothing cited could be checked.
 
@@ -72,6 +73,12 @@ class _Cited:
         return tuple(reference.marker for reference, study in self.named if study is None)
 
     @property
+    def open(self) -> bool:
+        """Whether nobody could judge some of the sentences, and nothing was found against any: a badge would guess."""
+        unchecked = any(one.verdict is not None and one.verdict.support is Support.UNCHECKED for one in self.statements)
+        return unchecked and self.carried
+
+    @property
     def carried(self) -> bool:
         """Whether no sentence was found to say something else than what it cites."""
         return not any(support.unsupported(one) for one in self.statements)
@@ -88,9 +95,9 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
-    judge = message("support.judge.entailment", name=_judge(provenance))
-    account = Verification(len(cited.statements), 0, len(cited.missing), (judge,))
-    if given.question.strip():
+    judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
+    account = Verification(len(cited.statements), 0, len(cited.missing), judges)
+    if given.question.strip() and (bounds.judged or not cited.open):
         account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,

@@ -29,6 +29,7 @@ from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
 NEAREST = 3  # sentences quoted for a claim that nobody judged
+NEAR = 0.6  # share of the claim's words from which one of a study is near it
 
 Minted = Mapping[str, Evidence]  # by passage id
 
@@ -113,11 +114,11 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
 def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
     """The places of the studies that are quoted for a claim: the most reliable of the winning group.
 
-    Where nobody judged, the most reliable of those that share words with the claim.
+    Where nobody judged, those with the sentences that are nearest to the claim.
     """
     if held.outcome.label is Label.NOT_JUDGED:
-        bearing = [place for place, premise in enumerate(held.premises) if premise.text]
-        return _best(bearing, studies)[:NEAREST]
+        near = [place for place, premise in enumerate(held.premises) if premise.share >= NEAR]
+        return sorted(_best(near, studies), key=lambda place: -held.premises[place].share)[:NEAREST]
     return _best(held.outcome.main, studies)[:QUOTED]
 
 

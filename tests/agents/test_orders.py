@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localmed.agents.chat import ChatRoles
+from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
     PLAIN_ORDER,
@@ -20,7 +21,7 @@ from localmed.agents.orders import (
     names_in,
     without_identity,
 )
-from localmed.agents.orders_rules import explain, names_for, names_of, retrieval_question
+from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question
 from localmed.agents.roles import Role
 from localmed.errors import Rejected
 from localmed.models.scripted import ScriptedChat
@@ -29,6 +30,7 @@ from tests.values import evidence, passage
 ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."
 PATIENT = "Name: Jane Zyxwvut\nMRN 00417712\nProblems: rheumatic heart disease"
 TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart disease", 0, 23, "condition"))
+TWO = (*TERMS, OrderTerm("aspirin", 20, 27, "medicine"))
 
 
 def perform(role: Role, given: Any, *script: Any) -> Any:
@@ -87,8 +89,7 @@ def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
     [
         ("Will this disease be inherited by my child?", "Will rheumatic heart disease be inherited by my child?"),
         ("When should I take this medicine?", "When should I take metformin?"),
-        ("What if I forget it?", "What if I forget metformin?"),
-        ("Is it safe to drive?", "Is it safe to drive? (metformin)"),
+        ("What if I forget it?", "What if I forget it?"),
         ("Does metformin upset the stomach?", "Does metformin upset the stomach?"),
         ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop metformin?"),
         ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?",
@@ -104,9 +105,14 @@ def test_a_chinese_follow_up_question() -> None:
     for asked, alone in (
         ("这个病会遗传吗？", "糖尿病会遗传吗？"),
         ("我叫张三，这个药饭前吃吗？", "二甲双胍饭前吃吗？"),
-        ("可以喝酒吗？", "可以喝酒吗？（二甲双胍）"),
+        ("可以喝酒吗？", "可以喝酒吗？"),
     ):
         assert retrieval_question(RetrievalInput(asked, "", "", terms)) == alone
+
+
+def test_of_two_medicines_none_is_chosen() -> None:
+    asked = "When should I take this medicine?"
+    assert retrieval_question(RetrievalInput(asked, PATIENT, ORDER, TWO)) == asked
 
 
 def test_what_identifies_is_found() -> None:
@@ -126,10 +132,35 @@ def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
     assert explain(TermInput("What is metformin?", (mention,), True, term="metformin")).statements == ()
 
 
-def test_what_stands_under_the_terms_name_explains_it() -> None:
-    source = evidence("1", "A blood test that counts cells. It does not hurt.", "Full blood count (CBC)")
-    draft = explain(TermInput("What is CBC?", (source,), True, term="CBC", names=("full blood count",)))
-    assert len(draft.statements) == 2
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("Lisinopril is a tablet for high blood pressure.", ["ramipril", "tablet"]),
+        ("Tell us before you take amoxicillin.", ["amoxicillin"]),
+        ("A corticosteroid is a medicine that calms inflammation.", ["prednisolone"]),
+        ("Amoxicillin clavulanate is a combination.", ["amoxicillin"]),
+        ("Warfarin is not suitable in pregnancy.", ["warfarin"]),
+        ("Metformin is the first choice; start with 500 mg a day.", ["metformin"]),
+        ("华法林是否适合您，请问医生。", ["华法林"]),
+        ("服用华法林时是需要化验的。", ["华法林"]),
+    ],
+)
+def test_a_sentence_about_another_or_of_another_kind_defines_nothing(sentence: str, names: list[str]) -> None:
+    assert not defines(sentence, names)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("An anticoagulant is a medicine that makes blood clot more slowly.", ["anticoagulant"]),
+        ("Furosemide (a water tablet) is a medicine.", ["Lasix", "furosemide"]),
+        ("The INR is a blood test that says how long blood takes to clot.", ["INR"]),
+        ("Aspirin in a low dose keeps blood platelets from sticking together.", ["aspirin"]),
+        ("小剂量阿司匹林能防止血小板聚在一起。", ["阿司匹林"]),
+    ],
+)
+def test_a_definition_begins_with_the_very_term(sentence: str, names: list[str]) -> None:
+    assert defines(sentence, names)
 
 
 def test_a_notice_and_a_list_of_doses_explain_nothing() -> None:
@@ -138,7 +169,19 @@ def test_a_notice_and_a_list_of_doses_explain_nothing() -> None:
 
 
 def test_names() -> None:
-    assert names_for(OrderTerm("阿莫西林胶囊", 0, 6, "medicine"), "zh") == ("阿莫西林",)
-    assert "full blood count" in names_for(OrderTerm("CBC", 0, 3, "abbreviation"), "en")
+    assert names_for(OrderTerm("阿莫西林", 0, 4, "medicine"), "zh") == ()
+    assert names_for(OrderTerm("CBC", 0, 3), "en") == ("full blood count",)
+    assert names_for(OrderTerm("Lasix", 0, 5, "medicine"), "en") == ("furosemide",)
+    assert names_for(OrderTerm("PT", 0, 2), "en") == (), "an abbreviation with several meanings has none"
     assert {"full blood count", "cbc"} <= names_of(passage("x", "Full blood count (CBC)"))
     assert "inr" in names_of(passage("x", "Laboratory guide: INR"))
+
+
+def test_terms_are_medicines_and_known_names_exactly_as_written() -> None:
+    order = "Start Lasix 40 mg; chest x-ray. Co-amoxiclav 625 mg, no chest pain"
+    found = terms(order, {"chest x-ray", "chest"}.__contains__)
+    assert [(term.text, term.kind) for term in found] == [
+        ("Lasix", "medicine"), ("chest x-ray", "term"), ("Co-amoxiclav", "medicine"), ("chest", "term"),
+    ]  # fmt: skip
+    assert all(order[term.start : term.end] == term.text for term in found)
+    assert [term.text for term in terms("停用阿司匹林，复查血常规", {"血常规"}.__contains__)] == ["阿司匹林", "血常规"]

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import Settings
+from localmed.domain import Answer
+from localmed.domain.parts import DepartmentPart
 from localmed.ingest import manifest
 from localmed.operations import importing
 from tests.benchmarks.common import Place, Row
@@ -22,12 +24,16 @@ CASES = Path(__file__).parents[1] / "workflows" / "cases"
 LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 
 
+def _departments(answer: Answer) -> list[str]:
+    return [part.name for part in answer.parts if isinstance(part, DepartmentPart)]
+
+
 def run(place: Place) -> list[Row]:
     """Ask all held-back complaints over the starter guide."""
     asked = _cases("departments_held_back")
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         importing.import_paths(session, [CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
-        named = [[part.title for part in session.departments(each["complaint"]).parts] for each in asked]
+        named = [_departments(session.departments(each["complaint"])) for each in asked]
     rows = []
     for language, name in LANGUAGES:
         pairs = [(each, got) for each, got in zip(asked, named, strict=True) if each["language"] == language]

@@ -43,7 +43,7 @@ SETS = {
     "statements_held_zh": "42 Chinese ones held back, over the corpus and other passages",
 }
 _ROUND = {"fresh": "fresh", "other": "other subjects", "held": "held back"}
-HOW = "statements: {which}; withheld by rules and the starter judge of entailment"
+HOW = "statements: {which}; withheld by rules and likeness"
 
 
 def run(place: Place) -> list[Row]:

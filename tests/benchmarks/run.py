@@ -18,6 +18,7 @@ from pathlib import Path
 from localmed.config import Settings
 from tests.benchmarks import (
     agents,
+    altered,
     badges,
     calibrate_relevance,
     chat,
@@ -87,6 +88,7 @@ class Benchmarks:
             "departments": lambda: departments.run(self.place),
             "safety": lambda: safety.run(self.place),
             "stance": lambda: stance.run(self.place),
+            "altered": lambda: altered.run(self.place),
             "planted_faults": lambda: planted_faults.run(self.place),
             "badges": lambda: badges.run(self.place),
             "chat": lambda: chat.run(self.place),

@@ -8,13 +8,12 @@ Held-back cases are never read here.
 from __future__ import annotations
 
 import tomllib
+from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from localmed.agents import safety_sentences, safety_sentences_zh
 from localmed.agents.safety import SafetyInput
 from localmed.agents.safety_likeness import WEIGHTS, stored
 from localmed.agents.safety_rules import screen
@@ -22,7 +21,7 @@ from localmed.models.minilm import MiniLM
 from localmed.training.safety import Example, fit
 
 CASES = Path(__file__).parents[1] / "workflows" / "cases"
-BANKS: dict[str, ModuleType] = {"en": safety_sentences, "zh": safety_sentences_zh}
+BANKS = tomllib.loads(files("localmed.training").joinpath("safety_sentences.toml").read_text("utf-8"))
 
 
 def examples(language: str) -> list[Example]:
@@ -31,9 +30,9 @@ def examples(language: str) -> list[Example]:
     What staff may ask and a patient may not is left out: it is neither.
     """
     bank = BANKS[language]
-    found = [Example(text, due=True, disclosed=True) for text in bank.DISCLOSED]
-    found += [Example(text, due=True) for text in bank.MEANS]
-    found += [Example(text, due=False) for text in bank.HARMLESS]
+    found = [Example(text, due=True, disclosed=True) for text in bank["disclosed"].splitlines()]
+    found += [Example(text, due=True) for text in bank["means"].splitlines()]
+    found += [Example(text, due=False) for text in bank["harmless"].splitlines()]
     cases = [each for each in _cases("safety", language) if each["split"] == "development"]
     for each in cases:
         if each["safety_message"] or each["audience"] == "patient":

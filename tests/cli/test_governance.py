@@ -57,7 +57,7 @@ def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
     assert copied.ok("search", "paracetamol dose", "--json").json["overdue"][english] == EARLIER
     assert {each["id"] for each in copied.ok("documents", "due", "--json").json} == {english, chinese}
     lines = copied.ok("doctor").out
-    assert "2 documents overdue for review, 0 not yet effective" in lines
+    assert "overdue for review: 2; not yet effective: 0" in lines
 
 
 def test_a_replay_comes_to_the_same_answer_whatever_the_day(copied: Localmed, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
     document = copied.id_of("Paracetamol")
     (passage,) = shown(copied, document)["passage_ids"]
     (copied.data / "localmed.toml").write_text('[tiers.presets]\nmine = [["ward"], ["guideline"]]\n')
-    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "access", "ward", "--group", "doctors")
     copied.ok("collections", "create", "secret", "--group", "doctors")
     nurse = ("--as-group", "nurses")
     asked: tuple[tuple[str, ...], ...] = (
@@ -203,7 +203,7 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
             assert secret not in said, (arguments, secret)
     refused: tuple[tuple[str, ...], ...] = (
         ("show", passage), ("documents", "show", document), ("search", "paracetamol", "-c", "ward"),
-        ("documents", "list", "-c", "ward"), ("collections", "readers", "secret"), ("documents", "remove", document),
+        ("documents", "list", "-c", "ward"), ("collections", "access", "secret"), ("documents", "remove", document),
         ("import", str(tmp_path), "-c", "ward"), ("collections", "create", "secret"), ("generations", "rollback"),
         ("documents", "sheet", str(tmp_path / "s.csv"), "-c", "ward"),
     )  # fmt: skip
@@ -213,19 +213,19 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
     assert "Paracetamol" in copied.titles("paracetamol")
     doctor = copied.ok("--as-group", "doctors", "ask", DOSE, "--json").json
     assert doctor["searched"] == ["ward"]
-    copied.ok("collections", "readers", "ward", "--everybody")
+    copied.ok("collections", "access", "ward", "--everybody")
     assert "4 g in 24" in copied.ok(*nurse, "ask", DOSE).out
 
 
 def test_the_settings_name_the_groups_and_a_rollback_lifts_nothing(copied: Localmed) -> None:
-    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "access", "ward", "--group", "doctors")
     copied.ok("collections", "priority", "ward", "9")
     copied.ok("generations", "rollback")
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
     assert copied.titles("paracetamol") == []
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
     assert "Paracetamol" in copied.titles("paracetamol")
-    (copied.data / "readers.json").write_text("{")
+    (copied.data / "access.json").write_text("{")
     copied("search", "paracetamol").failed(5)
 
 
@@ -267,7 +267,7 @@ def named(folder: Path, name: str) -> Path:
 
 
 def test_the_doctor_counts_nothing_of_hidden_collections_for_a_reader(copied: Localmed) -> None:
-    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "access", "ward", "--group", "doctors")
     names = {each["name"] for each in copied("doctor", "--json").json["checks"]}
     assert {"governance", "quarantine", "library"} <= names
     seen = {each["name"] for each in copied("--as-group", "nurses", "doctor", "--json").json["checks"]}
@@ -275,7 +275,7 @@ def test_the_doctor_counts_nothing_of_hidden_collections_for_a_reader(copied: Lo
 
 
 def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:
-    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "access", "ward", "--group", "doctors")
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses", "doctors"]\n')
     assert "Paracetamol" in copied.titles("paracetamol")
     assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["hits"] == []
@@ -320,7 +320,7 @@ def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
     assert image.read_bytes().startswith(b"\x89PNG")
     assert "page 2" in copied.ok("show", source["marker"], "--answer", str(kept)).out
     copied("show", "99", "--answer", str(kept)).failed(2)
-    copied.ok("collections", "readers", "ward", "--group", "doctors")
+    copied.ok("collections", "access", "ward", "--group", "doctors")
     copied("--as-group", "nurses", "show", source["marker"], "--answer", str(kept)).failed(2)
     kept.unlink()
     copied.ok("generations", "prune", "--yes")

@@ -12,6 +12,7 @@ import pytest
 from localmed.domain import Badge
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import badges, plot, rows
+from localmed.messages import render
 
 # The counts of Table 2d: Atropos, System, Perplexity.
 JOINT = {
@@ -74,7 +75,7 @@ def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
     assert png.stat().st_size > 1000
     assert "Perplexity" in svg.read_text()
     assert badges.tables(paper)[0][0] == "Badges by source"
-    assert any("at least one source is green for 72.7%" in each for each in badges.facts(paper))
+    assert any("at least one source is green for 72.7%" in render(fact, "en") for fact in badges.facts(paper))
 
 
 def test_rows_outlive_an_interruption(tmp_path: Path) -> None:

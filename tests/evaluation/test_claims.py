@@ -15,6 +15,7 @@ from localmed.errors import InputError
 from localmed.evaluation import claims
 from localmed.evaluation.claims import ClaimsReport, Inside, Item, by_claim
 from localmed.evaluation.stance import Labelled, PairSet
+from localmed.messages import render
 from localmed.ports import Stance
 from localmed.verification.answer_file import VerifyInput
 from tests.values import PROVENANCE
@@ -74,13 +75,13 @@ def test_the_counts_by_hand(tmp_path: Path) -> None:
     assert (found.recall, found.specificity, found.accuracy) == (1.0, 0.0, 0.5)
     assert found.alerts == 1
     assert claims.as_csv(found).splitlines()[1].startswith("a,correct,correct,1,0,0,")
-    assert "secretword" not in json.dumps(found.as_dict()) + claims.as_csv(found) + " ".join(claims.facts(found))
+    assert "secretword" not in json.dumps(found.as_dict()) + claims.as_csv(found) + repr(claims.facts(found))
 
 
 def test_undefined_is_undefined(tmp_path: Path) -> None:
     found = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
     assert (found.recall, found.specificity, found.accuracy) == (None, None, None)
-    assert "accuracy undefined" in " ".join(claims.facts(found))
+    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in claims.facts(found))
     assert report(()).answers == 0
 
 

@@ -11,9 +11,17 @@ from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import link_files, links, plot
 from localmed.evaluation.link_files import LinkQuestion, LinkRow
+from localmed.messages import render
 
 SECRET = "Patientname Zyxwvut"
-MADE = {"judge": "words 1", "valid_from": "0.55", "encoder": "e", "generation": "0001", "version": "0", "note": ""}
+MADE = {
+    "judge": "words 1",
+    "valid_from": "0.55",
+    "encoder": "e",
+    "generation": "0001",
+    "version": "0",
+    "other_encoder": "",
+}
 HALF = LinkCounts(statements=3, uncited=1, sets=2, correct_sets=1, citations=4, correct_citations=1, valid=2)
 FULL = LinkCounts(statements=1, sets=1, correct_sets=1, citations=1, correct_citations=1, pairs=1, gold=1)
 
@@ -147,7 +155,7 @@ def test_undefined_is_said_in_words() -> None:
     record = json.loads(links.as_json(found))
     assert record["rows"][0]["metrics"]["citation_precision"] is None
     assert "undefined" in links.alternative(found)
-    assert any("1 without a citation" in each for each in links.facts(found))
+    assert any("1 without a citation" in render(fact, "en") for fact in links.facts(found))
 
 
 def test_the_plot(tmp_path: Path) -> None:

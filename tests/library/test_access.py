@@ -1,4 +1,4 @@
-"""The file of reader groups: nothing set is lost between writers, and a lost file is never "no restriction"."""
+"""The access file: nothing set is lost between writers, and a lost file is never "no restriction"."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def test_of_writers_at_once_none_loses_what_another_has_set(tmp_path: Path) -> N
 def test_a_lost_file_is_an_error_once_something_was_built_beside_it(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": "Sepsis."})
     import_into(settings, corpus)
-    readers, file = Access(settings.data), settings.data / "readers.json"
-    assert json.loads(file.read_text()) == {}
-    readers.put("ward", ["doctors"])
+    access, file = Access(settings.data), settings.data / "access.json"
+    assert json.loads(file.read_text()) == {"format": 2, "collections": {}}
+    access.put("ward", ["doctors"])
     file.unlink()
-    for each in (readers, Access(settings.data)):
+    for each in (access, Access(settings.data)):
         with pytest.raises(Damaged, match="missing"):
             each.hidden_from(frozenset({"nurses"}))
         assert each.hidden_from(None) == frozenset(), "who sees everything is not kept from mending it"
-    for change in (lambda: readers.put("ward", ["doctors"]), lambda: import_into(settings, corpus)):
+    for change in (lambda: access.put("ward", ["doctors"]), lambda: import_into(settings, corpus)):
         with pytest.raises(Damaged, match="missing"):
             change()
     assert not file.exists(), "a build does not pass an empty file off for the lost one"
@@ -44,13 +44,58 @@ def test_a_folder_from_before_opens_and_has_the_file_from_the_next_build_on(sett
     write(corpus, {"a.txt": "Sepsis."})
     import_into(settings, corpus)
     as_format_1(settings.data)
-    (settings.data / "readers.json").unlink()
+    (settings.data / "access.json").unlink()
     assert Access(settings.data).hidden_from(frozenset()) == frozenset()
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.publish("the next")
-    (settings.data / "readers.json").unlink()
+    (settings.data / "access.json").unlink()
     with pytest.raises(Damaged, match="missing"):
         Access(settings.data).hidden_from(frozenset())
+
+
+def older(data: Path, text: str) -> Path:
+    """The file of an older localmed."""
+    file = data / "readers.json"
+    file.write_text(text, "utf-8")
+    return file
+
+
+def test_a_file_of_an_older_localmed_holds_and_is_moved_at_the_next_change(tmp_path: Path) -> None:
+    file, access = older(tmp_path, '{"icu": ["doctors"]}'), Access(tmp_path)
+    assert access.hidden_from(frozenset({"nurses"})) == {"icu"}
+    assert file.exists(), "reading changes nothing"
+    access.put("ward", ["nurses"])
+    assert not file.exists()
+    assert Access(tmp_path).all() == {"icu": {"doctors"}, "ward": {"nurses"}}
+    assert Access(tmp_path).all() == access.all()
+
+
+def test_a_move_that_was_cut_off_leaves_two_files_alike(tmp_path: Path) -> None:
+    access = Access(tmp_path)
+    access.put("icu", ["doctors"])
+    file = older(tmp_path, '{"icu": ["doctors"]}')
+    assert access.hidden_from(frozenset({"nurses"})) == {"icu"}
+    access.create()
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("text", ['{"icu": ["nurses"]}', "{}", "{"])
+def test_two_files_that_differ_are_an_error(tmp_path: Path, text: str) -> None:
+    access = Access(tmp_path)
+    access.put("icu", ["doctors"])
+    older(tmp_path, text)
+    for each in (lambda: access.hidden_from(frozenset({"nurses"})), lambda: access.put("ward", []), access.create):
+        with pytest.raises(Damaged):
+            each()
+
+
+@pytest.mark.parametrize(
+    "text", ['{"format": 3, "collections": {}}', '{"format": 2}', '{"format": 2, "collections": []}', "[]"]
+)
+def test_what_is_of_no_known_format_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "access.json").write_text(text, "utf-8")
+    with pytest.raises(Damaged):
+        Access(tmp_path).hidden_from(frozenset({"doctors"}))
 
 
 def as_format_1(data: Path) -> None:

@@ -263,12 +263,12 @@ def test_readers_hold_over_generations_and_fail_closed(tmp_path: Path) -> None:
     assert other.hidden_from(None) == frozenset()
     readers.put("ward", [])
     assert other.hidden_from(frozenset()) == {"icu"}
-    assert (tmp_path / "readers.json").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "access.json").stat().st_mode & 0o077 == 0
     for damage in ("", "[]", '{"icu": []}', '{"icu": "doctors"}', '{"icu": [1]}', '{"icu": ["a"'):
-        (tmp_path / "readers.json").write_text(damage)
-        with pytest.raises(Damaged, match=r"readers\.json"):
+        (tmp_path / "access.json").write_text(damage)
+        with pytest.raises(Damaged, match=r"access\.json"):
             other.hidden_from(frozenset({"doctors"}))
-        (tmp_path / "readers.json").unlink()
+        (tmp_path / "access.json").unlink()
 
 
 def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_who_sees_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_no_group_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError):
         Access(tmp_path).put("icu", [name])
-    assert not (tmp_path / "readers.json").exists()
+    assert not (tmp_path / "access.json").exists()
 
 
 def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Settings) -> None:

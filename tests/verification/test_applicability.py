@@ -1,4 +1,4 @@
-"""The record held against the evidence: limits, allergies, pregnancy, medicines, people, and what is missing."""
+"""What of a record certainly bears on what is shown: allergies and listed interactions, both sides quoted."""
 
 from __future__ import annotations
 
@@ -7,143 +7,69 @@ from dataclasses import replace
 import pytest
 
 from localmed.clinical import measures, medicines
-from localmed.domain import Evidence, Kind
-from localmed.domain.patient import Measured, PatientRecord
-from localmed.verification.applicability import Applied, applied, interacting, limits
-from localmed.verification.levels import level
+from localmed.clinical.publications import level, named
+from localmed.domain import Kind
+from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.library.graph import Relation, Source
+from localmed.verification.applicability import allergies, interactions
 from tests.values import evidence, quotation
 
-METFORMIN = evidence(
-    "1",
-    "Metformin depends on the kidneys. If eGFR is below 30, stop metformin. If eGFR is 30 to 44, give metformin less. "
-    "Check potassium with metformin.",
-    "Diabetes in adults",
-)
-SAID = (quotation(METFORMIN, 0, 33),)
+METFORMIN = evidence("1", "Metformin is the usual first medicine.", "Diabetes in adults")
 
 
-def record(**known: object) -> PatientRecord:
-    return replace(PatientRecord(none_of=frozenset({"allergies", "medications"})), **known)  # type: ignore[arg-type]
-
-
-def egfr(value: float) -> tuple[Measured, ...]:
-    return (Measured("eGFR", value, f"{value:g} mL/min"), Measured("potassium", 4.0, "4 mmol/L"))
-
-
-def held(known: PatientRecord, *sources: Evidence, language: str = "en") -> Applied:
-    """The record against sources that are quoted whole."""
-    said = tuple(quotation(each, 0, len(each.passage.text)) for each in sources)
-    return applied(known, said, sources, language)
-
-
-def test_a_limit_that_is_met_in_advice_against_something_is_a_warning() -> None:
-    found = applied(record(results=egfr(25)), SAID, (METFORMIN,), "en")
-    (warned,) = found.warnings
-    assert warned.fact == ("eGFR", "the record has 25 mL/min; source 1 speaks of below 30: this patient is meant")
-    assert METFORMIN.passage.text[warned.start : warned.end] == "If eGFR is below 30, stop metformin."
-    assert [fact for fact in found.facts if "30 to 44" in fact[1] and fact[1].endswith("is not meant")]
-
-
-@pytest.mark.parametrize(("value", "warnings"), [(29.9, 1), (30, 0), (44, 0), (90, 0)])
-def test_the_edge_of_a_limit(value: float, warnings: int) -> None:
-    assert len(applied(record(results=egfr(value)), SAID, (METFORMIN,), "en").warnings) == warnings
-
-
-def test_what_a_source_asks_for_and_the_record_lacks_is_missing() -> None:
-    found = applied(PatientRecord(sex="female", age=30), SAID, (METFORMIN,), "en")
-    assert {name for name, _ in found.missing} == {"eGFR", "potassium", "Allergies", "Medicines"}
-    assert applied(record(results=egfr(90)), SAID, (METFORMIN,), "en").missing == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "inside", "outside"),
-    [
-        ("If eGFR is below 30, stop.", "eGFR", 29, 30),
-        ("eGFR of 30 or more", "eGFR", 30, 29),
-        ("Creatinine clearance: 15 to 29 mL/min; Prophylaxis: 20 mg", "creatinine clearance", 29, 30),
-        ("if potassium is above 5.5 mmol/L", "potassium", 6, 5),
-        ("when the platelet count is below 75 × 10⁹/L", "platelets", 60, 80),
-        ("systolic blood pressure below 90 mmHg", "systolic blood pressure", 80, 95),
-        ("HbA1c above 64 mmol/mol", "HbA1c", 9, 7),
-        ("people aged 85 years or over", "age", 85, 84),
-        ("adults over 50 years", "age", 60, 40),
-        ("Children aged 6 to 12 years", "age", 12, 13),
-        ("85岁及以上的患者", "age", 85, 84),
-        ("血钾高于5.5mmol/L时", "potassium", 6, 5),
-        ("肌酐清除率低于30 mL/min者禁用", "creatinine clearance", 20, 40),
-    ],
-)
-def test_limits(text: str, name: str, inside: float, outside: float) -> None:
-    (limit,) = limits(text)
-    assert limit.measure.name == name
-    assert limit.holds(inside)
-    assert not limit.holds(outside)
-
-
-@pytest.mark.parametrize("text", ["eGFR is 30", "Give 40 mg for 5 years", "HbA1c every three months", "血压130/80"])
-def test_what_is_no_limit(text: str) -> None:
-    assert limits(text) == []
+def record(kind: EntryKind, *texts: str) -> PatientRecord:
+    return PatientRecord(entries=tuple(RecordEntry(kind, text, f"The record has {text}.") for text in texts))
 
 
 @pytest.mark.parametrize(
     ("allergy", "text", "named"),
     [
         ("penicillin (rash)", "Amoxicillin 500 mg three times a day.", "amoxicillin"),
-        ("amoxicillin", "Give cefuroxime.", "cefuroxime"),
-        ("aspirin", "Ibuprofen 400 mg.", "ibuprofen"),
         ("sulfa", "Co-trimoxazole twice a day.", "co-trimoxazole"),
-        ("对青霉素过敏", "阿莫西林500毫克口服。", "阿莫西林"),
+        ("Tylenol", "Paracetamol 1 g.", "paracetamol"),
+        ("penicillin", "Do not give amoxicillin.", "amoxicillin"),
+        ("青霉素", "阿莫西林500毫克口服。", "阿莫西林"),
         ("磺胺", "可用复方新诺明。", "复方新诺明"),
     ],
 )
-def test_an_allergy_to_what_the_answer_speaks_of_is_a_warning(allergy: str, text: str, named: str) -> None:
-    (warned,) = held(record(allergies=(allergy,)), evidence("1", text)).warnings
-    assert warned.fact[0] == "Allergy"
-    assert named in warned.fact[1]
-    assert allergy in warned.fact[1]
+def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(allergy: str, text: str, named: str) -> None:
+    said = quotation(evidence("1", text), 0, len(text))
+    (warning,) = allergies(record(EntryKind.ALLERGY, allergy), (said,))
+    assert (warning.allergy.text, warning.named, warning.statements) == (allergy, (named,), (said,))
 
 
 @pytest.mark.parametrize(
     ("allergy", "text"),
-    [("penicillin", "Doxycycline 200 mg."), ("latex", "Amoxicillin."), ("penicillin", "Do not give amoxicillin.")],
+    [
+        ("penicillin", "Doxycycline 200 mg."),
+        ("latex", "Amoxicillin."),
+        ("amoxicillin", "Give cefuroxime."),  # a related class: not judged
+        ("aspirin", "Ibuprofen 400 mg."),
+    ],
 )
-def test_other_medicines_are_no_allergy(allergy: str, text: str) -> None:
-    assert held(record(allergies=(allergy,)), evidence("1", text)).warnings == ()
+def test_anything_weaker_is_not_judged(allergy: str, text: str) -> None:
+    said = quotation(evidence("1", text), 0, len(text))
+    assert list(allergies(record(EntryKind.ALLERGY, allergy), (said,))) == []
 
 
-def test_pregnancy() -> None:
-    source = evidence("1", "Do not give ramipril in pregnancy.")
-    (warned,) = held(record(pregnant=True, sex="female"), source).warnings
-    assert warned.fact[0] == "Pregnancy"
-    assert held(record(pregnant=False, sex="female", age=30), source) == Applied()
-    assert [name for name, _ in held(record(sex="female", age=30), source).missing] == ["Pregnancy"]
-    assert held(record(sex="female", age=80), source).missing == ()
+def test_what_is_withheld_and_what_is_no_allergy_warns_of_nothing() -> None:
+    said = quotation(evidence("1", "Give amoxicillin."), 0, 17)
+    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), (replace(said, withheld=True),))) == []
+    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (said,))) == []
 
 
-def test_a_medicine_taken_beside_one_that_the_answer_speaks_of() -> None:
-    source = evidence("1", "Start ramipril. Do not combine an ACE inhibitor with an ARB.")
-    (warned,) = held(record(medications=("losartan 50 mg",)), source).warnings
-    assert "losartan 50 mg" in warned.fact[1]
-    assert held(record(medications=("metformin",)), source).warnings == ()
-
-
-def test_people() -> None:
-    source = evidence("1", "Children take 10 mg.")
-    assert [name for name, _ in held(record(age=40), source).facts] == ["Age"]
-    assert held(record(age=8), source).facts == ()
-
-
-def test_in_chinese() -> None:
-    source = evidence("2", "如血钾高于5.5mmol/L，不宜使用螺内酯。")
-    found = held(record(results=(Measured("potassium", 5.6, "5.6 mmol/L"),)), source, language="zh")
-    assert found.warnings[0].fact == ("血钾", "病历为5.6 mmol/L；来源 2 的条件为“高于5.5mmol/l”：该患者符合")
+def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:
+    return Relation("a", one, predicate, "b", other, "", Source("file", "onc", "ONC", "2020"))
 
 
 def test_interactions_from_the_graph() -> None:
-    known = record(medications=("Warfarin 3 mg daily", "metformin"))
-    (warned,) = interacting(known, "amiodarone", ("warfarin", "amiodarone"), "en")
-    assert "Warfarin 3 mg daily" in warned.fact[1]
-    assert list(interacting(known, "aspirin", ("ibuprofen",), "en")) == []
+    known = record(EntryKind.MEDICINE, "Coumadin 3 mg daily", "metformin 500 mg")
+    (found,) = interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
+    assert (found.entry.text, found.named, found.source) == ("Coumadin 3 mg daily", "amiodarone", "onc")
+    assert list(interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
+    assert list(interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
+    named_only = record(EntryKind.NAMED, "warfarin")
+    assert list(interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))) == []
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -152,19 +78,20 @@ def test_interactions_from_the_graph() -> None:
 @pytest.mark.parametrize(
     ("types", "kind", "expected"),
     [
-        (("Journal Article", "Meta-Analysis"), Kind.LITERATURE, ("meta-analysis", "1")),
-        (("Randomized Controlled Trial",), Kind.LITERATURE, ("randomised controlled trial", "2")),
-        (("Review", "Systematic Review"), Kind.LITERATURE, ("systematic review", "1")),
-        (("Case Reports",), Kind.LITERATURE, ("case report", "4")),
-        (("Retracted Publication", "Meta-Analysis"), Kind.LITERATURE, ("retracted publication", "")),
-        (("Journal Article",), Kind.LITERATURE, ("article, type not stated", "")),
-        ((), Kind.GUIDELINE, ("guideline", "1")),
-        ((), Kind.BOOK, ("textbook or reference", "5")),
-        ((), Kind.OTHER, ("type not stated", "")),
+        (("Journal Article", "Meta-Analysis"), Kind.LITERATURE, ("meta-analysis", 1)),
+        (("Randomized Controlled Trial",), Kind.LITERATURE, ("randomized controlled trial", 2)),
+        (("Review", "Systematic Review"), Kind.LITERATURE, ("systematic review", 1)),
+        (("Case Reports",), Kind.LITERATURE, ("case reports", 4)),
+        (("Retracted Publication", "Meta-Analysis"), Kind.LITERATURE, ("retracted publication", 0)),
+        (("Journal Article",), Kind.LITERATURE, ("literature", 0)),
+        ((), Kind.GUIDELINE, ("guideline", 1)),
+        ((), Kind.BOOK, ("book", 5)),
+        ((), Kind.OTHER, ("unknown", 0)),
     ],
 )
-def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tuple[str, str]) -> None:
+def test_the_level_of_a_source(types: tuple[str, ...], kind: Kind, expected: tuple[str, int]) -> None:
     assert level(replace(METFORMIN, publication_types=types, kind=kind)) == expected
+    assert named(expected[0], "zh") != named(expected[0], "en")
 
 
 def test_measures_convert_and_refuse() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from localmed.clinical.publications import base
 from localmed.domain import Kind
-from localmed.verification.reliability import ASPECTS, BONUSES, Reliability, base, bonuses, failed
+from localmed.verification.reliability import ASPECTS, BONUSES, Reliability, bonuses, failed
 
 BLINDED = "We randomly assigned 400 adults to aspirin or placebo in a double-blind trial."
 

@@ -53,6 +53,11 @@ HEART_EVIDENCE = evidence("1", HEART, "Cardiology")
 EMERGENCY_EVIDENCE = evidence("2", "Ground floor. Come at once with crushing chest pain.", "Emergency Department")
 
 
+def parts_of(answer: Answer) -> tuple[Any, ...]:
+    """Its parts, which are of one type here."""
+    return answer.parts
+
+
 def hit_of(source: Evidence) -> Hit:
     return Hit(source.passage, 1.0, 0.6)
 
@@ -87,7 +92,7 @@ def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
 def test_a_department_with_floor_and_why_both_cited() -> None:
     chosen = Guidance((advised(HEART_EVIDENCE),))
     answer, requests = replay("My heart races", [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
-    (part,) = answer.parts
+    (part,) = parts_of(answer)
     assert (part.name, part.floor, part.signs) == ("Cardiology", "Second floor", ())
     assert [each.text for each in part.statements] == [
         "Come here with a heart that races or skips beats.",
@@ -105,10 +110,10 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
     both = (HEART_EVIDENCE, EMERGENCY_EVIDENCE)
     searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
-    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"]
-    assert answer.parts[0].floor == "Ground floor"
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
+    assert parts_of(answer)[0].floor == "Ground floor"
     signs = (message("departments.flag.breathing"), message("departments.flag.chest_pain"))
-    assert answer.parts[0].signs == signs
+    assert parts_of(answer)[0].signs == signs
     assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
     assert [each.question for each in requests[0]][-1] == "Emergency Department"
 
@@ -124,13 +129,13 @@ def test_red_flags_do_not_need_the_roles() -> None:
     searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
     plan = replace(ON, roles=frozenset())
     answer, _ = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
-    assert [part.name for part in answer.parts] == ["Emergency Department"]
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
     results = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (False,)]
     answer, _ = replay("My heart races", results)
-    assert (answer.status, answer.parts, answer.evidence) == (AnswerStatus.ABSTAINED, (), ())
+    assert (answer.status, parts_of(answer), answer.evidence) == (AnswerStatus.ABSTAINED, (), ())
     assert message("departments.of_model", count=1) in answer.notes
     assert NO_DEPARTMENT in answer.notes
 
@@ -153,7 +158,7 @@ def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name
 
 @pytest.mark.parametrize(("contradiction", "status"), [(0.0, AnswerStatus.ANSWERED), (0.9, AnswerStatus.ABSTAINED)])
 def test_a_models_reason_is_judged(contradiction: float, status: AnswerStatus) -> None:
-    said = advised(HEART_EVIDENCE, "Come here with a heart that races or skips beats.")
+    said = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
     stance = Stance(0.0, 1.0 - contradiction, contradiction)
     results: list[Any] = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((said,)), (stance,), (True,)]
     answer, requests = replay("My heart races", results)
@@ -168,8 +173,8 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
     results = [(found(section),), (section,), Guidance((reason,)), (True,), found(table), (table,)]
     answer, requests = replay("My heart races", results)
-    assert answer.parts[0].floor == "Second floor"
-    assert answer.parts[0].statements[-1].text == rows
+    assert parts_of(answer)[0].floor == "Second floor"
+    assert parts_of(answer)[0].statements[-1].text == rows
     assert answer.evidence == (section, table)
     assert isinstance(requests[-2], Search)
     assert requests[-1] == Cite((hit_of(table),), 2)
@@ -179,7 +184,7 @@ def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
     answer, _ = replay("My heart races", [(found(section),), (section,), Guidance((reason,)), (True,), found()])
-    assert answer.parts[0].floor == ""
+    assert parts_of(answer)[0].floor == ""
     (part,) = view(answer).parts
     assert part.rows == (Row("Floor", "not named in the guide"),)
 
@@ -217,10 +222,10 @@ def test_beside_an_emergency_only_its_own_departments_are_named() -> None:
     every = (HEART_EVIDENCE, bones, EMERGENCY_EVIDENCE)
     chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
     answer, _ = replay("I think I am having a heart attack", [searches, every, chosen, (True,)])
-    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"]
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
     searches = (found(HEART_EVIDENCE, bones), found(EMERGENCY_EVIDENCE))
     answer, _ = replay("I think I am having a heart attack", [searches, every, Guidance((advised(bones),)), (True,)])
-    assert [part.name for part in answer.parts] == ["Emergency Department", "Cardiology"], "named by its signs"
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"], "named by its signs"
 
 
 # --- a chat model -----------------------------------------------------------------------------------------------------
@@ -295,7 +300,7 @@ def test_held_back_complaints_find_their_department(
 ) -> None:
     """By words alone; figures with the encoder are the benchmark's."""
     asked = cases("held_back", language)
-    given = [[part.name for part in starter.departments(each["complaint"]).parts] for each in asked]
+    given = [[part.name for part in parts_of(starter.departments(each["complaint"]))] for each in asked]
     pairs = list(zip(asked, given, strict=True))
     assert sum(names[:1] != [] and names[0] in each["departments"] for each, names in pairs) / len(pairs) >= first
     assert sum(bool(set(names) & set(each["departments"])) for each, names in pairs) / len(pairs) >= three
@@ -311,15 +316,15 @@ def test_what_is_no_complaint_gets_no_department(starter: Session, complaint: st
 def test_thirty_pages_are_cut_but_read_for_warning_signs(starter: Session) -> None:
     text = "My knee hurts when I climb the stairs. " * 2_500 + "Now my chest hurts, a crushing pain, I can't breathe."
     answer = starter.departments(text)
-    assert answer.parts[0].name == "Emergency Department"
+    assert parts_of(answer)[0].name == "Emergency Department"
     assert any(note.code == "departments.cut" for note in answer.notes)
 
 
 def test_an_english_complaint_is_answered_in_english_and_a_chinese_one_in_chinese(starter: Session) -> None:
     for complaint, name in (("My tooth hurts", "Dentistry"), ("牙疼", "口腔科")):
         answer = starter.departments(complaint)
-        assert answer.parts[0].name == name
-        assert {statement.origin for part in answer.parts for statement in part.statements} == {Origin.EXTRACTIVE}
+        assert parts_of(answer)[0].name == name
+        assert {statement.origin for part in parts_of(answer) for statement in part.statements} == {Origin.EXTRACTIVE}
 
 
 def test_a_hospitals_own_guide_of_another_shape(settings: Settings, tmp_path: Path) -> None:
@@ -332,7 +337,7 @@ def test_a_hospitals_own_guide_of_another_shape(settings: Settings, tmp_path: Pa
                 encoder=WordsOnly())  # fmt: skip
     with opened(settings, WordsOnly()) as session:
         answer = session.departments("I hurt my hand and one finger does not move")
-        assert (answer.parts[0].name, answer.parts[0].floor) == ("Orthopedics", "2nd floor")
+        assert (parts_of(answer)[0].name, parts_of(answer)[0].floor) == ("Orthopedics", "2nd floor")
 
 
 def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:
@@ -344,7 +349,7 @@ def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:
 
 def test_statements_are_never_without_a_citation(starter: Session) -> None:
     answer = starter.departments("My heart skips beats")
-    statements: list[Statement] = [each for part in answer.parts for each in part.statements]
+    statements: list[Statement] = [each for part in parts_of(answer) for each in part.statements]
     assert statements
     assert all(each.citations for each in statements)
     assert {c.marker for each in statements for c in each.citations} == {each.marker for each in answer.evidence}

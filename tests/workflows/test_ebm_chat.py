@@ -13,10 +13,11 @@ from localmed.agents.asking import CITED_ANSWER, COHERENCE, RELEVANCE, Draft, Re
 from localmed.agents.chat import ChatRoles
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import APPLICABILITY, GUIDELINE_RELEVANCE, PICO, RECOMMENDATION
-from localmed.agents.practice_rules import applying, bearing
+from localmed.agents.practice_rules import applying
 from localmed.agents.role_table import role_table
 from localmed.agents.roles import Role, Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
+from localmed.domain.parts import ApplicabilityPart, NotJudgedPart, PicoPart
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message, Stance
@@ -41,7 +42,7 @@ RULES: Rules = {
     PICO.name: pico,
     GUIDELINE_RELEVANCE.name: applying,
     RECOMMENDATION.name: lambda _: BY_RULE,
-    APPLICABILITY.name: bearing,
+    APPLICABILITY.name: lambda _: Draft(),
     RELEVANCE.name: lambda given: Relevance((0.9,) * len(given.hits), 0.5),
 }
 ELEMENTS = {"population": "patient with type 2 diabetes", "intervention": "metformin", "comparison": "", "outcome": ""}
@@ -91,11 +92,11 @@ def test_a_model_writes_and_its_sentences_are_checked() -> None:
     assert finds.searched == ["type 2 diabetes metformin"]
     (statement,) = answer.statements
     assert (statement.origin, statement.verdict and statement.verdict.support) == (Origin.GENERATED, Support.SUPPORTED)
-    (fitting,) = next(each.statements for each in answer.parts if each.kind == "applicability")
+    (fitting,) = next(part.statements for part in answer.parts if isinstance(part, ApplicabilityPart))
     assert fitting.text == "Stop metformin if eGFR is below 30."
     assert answer.verification.statements_checked == 2
-    warning = next(each for each in answer.parts if each.kind == "warning")
-    assert [each.origin for each in warning.statements] == [Origin.EXTRACTIVE], "what is quoted stays a quotation"
+    (unjudged,) = [part for part in answer.parts if isinstance(part, NotJudgedPart)]
+    assert "ebm.fit_not_judged" not in [matter.code for matter in unjudged.matters], "the model read it"
 
 
 @pytest.mark.parametrize(
@@ -140,4 +141,5 @@ def test_a_pico_question_that_was_made_up_is_made_by_the_rules() -> None:
     made_up = {**ELEMENTS, "intervention": "morphine infusion"}
     answer, finds = run({PICO.name: made_up, RECOMMENDATION.name: FIRST, APPLICABILITY.name: {"statements": []}})
     assert "morphine" not in finds.searched[0]
-    assert dict(answer.parts[0].facts)["Intervention"] == "metformin"
+    assert isinstance(answer.parts[0], PicoPart)
+    assert answer.parts[0].intervention == "metformin"

@@ -43,6 +43,11 @@ RULES = {
 EVERY = {role.name: role for role in (*asking.ROLES, *planning.ROLES) if role.name in RULES}
 
 
+def parts_of(answer: Answer) -> tuple[Any, ...]:
+    """Its parts, which are of one type here."""
+    return answer.parts
+
+
 class Finder:
     """Finds one passage of its own for each collection, and keeps what it was asked."""
 
@@ -86,7 +91,7 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     assert answer.status is AnswerStatus.ANSWERED
     assert answer.workflow == "plan"
     assert answer.searched == ("books", "nice", "who", "pubmed")
-    assert {part.source for part in answer.parts} == {"book", "guideline", "research"}
+    assert {part.source for part in parts_of(answer)} == {"book", "guideline", "research"}
     missing = (message("plan.source.wiki"), message("plan.source.graph"))
     assert message("plan.not_there", names=missing) in answer.notes
 
@@ -124,7 +129,7 @@ def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
 def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
     answer, _, requests = drive(strategy, **plans(1, 4, 2, 5, 0))
     assert [request.name for request in requests].count("plan") == 4, "it stops at the best score"
-    (part,) = [part for part in answer.parts if part.source == "book"]
+    (part,) = [part for part in parts_of(answer) if part.source == "book"]
     assert part.queries[0].startswith("query 3 after")
     _, _, requests = drive(strategy, **plans(*[2] * 20))
     assert [request.name for request in requests].count("plan") == PLANS

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+from localmed.clinical import publications
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import markup_flow, values
@@ -38,24 +39,6 @@ _VOCABULARY = Vocabulary(
     sections=frozenset({"sec", "app"}),
     labels=frozenset({"label"}),
 )
-_TYPES = {
-    "research-article": "Journal Article",
-    "review-article": "Review",
-    "systematic-review": "Systematic Review",
-    "meta-analysis": "Meta-Analysis",
-    "case-report": "Case Reports",
-    "clinical-trial": "Clinical Trial",
-    "randomized-controlled-trial": "Randomized Controlled Trial",
-    "guideline": "Guideline",
-    "editorial": "Editorial",
-    "letter": "Letter",
-    "article-commentary": "Comment",
-    "correction": "Published Erratum",
-    "retraction": "Retraction of Publication",
-    "retracted-article": "Retracted Publication",
-    "news": "News",
-    "book-review": "Book Review",
-}
 _IDS = (("pmid", "pmid"), ("doi", "doi"), ("pmc", "pmc"), ("pmcid", "pmc"))
 _DATES = ("epub", "electronic", "ppub", "print", "pub", "collection", "")
 
@@ -149,7 +132,7 @@ def _identifiers(meta: Element) -> Iterator[str]:
 
 def _kinds(kind: str) -> tuple[str, ...]:
     """PubMed's words for the kind of article; every article of a journal is one of its articles."""
-    known = _TYPES.get(kind.lower(), "")
+    known = publications.of_jats().get(kind.lower(), "")
     return tuple(dict.fromkeys(filter(None, ("Journal Article", known))))
 
 

@@ -18,9 +18,10 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from localmed.clinical import measures
+from localmed.domain import Message
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
-from localmed.ingest.records.parts import entries, newest, two_patients, years
+from localmed.ingest.records.parts import entries, newest, two_patients, with_coded_entries, years
 from localmed.ingest.records.text import listed
 
 NS = "{urn:hl7-org:v3}"
@@ -63,12 +64,12 @@ def _record(
     patient: Element, as_of: str, found: dict[str, list[str]], none_of: set[str], results: list[Measured]
 ) -> PatientRecord:
     lists: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
+    notes: list[Message] = []
     for name, names in found.items():
         lists[name], note = entries(names, name)
         notes += note
     kept, told = newest(results)
-    return PatientRecord(
+    record = PatientRecord(
         problems=lists["problems"],
         medications=lists["medications"],
         allergies=lists["allergies"],
@@ -80,6 +81,7 @@ def _record(
         as_of=as_of,
         notes=(*notes, *told),
     )
+    return with_coded_entries(record)
 
 
 def _parsed(data: bytes) -> Element:
@@ -113,7 +115,7 @@ def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
             value = observation.find(_path("value"))
             if not ended and value is not None and observation.get("negationInd") != "true":
                 names.append(_name(value, narrative))
-    return _or_prose(names, section)
+    return _or_prose("problems", names, section)
 
 
 def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
@@ -126,7 +128,7 @@ def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
         name = given.findtext(_path("consumable/manufacturedProduct/manufacturedMaterial/name"), "")
         if not stopped and given.get("negationInd") != "true" and not _ended(given, as_of):
             names.append((_name(code, narrative) if code is not None else "") or name)
-    return _or_prose(names, section)
+    return _or_prose("medications", names, section)
 
 
 def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
@@ -140,7 +142,7 @@ def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
             continue
         code = entity.find(_path("code"))
         names.append((_name(code, narrative) if code is not None else "") or entity.findtext(_path("name"), ""))
-    names, none = _or_prose(names, section)
+    names, none = _or_prose("allergies", names, section)
     return names, none or denied
 
 
@@ -151,7 +153,7 @@ _LISTS: dict[str, Callable[[Element, str], tuple[list[str], bool]]] = {
 }
 
 
-def _or_prose(names: list[str], section: Element) -> tuple[list[str], bool]:
+def _or_prose(name: str, names: list[str], section: Element) -> tuple[list[str], bool]:
     """The names of the coded entries; where there are none, what the section's prose lists or denies."""
     if names or section.find(_path("entry")) is not None:
         return [each for each in names if each], False
@@ -159,7 +161,7 @@ def _or_prose(names: list[str], section: Element) -> tuple[list[str], bool]:
     prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
     if not prose or _NONE.search(prose):
         return [], bool(prose)
-    return list(listed((prose,))), False
+    return listed(name, prose), False
 
 
 def _results(section: Element) -> Iterator[Measured]:

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localmed.clinical import measures
+from localmed.domain import message
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.named_fields import read_fields
-from localmed.ingest.records.parts import entries, newest, two_patients, years
+from localmed.ingest.records.parts import entries, newest, two_patients, with_coded_entries, years
 
 RESOURCES = 50_000  # in one bundle; a life's has a few thousand
 READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")
-UNREAD = "Not read, since it is no valid FHIR: {what}"
 _OVER = frozenset({"inactive", "resolved", "remission", "refuted", "entered-in-error"})
 _NOT_TAKEN = frozenset({"stopped", "completed", "cancelled", "entered-in-error", "not-taken", "on-hold", "draft"})
 _VOID = frozenset({"entered-in-error", "cancelled"})
@@ -107,7 +107,9 @@ def _record(
             found[name] += [text] if text else []
     lists, notes = (
         {},
-        [UNREAD.format(what=", ".join(f"{kind} {n}" for kind, n in sorted(refused.items())))] if refused else [],
+        [message("record.invalid_fhir", what=tuple(f"{kind} {n}" for kind, n in sorted(refused.items())))]
+        if refused
+        else [],
     )
     for name, names in found.items():
         lists[name], note = entries(names, name)
@@ -115,7 +117,7 @@ def _record(
     kept, told = newest(results)
     as_of = stated or max((each.date for each in results), default="")
     born = person.birthDate.isoformat() if person.birthDate else ""
-    return PatientRecord(
+    record = PatientRecord(
         problems=lists["problems"],
         medications=lists["medications"],
         allergies=lists["allergies"],
@@ -127,6 +129,7 @@ def _record(
         as_of=as_of,
         notes=(*notes, *told),
     )
+    return with_coded_entries(record)
 
 
 def _models() -> dict[str, Any]:

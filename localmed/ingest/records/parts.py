@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import date
 
 from localmed.clinical import measures
-from localmed.domain.patient import Measured
+from localmed.domain import Message, message
+from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.errors import InputError
 from localmed.ingest.readers.encoding import clean
 
@@ -15,11 +17,7 @@ ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at
 ENTRY_CHARACTERS = 120  # of one entry; the longest names of medicines have about 100
 
-IMPLAUSIBLE = "Not used, since it cannot be right as it stands: {measure} {written}"
-DOUBTFUL = "Check the record: a blood pressure of {systolic:g}/{diastolic:g} is unlikely"
 WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a leaking aortic valve
-CUT = "Only the first {kept} of {all} {what} were read"
-UNREAD = "{count} entries of the record could not be read"
 TWO_PATIENTS = "the record speaks of more than one patient"
 _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance|morphologic abnormality)\)\s*$")
 
@@ -29,37 +27,58 @@ def two_patients() -> InputError:
     return InputError(TWO_PATIENTS, "Give the record of one patient")
 
 
-def entries(found: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def entries(found: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
     """The entries on one line each, once each, at most ``ENTRIES``; and a note where some are left out."""
     lines = (" ".join(clean(_QUALIFIER.sub("", each[:LONGEST])).split())[:ENTRY_CHARACTERS] for each in found)
     once = tuple(dict.fromkeys(each for each in lines if each))
-    note = (CUT.format(kept=ENTRIES, all=len(once), what=what),) if len(once) > ENTRIES else ()
+    note = (message(f"record.cut_{what}", kept=ENTRIES, entries=len(once)),) if len(once) > ENTRIES else ()
     return once[:ENTRIES], note
 
 
-def newest(found: Iterable[Measured], language: str = "en") -> tuple[tuple[Measured, ...], tuple[str, ...]]:
+def newest(found: Iterable[Measured], language: str = "en") -> tuple[tuple[Measured, ...], tuple[Message, ...]]:
     """The newest plausible value of each measure, of equals the last; and notes on what cannot be true."""
     kept: dict[str, Measured] = {}
-    notes: list[str] = []
-    for each in found:
-        if not measures.plausible(each):
-            measure = measures.by_name(each.name)
-            name = measure.chinese if language == "zh" else measure.name
-            notes.append(IMPLAUSIBLE.format(measure=name, written=each.written))
-        elif each.name not in kept or each.date >= kept[each.name].date:
-            kept[each.name] = each
+    notes: list[Message] = []
+    for result in found:
+        if not measures.plausible(result):
+            notes.append(message("record.implausible", measure=measure_name(result, language), written=result.written))
+        elif result.name not in kept or result.date >= kept[result.name].date:
+            kept[result.name] = result
     notes += _pressures(kept)
     return tuple(kept.values()), tuple(dict.fromkeys(notes))[:ENTRIES]
 
 
-def _pressures(kept: dict[str, Measured]) -> list[str]:
+def measure_name(result: Measured, language: str) -> str:
+    """What a result is of, as a reader of the record calls it."""
+    return measures.by_name(result.name).chinese if language == "zh" else result.name
+
+
+def with_coded_entries(record: PatientRecord) -> PatientRecord:
+    """``record`` with its lists and values as entries, each in the words of its code."""
+    return replace(record, entries=tuple(_coded_entries(record)))
+
+
+def _coded_entries(record: PatientRecord) -> Iterator[RecordEntry]:
+    values = (
+        (EntryKind.AGE, f"{record.age:g}" if record.age is not None else ""),
+        (EntryKind.SEX, record.sex),
+        (EntryKind.PREGNANCY, "yes" if record.pregnant else ""),
+        *((EntryKind.PROBLEM, text) for text in record.problems),
+        *((EntryKind.MEDICINE, text) for text in record.medications),
+        *((EntryKind.ALLERGY, text) for text in record.allergies),
+        *((EntryKind.RESULT, f"{measure_name(one, record.language)}: {one.written}") for one in record.results),
+    )
+    return (RecordEntry(kind, text, text) for kind, text in values if text)
+
+
+def _pressures(kept: dict[str, Measured]) -> list[Message]:
     """A note where the two blood pressures hardly go together; they stay, but for an impossible pair."""
     systolic, diastolic = kept.get("systolic blood pressure"), kept.get("diastolic blood pressure")
     if not systolic or not diastolic or 0 < systolic.value - diastolic.value <= WIDEST:
         return []
     if systolic.value <= diastolic.value:
         del kept[systolic.name], kept[diastolic.name]
-    return [DOUBTFUL.format(systolic=systolic.value, diastolic=diastolic.value)]
+    return [message("record.doubtful_pressure", systolic=systolic.value, diastolic=diastolic.value)]
 
 
 def years(born: str, at: str) -> float | None:

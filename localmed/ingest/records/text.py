@@ -1,104 +1,38 @@
-"""A record in prose, English or Chinese: age, sex, pregnancy, and the lists under their headings or cues.
+"""A record in prose, English or Chinese: what is read of it, each entry with the words that it was read from.
 
-Rules that would rather miss an entry than take one that the record denies ("denies asthma or diabetes", 否认高血压).
-What stands under no heading is read for cues only ("history of", "allergic to", "taking", 对…过敏). Not covered: an
-illness that prose merely mentions, family history (left out under its heading), abbreviations of one's own.
+- *Problems* and *allergies*: lists under their headings, and explicit cues ("history of", "allergic to", 对…过敏).
+- *Medicines*: those of our table wherever they are named, in a list of medicines, behind "takes" or the like, or with
+  an amount. One that is named otherwise, or in a sentence that may deny or stop it, plan it or speak of somebody else,
+  is kept as *named* only, so that nobody is said to take it.
+- *Results*, age, sex and pregnancy, where no relative is spoken of.
+
+Rules that would rather miss an entry than take one that the record denies. Not covered: an illness that prose merely
+mentions, family history, procedures, abbreviations of one's own. Time is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from localmed.clinical import measures
-from localmed.domain.patient import PatientRecord
+from localmed.clinical import measures, medicines
+from localmed.domain import Message, message
+from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
+from localmed.ingest.records import cues
 from localmed.ingest.records.identifiers import one_patient, struck
-from localmed.ingest.records.parts import entries, newest
-from localmed.language import clean, detect, fold
+from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest
+from localmed.language import aligned, clean, detect, fold
 
-BEFORE = 200  # characters before a finding that may say that it is a relative's
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
-NOTHING = "Nothing was recognised in the record: no age, no sex, no list under a heading, no result"
-TEXT_CUT = "A model is shown the first {kept} of {all} characters of the record"
-
-_HEADINGS = {
-    "problems": r"(?:active |chronic )?problems?(?: list)?|(?:past |relevant )?(?:medical|surgical) history|history"
-    r"|pmhx?|diagnos[ei]s|comorbidit(?:y|ies)|conditions|既往史|既往病史|诊断|初步诊断|入院诊断|出院诊断|基础疾病|合并症",
-    "medications": r"(?:current |home |regular )?(?:medications?|medicines?|drugs|meds)"
-    r"|用药史|目前用药|当前用药|长期用药|用药|药物",
-    "allergies": r"(?:drug |medication |known )?allerg(?:y|ies)|过敏史|药物过敏史?|过敏",
-    "": r"family history|social history|chief complaint|presenting complaint|history of present(?:ing)? illness|hpi"
-    r"|examination|physical examination|vital signs|vitals|results|labs?|laboratory|investigations"
-    r"|plan|assessment|impression|review of systems|name|sex|gender|age|dob|主诉|现病史|个人史|婚育史|月经史|家族史"
-    r"|体格检查|查体|辅助检查|化验|检验|检查"
-    r"|治疗|处理|姓名|性别|年龄",
-}
-_START = r"(?:^|(?<=[.。;；\n]))"
-_STARTS = {"allergies": r"(?:^|(?<=[.。;；\n\s,，]))"}  # of a line or sentence; an allergy is read within one as well
-_HEADING = re.compile(
-    "|".join(
-        rf"(?P<{name or 'other'}>{_STARTS.get(name, _START)}[ \t]{{0,8}}"
-        rf"(?:#+ *|\d+[.)、] *)?(?:{pattern})\s*(?:[:：]|\n))"
-        for name, pattern in _HEADINGS.items()
-    ),
-    re.IGNORECASE,
-)
-_CUES = {
-    "problems": r"(?:history of|diagnosed with|known to have|suffers from|known case of) (?P<en>[^.;\n]+)"
-    r"|(?:患有|确诊为?|诊断为)(?P<zh>[^，。；\n]{2,20})|(?P<zh2>[\u4e00-\u9fff0-9]{2,10}?)(?:病?史)(?=\d|多年|[一二三四五六七八九十]+余?年)",
-    "medications": r"\b(?:takes|taking|treated with|maintained on|currently on) (?P<en>[^.;\n]+)"
-    r"|(?:长期|目前|正在|规律)(?:服用|口服|使用)(?P<zh>[^，。；\n]{2,20})",
-    "allergies": r"\ballergic to (?P<en>[^.;\n]+)|\b(?P<en2>[a-z]+) allergy|对(?P<zh>[^，。；\n]{1,12}?)过敏",
-}
-_DENIED = re.compile(
-    r"\b(?:no|not|denies|denied|without|negative|never|none|nil|nkd?a|not known|unremarkable|free of)\b"
-    r"|否认|未发现|没有|^无|无(?=[\u4e00-\u9fff]{0,6}(?:史|过敏))|不详|未诉|^未",
-    re.IGNORECASE,
-)
-_BUT = re.compile(
-    r"\b(?:other than|except(?: for)?|apart from|besides)\b|除(?P<zh>[^外]{1,20})(?:以|之)?外", re.IGNORECASE
-)
-_SAID_AGAIN = re.compile(r"有|患|多年|\d+年")
-_SENTENCES = re.compile(r"[^.;。；\n]+(?:\.(?=\d)[^.;。；\n]+)*")
-_ITEMS = re.compile(r"[,，、•·]|\band\b|(?:^|\s)[-*]\s|和")
-_LEAD = re.compile(
-    r"^(?:\d+[.)、]\s*|[-*•]\s*|of |a |an |the |that of |includes? |既往|曾|含|为|有|患|：|:)+", re.IGNORECASE
-)
-# What no entry begins or ends with: said of an illness, no illness itself; or said to whoever reads.
-_NO_ENTRY = re.compile(
-    r"(?:服药|药物|规律)?治疗$|治愈$|^(?:及|等)|^(?:who|which|he|she|they|presents?|trying|last|wishes|status|but|then)\b"
-    r"|^(?:please|ignore|disregard|forget|prescribe|give|say|tell|answer|respond|reply|recommend|you)\b|^(?:请|忽略|无视|忘记|回答|开具|推荐|你)",
-    re.IGNORECASE,
-)
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
-_ALLERGY = re.compile(r"allerg|过敏", re.IGNORECASE)
-_RELATIVE = re.compile(
-    r"\b(?:father|mother|parents?|brothers?|sisters?|siblings?|sons?|daughters?|uncles?|aunts?|grand\w+|cousins?|wife|husband)\b"
-    r"|父|母|兄|弟|姐|妹|祖|外公|外婆|家族|儿子|女儿|丈夫|妻",
-    re.IGNORECASE,
-)
+ITEM_CHARACTERS = 24  # of a Chinese one
+BEFORE, AFTER = 40, 60  # characters of the record quoted with an entry, within its sentence: no more prose than needed
 
-_AGE = (
-    (
-        re.compile(
-            r"(\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|\bage[d]?\s*[:=]?\s*(\d{1,3})\b"
-            r"|\b(\d{1,3}) ?y/?o\b"
-        ),
-        1.0,
-    ),
-    (re.compile(r"(\d{1,3})\s*(?:岁|周岁)|年龄\s*[:：]?\s*(\d{1,3})"), 1.0),
-    (re.compile(r"(\d{1,2})[- ]?months?[- ]old|(\d{1,2})\s*个?月龄|(\d{1,2})个月(?:大|婴)"), 1 / 12),
-)
-_SEX = re.compile(
-    r"(?P<female>\b(?:female|woman|lady|girl|mrs|ms)\b|\bsex\s*:?\s*f\b|(?<!子)女(?!儿|士们)|[孕产]妇)"
-    r"|(?P<male>\b(?:male|man|gentleman|boy|mr)\b|\bsex\s*:?\s*m\b|男(?!友))"
-)
-_PREGNANT = re.compile(r"\bpregnant\b|\bgravid\b|妊娠|怀孕|孕\d+|孕妇")
-_NOT_PREGNANT = re.compile(
-    r"not (?:currently )?pregnant|denies pregnancy|pregnancy test (?:is |was )?negative"
-    r"|否认(?:妊娠|怀孕)|未(?:妊娠|怀孕|孕)"
-    r"|非妊娠|妊娠试验阴性|(?:previous|prior|past|history of|last) pregnan"
-)
+_KINDS = {
+    "problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY,
+}  # fmt: skip
 
 
 def read_text(text: str) -> PatientRecord:
@@ -108,108 +42,277 @@ def read_text(text: str) -> PatientRecord:
     return from_prose(struck(text))
 
 
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence ``start:end`` and the list (or "family", "plan") that it stands in; "" for none."""
+
+    start: int
+    end: int
+    section: str
+
+
+class _Prose:
+    """A record's text, cut into sentences once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.folded = fold(aligned(text))
+        self.sentences = list(_sentences(text))
+        self._starts = [sentence.start for sentence in self.sentences]
+
+    def at(self, place: int) -> _Sentence:
+        """The sentence that holds ``place``."""
+        return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
+
+    def entry(self, kind: EntryKind, start: int, end: int) -> RecordEntry:
+        """An entry that was read at ``start:end``, with the sentence around it as its words."""
+        sentence = self.at(start)
+        first = min(start, max(sentence.start, start - BEFORE))
+        last = max(end, min(sentence.end, end + AFTER))
+        while sentence.start < first < start and not self.text[first - 1].isspace() and self.text[first].isascii():
+            first += 1  # no half words
+        while end < last < sentence.end and not self.text[last].isspace() and self.text[last].isascii():
+            last -= 1
+        words = " ".join(self.text[first:last].split())
+        return RecordEntry(kind, " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS], words, start, end)
+
+    def doubtful(self, start: int, end: int, listed: bool = False) -> bool:
+        """Whether the sentence around may deny, stop or plan what stands at ``start:end``, or be about another.
+
+        In a list of illnesses (``listed``) what follows a comma is about the next one.
+        """
+        sentence = self.at(start)
+        whole, before = self.text[sentence.start : sentence.end], self.text[sentence.start : start]
+        after = self.text[end : sentence.end]
+        own, _, later = after.replace("，", ",").partition(",")
+        if not listed and (cues.LATER_CLAUSE.match(later) or detect(whole) == "zh"):
+            own += later
+        around = f"{before}\n{own}"
+        doubts = (cues.DENIED, cues.PLANNED, cues.RELATIVE)
+        return (
+            sentence.section in ("family", "plan")
+            or bool(cues.STOPPED.search(whole))
+            or any(cue.search(around) for cue in doubts)
+        )
+
+
 def from_prose(text: str, as_of: str = "") -> PatientRecord:
     """The record in prose that names nobody."""
-    folded = fold(text)
-    under = sections(text)
+    prose = _Prose(text)
+    results, told = newest(_results(prose, as_of), detect(text))
+    found = [
+        *_age(prose), *_sex(prose), *_pregnancy(prose), *_problems(prose), *_allergies(prose),
+        *_medicines(prose, results), *(_result(prose, result) for result in results),
+    ]  # fmt: skip
+    once = tuple({(entry.kind, fold(entry.text)): entry for entry in reversed(found)}.values())[::-1]
     lists: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
-    none_of: set[str] = set()
-    for name in ("problems", "medications", "allergies"):
-        where = [each for texts in under.values() for each in texts] if name == "allergies" else under.get("", ())
-        found = [each for each in listed(under.get(name, ())) if name == "allergies" or not _ALLERGY.search(each)]
-        found += cued(where, name)  # an allergy counts wherever it is said
-        lists[name], note = entries(found, name)
+    notes: list[Message] = []
+    for name, kind in _KINDS.items():
+        lists[name], note = entries((entry.text for entry in once if entry.kind is kind), name)
         notes += note
-        if not found and any(_DENIED.search(each) and not _BUT.search(each) for each in under.get(name, ())):
-            none_of.add(name)
-    results, told = newest(measures.measured(text, as_of), detect(text))
-    sex = _sex(folded)
-    age = _age(folded)
-    if age is None and not sex and not results and not any(lists.values()) and not none_of:
-        notes.append(NOTHING)
+    if not once:
+        notes.append(message("record.nothing"))
     if len(text) > TEXT_CHARACTERS:
-        notes.append(TEXT_CUT.format(kept=TEXT_CHARACTERS, all=len(text)))
+        notes.append(message("record.text_cut", kept=TEXT_CHARACTERS, characters=len(text)))
+    sex = next((entry.text for entry in once if entry.kind is EntryKind.SEX), "")
+    pregnant = next((entry.text == "yes" for entry in once if entry.kind is EntryKind.PREGNANCY), None)
     return PatientRecord(
         problems=lists["problems"],
         medications=lists["medications"],
         allergies=lists["allergies"],
         language=detect(text),
-        age=age,
+        age=next((float(entry.text) for entry in once if entry.kind is EntryKind.AGE), None),
         sex=sex,
-        pregnant=None if sex == "male" else _pregnant(folded),
-        none_of=frozenset(none_of),
+        pregnant=None if sex == "male" else pregnant,
+        none_of=_none_of(prose, lists),
         results=results,
         text=text[:TEXT_CHARACTERS],
         as_of=as_of,
+        entries=tuple(entry for entry in once if not (sex == "male" and entry.kind is EntryKind.PREGNANCY)),
         notes=(*notes, *told),
     )
 
 
-def sections(text: str) -> dict[str, list[str]]:
-    """The text under each heading, by the list it belongs to; "" is everything else but the family's illnesses."""
-    found: dict[str, list[str]] = {"": []}
-    marks = list(_HEADING.finditer(text))
-    found[""].append(text[: marks[0].start()] if marks else text)
-    ends = [each.start() for each in marks[1:]] + [len(text)] * bool(marks)
-    for mark, end in zip(marks, ends, strict=True):
-        name = mark.lastgroup or "other"
-        if re.search("family|家族", mark[0], re.IGNORECASE):
+# --- sentences and lists ----------------------------------------------------------------------------------------------
+
+
+def _sentences(text: str) -> Iterator[_Sentence]:
+    """Every sentence, headings apart. A list ends with its sentence, or where it begins on a new line, with a blank
+    one.
+    """
+    place, section, block = 0, "", False
+    for mark in (*cues.HEADING.finditer(text), None):
+        for match in cues.SENTENCE.finditer(text, place, mark.start() if mark else len(text)):
+            blank = "\n\n" in text[place : match.start()].replace(" ", "")
+            if section and (blank or not (block or _goes_on(text, match, section))):
+                section = ""
+            if match[0].strip():
+                yield _Sentence(*match.span(), section)
+            place = match.end()
+        if mark:
+            place, block = mark.end(), mark[0].endswith("\n") or text[mark.end() : mark.end() + 1] == "\n"
+            section = mark.lastgroup or ""
+            section = "" if section == "other" else section
+
+
+def _goes_on(text: str, match: re.Match[str], section: str) -> bool:
+    """Whether a sentence belongs to the list before it: it follows a heading or a semicolon; of the family's and of
+    plans the whole line does.
+    """
+    if section in ("family", "plan"):
+        return "\n" not in text[max(0, match.start() - 1) : match.start()]
+    before = text[max(0, match.start() - 2) : match.start()].rstrip(" \t")
+    return before[-1:] in (":", "：", ";", "；")
+
+
+def _items(prose: _Prose, section: str) -> Iterator[tuple[int, int]]:
+    """The entries of the lists of ``section``, ``start:end``, whatever they say."""
+    for sentence in prose.sentences:
+        if sentence.section != section:
             continue
-        found.setdefault("" if name == "other" else name, []).append(text[mark.end() : end])
-    return found
+        for match in cues.ITEM.finditer(prose.text, sentence.start, sentence.end):
+            place = match.start()
+            for end in (*(found.start() for found in cues.AND.finditer(match[0])), len(match[0])):
+                start = cues.LEAD.match(prose.text, place, match.start() + end)
+                assert start is not None  # it matches nothing as well
+                stripped = prose.text[start.end() : match.start() + end].rstrip(" \t.。")
+                if stripped.strip():
+                    yield start.end(), start.end() + len(stripped)
+                joint = cues.AND.match(match[0], end)
+                place = match.start() + (joint.end() if joint else end)
 
 
-def listed(texts: Iterable[str]) -> Iterator[str]:
-    """The entries of a list, without those that it denies."""
-    for text in texts:
-        for sentence in _SENTENCES.findall(text):
-            yield from _affirmed(sentence)
+def _is_entry(text: str) -> bool:
+    if cues.NO_ENTRY.search(text) or not re.search(r"[^\W\d_]", text):
+        return False
+    return len(text) <= ITEM_CHARACTERS if detect(text) == "zh" else len(text.split()) <= ITEM_WORDS
 
 
-def _affirmed(sentence: str) -> Iterator[str]:
-    """The entries of one sentence; what follows a denial is denied as well, until something is affirmed again."""
-    denying = False
-    if but := _BUT.search(sentence):  # "none other than": what is excepted is affirmed
-        sentence = but["zh"] or sentence[but.end() :]
-    if detect(sentence) == "en" and _DENIED.search(sentence):
-        return
-    for clause in re.split(r"[,，]", sentence):
-        denying = bool(_DENIED.search(clause.strip())) or (denying and not _SAID_AGAIN.search(clause))
-        if not denying:
-            items = (_LEAD.sub("", item.strip()).strip(" .。") for item in _ITEMS.split(clause))
-            yield from (each for each in items if not _NO_ENTRY.search(each) and len(each.split()) <= ITEM_WORDS)
+def _problems(prose: _Prose) -> Iterator[RecordEntry]:
+    spans = list(_items(prose, "problems"))
+    for match in cues.PROBLEM_CUE.finditer(prose.text):
+        if prose.at(match.start()).section != "problems":
+            spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
+    for start, end in spans:
+        text = prose.text[start:end].rstrip()
+        other = cues.ALLERGIC.search(text) or cues.DENIED.search(text) or medicines.mentions(text)
+        if _is_entry(text) and not other and not prose.doubtful(start, start + len(text), listed=True):
+            yield prose.entry(EntryKind.PROBLEM, start, start + len(text))
 
 
-def cued(texts: Iterable[str], name: str) -> Iterator[str]:
-    """What cues in prose say belongs to the list ``name``."""
-    for text in texts:
-        for sentence in _SENTENCES.findall(text):
-            if _DENIED.search(sentence):
-                continue
-            for found in re.finditer(_CUES[name], sentence, re.IGNORECASE):
-                if _RELATIVE.search(sentence[max(0, found.start() - BEFORE) : found.start()]):
-                    continue
-                yield from _affirmed(next(each for each in found.groups() if each))
+def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
+    spans = list(_items(prose, "allergies"))
+    for match in cues.ALLERGY_CUE.finditer(prose.text):
+        name = next(name for name, text in match.groupdict().items() if text)
+        if fold(match[name]) not in cues.NO_ALLERGEN:
+            spans.append(match.span(name))
+    for mention in medicines.mentions(prose.folded):
+        if prose.folded.startswith("过敏", mention.end):
+            spans.append((mention.start, mention.end))
+    for start, end in spans:
+        text = prose.text[start:end].rstrip()
+        sentence = prose.at(start)
+        before = prose.text[sentence.start : start] + text
+        denied = cues.DENIED.search(before) or cues.RELATIVE.search(before) or sentence.section == "family"
+        if _is_entry(text) and not denied:
+            yield prose.entry(EntryKind.ALLERGY, start, start + len(text))
 
 
-def _age(folded: str) -> float | None:
+def _medicines(prose: _Prose, results: tuple[Measured, ...]) -> Iterator[RecordEntry]:
+    """Every medicine that is named: as taken where something says so, else as named only."""
+    measured = {place for result in results for place in range(result.start, result.end)}
+    for mention in medicines.mentions(prose.folded):
+        sentence = prose.at(mention.start)
+        if mention.start in measured or sentence.section == "allergies":
+            continue
+        if cues.ALLERGIC.search(prose.text, sentence.start, sentence.end):
+            continue
+        before = prose.text[sentence.start : mention.start]
+        amount = cues.AMOUNT.match(prose.text, mention.end, sentence.end)
+        taken = sentence.section == "medications" or amount or cues.TAKING.search(before)
+        item = cues.ITEM.match(prose.text, mention.start, sentence.end)
+        end = item.end() if item else mention.end
+        joint = cues.AND.search(prose.text, mention.end, end)
+        end = mention.start + len(prose.text[mention.start : joint.start() if joint else end].rstrip())
+        if taken and not prose.doubtful(mention.start, mention.end):
+            yield prose.entry(EntryKind.MEDICINE, mention.start, end)
+        elif sentence.section != "family":
+            yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
+    for start, end in _items(prose, "medications"):
+        amount = cues.AMOUNT.search(prose.text, start, end)
+        if amount and not medicines.mentions(prose.folded[start:end]) and not prose.doubtful(start, end):
+            yield prose.entry(EntryKind.MEDICINE, start, end)
+
+
+def listed(name: str, text: str) -> list[str]:
+    """The entries of the list ``name`` (problems, medications, allergies) that ``text`` without a heading is."""
+    found: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
+    return list(found)
+
+
+def _none_of(prose: _Prose, lists: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """The lists of which their own heading says that there is nothing."""
+    denied = {
+        sentence.section
+        for sentence in prose.sentences
+        if sentence.section in lists and cues.DENIED.search(prose.text, sentence.start, sentence.end)
+    }
+    return frozenset(name for name in denied if not lists[name])
+
+
+# --- the patient and results ------------------------------------------------------------------------------------------
+
+
+def _of_another(prose: _Prose, start: int) -> bool:
+    sentence = prose.at(start)
+    return sentence.section == "family" or bool(cues.RELATIVE.search(prose.text, sentence.start, start))
+
+
+def _age(prose: _Prose) -> Iterator[RecordEntry]:
     """The first age that is said of nobody else: in months where no years are."""
-    for pattern, scale in _AGE:
-        for found in pattern.finditer(folded):
-            sentence = re.split(r"[.。;；\n]", folded[max(0, found.start() - BEFORE) : found.start()])[-1]
-            value = float(next(each for each in found.groups() if each)) * scale
-            if not _RELATIVE.search(sentence) and value < measures.by_name("age").plausible[1]:
-                return round(value, 1)
-    return None
+    for pattern, scale in cues.AGE:
+        for found in pattern.finditer(prose.folded):
+            value = float(next(group for group in found.groups() if group)) * scale
+            if not _of_another(prose, found.start()) and value < measures.by_name("age").plausible[1]:
+                entry = prose.entry(EntryKind.AGE, *found.span())
+                yield RecordEntry(EntryKind.AGE, f"{round(value, 1):g}", entry.words, *found.span())
+                return
 
 
-def _sex(folded: str) -> str:
-    found = _SEX.search(folded)
-    return (found.lastgroup or "") if found else ""
+def _sex(prose: _Prose) -> Iterator[RecordEntry]:
+    for found in cues.SEX.finditer(prose.folded):
+        if not _of_another(prose, found.start()):
+            entry = prose.entry(EntryKind.SEX, *found.span())
+            yield RecordEntry(EntryKind.SEX, found.lastgroup or "", entry.words, *found.span())
+            return
 
 
-def _pregnant(folded: str) -> bool | None:
-    if _NOT_PREGNANT.search(folded):
-        return None if re.search(r"(?:previous|prior|past|history of|last) pregnan", folded) else False
-    return True if _PREGNANT.search(folded) else None
+def _pregnancy(prose: _Prose) -> Iterator[RecordEntry]:
+    """Denied or affirmed, where only one of the two is said, and not of somebody else or another time."""
+    denied, affirmed = cues.NOT_PREGNANT.search(prose.folded), cues.PREGNANT.search(prose.folded)
+    found = denied or affirmed
+    if found and not (denied and affirmed and not _overlap(denied, affirmed)):
+        sentence = prose.at(found.start())
+        whole = prose.text[sentence.start : sentence.end]
+        doubtful = cues.STOPPED.search(whole) or _of_another(prose, found.start())
+        if not doubtful and (denied or not (cues.DENIED.search(whole) or cues.PLANNED.search(whole))):
+            entry = prose.entry(EntryKind.PREGNANCY, *found.span())
+            yield RecordEntry(EntryKind.PREGNANCY, "no" if denied else "yes", entry.words, *found.span())
+
+
+def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
+    return one.start() < other.end() and other.start() < one.end()
+
+
+def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
+    for result in measures.measured(prose.folded, as_of):
+        sentence = prose.at(result.start)
+        before = prose.text[sentence.start : result.start]
+        if not _of_another(prose, result.start) and not cues.PLANNED.search(before) and sentence.section != "plan":
+            yield result
+
+
+def _result(prose: _Prose, result: Measured) -> RecordEntry:
+    name = measure_name(result, detect(prose.text))
+    words = prose.entry(EntryKind.RESULT, result.start, result.end).words
+    return RecordEntry(EntryKind.RESULT, f"{name}: {result.written}", words, result.start, result.end)

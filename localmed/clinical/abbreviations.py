@@ -1,0 +1,127 @@
+"""The abbreviations of medical orders and what they usually mean: a reader of ``abbreviations.toml``.
+
+An abbreviation with several usual meanings comes with all of them, and nothing here chooses: which one the writer meant
+is not in the letters. Not covered: marks for amounts and times ("5/7", "x3"), and whatever the table does not list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from localmed.clinical.tables import table
+
+LONGEST = 12  # characters of an abbreviation as written, points included
+NEAR = 14  # characters before one that may say that it is none: "stage IV"
+
+_LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
+_EVERY = re.compile(
+    r"(?<![A-Za-z0-9])q\s?\.?\s?(?P<low>\d{1,3})(?:\s?[-–]\s?(?P<high>\d{1,3}))?\s?\.?\s?"
+    r"(?P<unit>hours?|hrs?|h|days?|d|weeks?|wks?|w|min)\.?(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
+_WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
+_ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
+
+Meaning = tuple[str, str]  # English, Chinese
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """An abbreviation ``written`` at ``start:end`` of a text; several ``meanings`` where it has more than one."""
+
+    written: str
+    start: int
+    end: int
+    meanings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    meanings: Mapping[str, tuple[Meaning, ...]]
+    chinese: re.Pattern[str]
+    capitals: frozenset[str]
+    lower: frozenset[str]
+    not_after: frozenset[str]
+
+
+def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
+    """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
+    every = [_every(match, language) for match in _EVERY.finditer(text)]
+    found = [*every, *_latin(text, language), *_chinese(text, language)]
+    apart: list[Abbreviation] = []
+    for abbreviation in sorted(found, key=lambda entry: (entry.start, -entry.end)):
+        if not apart or apart[-1].end <= abbreviation.start:
+            apart.append(abbreviation)
+    return tuple(apart)
+
+
+def meaning(written: str, language: str) -> str:
+    """The one usual meaning of an abbreviation; "" where it has none or several."""
+    found = _table().meanings.get(_key(written), ())
+    return found[0][language == "zh"] if len(found) == 1 else ""
+
+
+def _key(written: str) -> str:
+    return written.replace(".", "").lower()
+
+
+@cache
+def _table() -> _Table:
+    data = table("abbreviations")
+    meanings = {key: (tuple(pair),) for key, pair in (data["usual"] | data["chinese"]).items()}
+    meanings |= {key: tuple(map(tuple, pairs)) for key, pairs in data["several"].items()}
+    longest_first = sorted(data["chinese"], key=len, reverse=True)
+    written = data["written"]
+    return _Table(
+        meanings,
+        re.compile("|".join(map(re.escape, longest_first))),
+        frozenset(written["capitals"]),
+        frozenset(written["lower"]),
+        frozenset(written["not_after"]),
+    )
+
+
+def _latin(text: str, language: str) -> Iterator[Abbreviation]:
+    shouted = text.isupper() and text.isascii()
+    for match in _LATIN.finditer(text):
+        start = match.start()
+        written = match[0].rstrip("/")
+        for piece in [written] if _key(written) in _table().meanings else written.split("/"):
+            if meanings := _meant(piece, text, start, shouted):
+                plain = piece if "." in piece[:-1] else piece.rstrip(".")
+                yield Abbreviation(plain, start, start + len(plain), tuple(pair[language == "zh"] for pair in meanings))
+            start += len(piece) + 1
+
+
+def _meant(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
+    """The meanings of what stands at ``start`` of ``text``, if it is written as an abbreviation there."""
+    table, key = _table(), _key(written)
+    pointed, capitals = "." in written[:-1], written.isupper() and not shouted
+    if not pointed and ((key in table.capitals and not capitals) or (key in table.lower and written.isupper())):
+        return ()
+    before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
+    if (before and before[1].lower() in table.not_after) or _ROMAN_BEFORE_CHINESE.match(text, start + len(written)):
+        return ()
+    return table.meanings.get(written) or table.meanings.get(key, ())
+
+
+def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
+    table = _table()
+    for match in table.chinese.finditer(text):
+        (pair,) = table.meanings[match[0]]
+        yield Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
+
+
+def _every(match: re.Match[str], language: str) -> Abbreviation:
+    """ "q8h", "q.4-6h." and "q 6 hours" by what they count."""
+    low, high, unit = match["low"], match["high"], _UNITS[match["unit"][0].lower()]
+    if language == "zh":
+        said = f"每{low}至{high}{unit[1]}一次" if high else f"每{low}{unit[1]}一次"
+    else:
+        many = f"{low} to {high}" if high else low
+        said = f"every {unit[0]}" if many == "1" else f"every {many} {unit[0]}s"
+    return Abbreviation(match[0], *match.span(), (said,))

@@ -1,0 +1,94 @@
+"""The parts of an explained order: its lines as written, its terms, the questions, the reading level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from localmed.domain import Message, message
+from localmed.domain.parts import (
+    Expansion,
+    LinePart,
+    QuestionPart,
+    ReadingLevelPart,
+    Restated,
+    TermPart,
+    UnexplainedPart,
+)
+from localmed.presentation.neutral import one_line
+from localmed.presentation.plan import definition_rows
+from localmed.presentation.statements import statement_view
+from localmed.presentation.views import PartView, Row
+from localmed.presentation.words import words
+
+
+def line(part: LinePart, language: str) -> PartView:
+    """The line as it is written, what a model made of it if anything, and what its abbreviations mean."""
+    rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
+    rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
+    rows += [_expansion(expansion, language) for expansion in part.expansions]
+    return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
+
+
+def _expansion(expansion: Expansion, language: str) -> Row:
+    code = "means" if len(expansion.meanings) == 1 else "may_mean"
+    return Row(
+        one_line(expansion.written), words(message(f"explain.{code}", meanings=_alternatives(expansion)), language)
+    )
+
+
+def _alternatives(expansion: Expansion) -> Message:
+    """The meanings as "this, or that, or that"."""
+    *others, last = expansion.meanings
+    said = message("literal", text=last)
+    for meaning in reversed(others):
+        said = message("explain.either", one=meaning, other=said)
+    return said
+
+
+def term(part: TermPart, language: str) -> PartView:
+    """A term with what else it is called, and what defines it."""
+    also = message("explain.also", names=part.also)
+    rows = (Row("", words(also, language)),) if part.also else ()
+    statements = tuple(statement_view(statement, language) for statement in part.statements)
+    return PartView(
+        one_line(part.term),
+        (*rows, *definition_rows(part.definition, language)),
+        statements,
+        section=words(message("explain.terms"), language),
+    )
+
+
+def unexplained(part: UnexplainedPart, language: str) -> PartView:
+    """The terms that nothing explains, in one line."""
+    title = words(message("explain.unexplained"), language)
+    return PartView(
+        title, (Row("", one_line("; ".join(part.terms))),), section=words(message("explain.terms"), language)
+    )
+
+
+def question(part: QuestionPart, language: str) -> PartView:
+    """A question with its answer, or that there is none."""
+    label = words(message("explain.searched_as"), language)
+    rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
+    rows += [] if part.statements else [Row("", words(message("explain.no_answer"), language))]
+    statements = tuple(statement_view(statement, language) for statement in part.statements)
+    return PartView(
+        one_line(part.question), tuple(rows), statements, section=words(message("explain.questions"), language)
+    )
+
+
+def reading_level(part: ReadingLevelPart, language: str) -> PartView:
+    """How hard the explanations are to read."""
+    title = words(message("explain.reading_level"), language)
+    level = message(f"explain.{part.scale.value}", value=part.value, count=part.sentences)
+    return PartView(title, (Row("", words(level, language)),), section=title)
+
+
+VIEWS: Mapping[type, Any] = {
+    LinePart: line,
+    TermPart: term,
+    UnexplainedPart: unexplained,
+    QuestionPart: question,
+    ReadingLevelPart: reading_level,
+}

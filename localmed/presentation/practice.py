@@ -1,0 +1,120 @@
+"""The parts of an evidence-based answer: PICO, what was read from the record, warnings, effects, gaps, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from localmed.clinical.publications import named
+from localmed.domain import Message, Statement, message
+from localmed.domain.parts import (
+    AllergyPart,
+    ApplicabilityPart,
+    EffectPart,
+    InteractionPart,
+    NotJudgedPart,
+    PicoPart,
+    RecordPart,
+    SourceLevelPart,
+)
+from localmed.domain.patient import EntryKind, RecordEntry
+from localmed.presentation.neutral import one_line
+from localmed.presentation.statements import statement_view
+from localmed.presentation.views import PartView, Row, StatementView
+from localmed.presentation.words import words
+
+ELEMENTS = ("population", "intervention", "comparison", "outcome")
+CODED = {EntryKind.SEX: "sex", EntryKind.PREGNANCY: "pregnancy"}  # whose text is a code of ours
+ALWAYS = (EntryKind.PROBLEM, EntryKind.MEDICINE, EntryKind.ALLERGY, EntryKind.RESULT)  # told when there are none
+
+
+def pico(part: PicoPart, language: str) -> PartView:
+    """The elements of the question."""
+    rows = []
+    for name in ELEMENTS:
+        text = one_line(getattr(part, name)) or words(message("ebm.not_given"), language)
+        rows.append(Row(words(Message(f"ebm.{name}"), language), text))
+    return PartView(words(message("ebm.pico"), language), tuple(rows))
+
+
+def record(part: RecordPart, language: str) -> PartView:
+    """Every entry with the words that it was read from, by kind."""
+    rows: list[Row] = []
+    for kind in EntryKind:
+        label = words(Message(f"record.{kind.value}"), language)
+        entries = [entry for entry in part.entries if entry.kind is kind]
+        rows += [Row(label, _entry(entry, language)) for entry in entries]
+        if not entries and kind in ALWAYS:
+            rows.append(Row(label, words(message("record.none_read"), language)))
+    return PartView(words(message("record.title"), language), tuple(rows))
+
+
+def _entry(entry: RecordEntry, language: str) -> str:
+    text: str | Message = entry.text
+    if entry.kind in CODED:
+        text = Message(f"record.{CODED[entry.kind]}_{entry.text}")
+    if entry.words == entry.text:
+        return words(text, language) if isinstance(text, Message) else one_line(text)
+    return words(message("record.read_from", text=text, words=entry.words), language)
+
+
+def allergy(part: AllergyPart, language: str) -> PartView:
+    """The record's words, and under them what the sources say."""
+    said = message("ebm.allergy", words=part.allergy.words, names=part.named)
+    return _warning(said, _statements(part.statements, language), language)
+
+
+def interaction(part: InteractionPart, language: str) -> PartView:
+    """The record's words, and what the concept graph says."""
+    said = message("ebm.interaction", words=part.entry.words, name=part.named, source=part.source)
+    return _warning(said, (), language)
+
+
+def _warning(said: Message, statements: tuple[StatementView, ...], language: str) -> PartView:
+    title = words(message("ebm.check_first"), language)
+    return PartView(title, (Row("", words(said, language)),), statements, warning=True)
+
+
+def effects(part: EffectPart, language: str) -> PartView:
+    """Results in numbers, quoted."""
+    return PartView(words(message("ebm.effects"), language), (), _statements(part.statements, language))
+
+
+def applicability(part: ApplicabilityPart, language: str) -> PartView:
+    """What the sources say of such patients."""
+    return PartView(words(message("ebm.for_patient"), language), (), _statements(part.statements, language))
+
+
+def not_judged(part: NotJudgedPart, language: str) -> PartView:
+    """What nobody judged, a line each."""
+    rows = tuple(Row("", words(matter, language)) for matter in part.matters)
+    return PartView(words(message("ebm.not_judged"), language), rows)
+
+
+def source_level(part: SourceLevelPart, language: str) -> PartView:
+    """A source by type, date and level."""
+    level = message("ebm.of_five", level=part.level) if part.level else message("ebm.no_level")
+    date = one_line(part.edition) or words(message("answer.no_date"), language)
+    rows = (
+        Row(words(message("ebm.type"), language), named(part.design, language)),
+        Row(words(message("ebm.date"), language), date),
+        Row(words(message("ebm.level"), language), words(level, language)),
+    )
+    markers = "".join(f"[{marker}]" for marker in part.markers)
+    return PartView(words(message("ebm.source", markers=markers, title=part.title), language), rows)
+
+
+def _statements(statements: tuple[Statement, ...], language: str) -> tuple[StatementView, ...]:
+    return tuple(statement_view(statement, language) for statement in statements)
+
+
+VIEWS: Mapping[type, Any] = {
+    PicoPart: pico,
+    RecordPart: record,
+    AllergyPart: allergy,
+    InteractionPart: interaction,
+    EffectPart: effects,
+    ApplicabilityPart: applicability,
+    NotJudgedPart: not_judged,
+    SourceLevelPart: source_level,
+}

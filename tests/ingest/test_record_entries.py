@@ -1,0 +1,57 @@
+"""What is listed of patients' notes: nothing that is not the patient's, each entry with its words."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.domain.patient import EntryKind, PatientRecord
+from localmed.ingest.records import read
+
+KINDS = {"problems": EntryKind.PROBLEM, "medicines": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
+CASES = Path(__file__).parents[1] / "workflows" / "cases" / "patient_notes.toml"
+NOTES = tomllib.loads(CASES.read_text("utf-8"))["note"]
+
+
+def text(value: str) -> PatientRecord:
+    return read(value.encode())
+
+
+@pytest.mark.parametrize("case", NOTES, ids=[case["text"][:30] for case in NOTES])
+def test_nothing_is_listed_that_is_not_the_patients(case: dict[str, Any]) -> None:
+    record = text(case["text"])
+    for name, kind in KINDS.items():
+        listed = [entry.text.lower() for entry in record.entries if entry.kind is kind]
+        true = [entry.lower() for entry in case[name]]
+        assert [entry for entry in listed if not any(one in entry or entry in one for one in true)] == []
+    assert record.age in (None, case.get("age"))
+    assert record.sex in ("", case.get("sex"))
+    assert record.pregnant in (None, case.get("pregnant"))
+    known = case.get("results", {})
+    assert [one for one in record.results if one.value != pytest.approx(known.get(one.name, -1), abs=0.05)] == []
+
+
+@pytest.mark.parametrize("case", NOTES, ids=[case["text"][:30] for case in NOTES])
+def test_every_entry_has_the_words_that_it_was_read_from(case: dict[str, Any]) -> None:
+    record = text(case["text"])
+    assert record.entries
+    for entry in record.entries:
+        assert entry.words in " ".join(record.text.split())
+        read_at = " ".join(record.text[entry.start : entry.end].split())
+        assert read_at in entry.words
+        if entry.kind in (*KINDS.values(), EntryKind.NAMED):
+            assert entry.text == read_at
+
+
+def test_most_of_what_the_notes_hold_is_read() -> None:
+    there = found = 0
+    for case in NOTES:
+        record = text(case["text"])
+        for name, kind in KINDS.items():
+            listed = " | ".join(entry.text.lower() for entry in record.entries if entry.kind is kind)
+            there += len(case[name])
+            found += sum(entry.lower() in listed for entry in case[name])
+    assert found / there >= 0.8, f"{found} of {there}"
