@@ -47,7 +47,7 @@ def options(command: Decorated) -> Decorated:
 def wanted(dry_run: bool, report: Path | None, language: str) -> Wanted | None:
     """The options as a value, None where nothing is to be previewed."""
     if report and not dry_run:
-        raise click.BadParameter("cli.report_needs_dry_run")
+        raise click.BadParameter(speaking.text("cli.report_needs_dry_run.what"))
     return Wanted(report, language) if dry_run else None
 
 
