@@ -16,11 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.chat_entailment import ChatEntailment
-from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
+from localmed.library.reading import reading, unaltered
 from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.host.choices import choices
@@ -89,11 +90,15 @@ class Site:
         It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
         """
         models, path, apart = self._models, generations.current(self.data), frozenset(hidden)
-        opened = self._pool.take((models, path, apart)) or self._opened(apart)
+        pooled = self._pool.take((models, path, apart))
+        opened = pooled or self._opened(apart)
         opened.library.holding.day = day or self.day()
         whole = False
         try:
-            yield opened
+            if pooled:
+                unaltered(path)
+            with reading(opened.library.path):
+                yield opened
             whole = True
         finally:
             served = whole and self._models == models and generations.current(self.data) == opened.library.path
@@ -193,6 +198,11 @@ class Site:
         """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
         record = self.registry.registrations
         return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+
+    @property
+    def chat_chosen(self) -> bool:
+        """Whether ``localmed models use`` chose a chat model: then it serves the roles on every profile."""
+        return self.registry.registrations.roles.get("chat", NONE) not in (NONE, DEFAULT)
 
     def use(self, role: str, name: str, progress: Progress) -> None:
         """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.

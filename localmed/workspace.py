@@ -27,6 +27,7 @@ from localmed.errors import BadSettings, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
 from localmed.library.library import Library
+from localmed.library.reading import missing
 from localmed.ports import NOT_JUDGED, CountingChat, Entailment, Stance, Watch
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
@@ -46,6 +47,8 @@ class SiteModels(Models, Protocol):
 
     @property
     def chat(self) -> CountingChat | None: ...  # noqa: D102
+    @property
+    def chat_chosen(self) -> bool: ...  # noqa: D102
     @property
     def entailment(self) -> Entailment: ...  # noqa: D102
 
@@ -198,7 +201,8 @@ class Workspace:
         watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
-        return role_table(ROLES, SERVED_BY[settings.profile], settings.roles, rules, chat)
+        usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
+        return role_table(ROLES, usual, settings.roles, rules, chat)
 
     @cached_property
     def finder(self) -> HybridSearch:
@@ -257,6 +261,11 @@ class Workspace:
         """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
         documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
         kinds = {each.name: each.kind for each in self.library.catalogue.collections()}
+        for hit in hits:
+            document = documents.get(hit.passage.document_id)
+            if document is None or hit.passage.collection not in kinds:
+                raise missing(self.library.path, hit.passage.id)
+            self.library.cited(document)
         return tuple(
             self._evidence(str(number), hit, documents[hit.passage.document_id], kinds[hit.passage.collection])
             for number, hit in zip(count(first), hits, strict=False)

@@ -183,11 +183,11 @@ def verify(data: Path) -> None:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """The sha256 of every file under ``folder`` but lock files."""
+    """The sha256 of every file under ``folder`` but lock files and what is noted of them."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".lock"
+        if path.is_file() and path.suffix != ".lock" and path.name != "checked.json"
     }
 
 

@@ -52,7 +52,7 @@ def cited(
     if not boxes:
         pages = sorted({box.page for box in passage.boxes()})
         raise UsageError("pdf.passage_elsewhere", page=page_number or 0, pages=tuple(pages))
-    return page(originals.path_of(data, evidence.file_sha256), boxes[0].page, boxes, image)
+    return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
 def page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:

@@ -10,6 +10,7 @@ forget it. The same views fill in what the schema before had not, so that its ge
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Collection as Container
@@ -24,6 +25,7 @@ from localmed.domain import Collection, Document, Kind, Message, Status, message
 from localmed.errors import Damaged, UnknownName
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
+from localmed.library.reading import Checked
 from localmed.library.summaries import Summaries
 from localmed.messages import as_json, from_json
 
@@ -42,7 +44,9 @@ COLUMNS = (
 )
 _MORE = tuple(each.name for each in fields(Document) if each.name not in (*COLUMNS, "governance"))
 _STORED = (*COLUMNS, *GOVERNANCE, "more")
+_DIGESTED = (*_STORED, "file")  # what the digest of a row is made of
 _GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
+_GOVERNED = 3  # schema since which there is governance
 _OLDEST = 2  # schema that can be read as it is; the one before had no kinds of collections
 _TUPLES = ("identifiers", "publication_types", "mesh")
 
@@ -69,11 +73,12 @@ class Catalogue:
         self._writable = writable
         if writable:
             self._database = open_database(path, LIBRARY)
+            self._database.create_function("row_digest", -1, _row_digest, deterministic=True)
             self._database.execute("PRAGMA synchronous = OFF")  # the swap syncs the file
             self._database.execute("BEGIN")
             return
         self._database = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, factory=Checked
         )
         try:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
@@ -90,7 +95,8 @@ class Catalogue:
         execute("CREATE TEMP TABLE hidden (name TEXT PRIMARY KEY)")
         self._database.executemany("INSERT INTO hidden VALUES (?)", [(each,) for each in hidden])
         self._database.commit()
-        missing = "".join(f", '' AS {name}" for name in GOVERNANCE) if version < len(LIBRARY) else ""
+        lacking = (*(GOVERNANCE if version < _GOVERNED else ()), *(("digest",) if version < len(LIBRARY) else ()))
+        missing = "".join(f", '' AS {name}" for name in lacking)
         execute(f"CREATE TEMP VIEW every AS SELECT *{missing} FROM main.documents")  # noqa: S608
         execute("CREATE TEMP VIEW documents AS SELECT * FROM every WHERE collection NOT IN (SELECT name FROM hidden)")
         for table, column in (("collections", "name"), ("files", "collection")):
@@ -100,14 +106,16 @@ class Catalogue:
             "CREATE TEMP VIEW summaries AS SELECT * FROM main.summaries WHERE document IN (SELECT id FROM documents)"
         )
         nothing = ", ".join(f"'' AS {name}" for name in _GONE)
-        gone = "main.gone" if version == len(LIBRARY) else f"(SELECT {nothing} WHERE 0)"
+        gone = "main.gone" if version >= _GOVERNED else f"(SELECT {nothing} WHERE 0)"
         execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {gone} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
-        if version < len(LIBRARY):
+        if version < _GOVERNED:
             execute("CREATE TEMP VIEW governed AS SELECT '' AS document, '' AS field, '' AS value, '' AS time WHERE 0")
 
     def close(self) -> None:
         """Commit (if writable) and close."""
         if self._database.in_transaction:
+            columns = ", ".join(_DIGESTED)
+            self._database.execute(f"UPDATE documents SET digest = row_digest({columns}) WHERE digest = ''")  # noqa: S608
             self._database.execute("COMMIT")
         self._database.close()
 
@@ -151,6 +159,11 @@ class Catalogue:
         self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     # --- files -----------------------------------------------------------------------------------------------------
+
+    def remove_collection(self, name: str) -> None:
+        """Remove a collection's description and its files' rows (its documents: ``remove_documents``)."""
+        self._database.execute("DELETE FROM files WHERE collection = ?", (name,))
+        self._database.execute("DELETE FROM collections WHERE name = ?", (name,))
 
     def files(self, collection: str, root: str | None = None) -> dict[str, ImportedFile]:
         """The files of a collection by path, all or those imported from the folder ``root``."""
@@ -283,7 +296,7 @@ class Catalogue:
         """What was decided about the document ``old``, and what it replaces, holds for ``new`` (its file was moved)."""
         self._database.execute("UPDATE OR REPLACE marks SET document = ? WHERE document = ?", (new, old))
         self._database.execute("UPDATE marks SET replaced_by = ? WHERE replaced_by = ?", (new, old))
-        self._database.execute("UPDATE documents SET replaced_by = ? WHERE replaced_by = ?", (new, old))
+        self._database.execute("UPDATE documents SET replaced_by = ?, digest = '' WHERE replaced_by = ?", (new, old))
         self._database.execute("DELETE FROM gone WHERE document = ?", (old,))
         self._database.execute("UPDATE gone SET replaced_by = ? WHERE replaced_by = ?", (new, old))
         self.governed.rename(old, new)
@@ -326,18 +339,27 @@ class Catalogue:
         return "main.documents" if self._writable else "every"
 
     def _documents(self, where: str, values: tuple[Any, ...]) -> list[Document]:
-        query = f"SELECT {', '.join(_STORED)} FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
+        query = f"SELECT {', '.join(_DIGESTED)}, digest FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
         return [_document(row) for row in self._database.execute(query, values)]
 
 
+def _row_digest(*values: Any) -> str:
+    """The digest of a document's row."""
+    return hashlib.sha256(json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _document(row: tuple[Any, ...]) -> Document:
-    stored = dict(zip(_STORED, row, strict=True))
-    values = {name: stored[name] for name in COLUMNS} | json.loads(stored["more"])
-    values["status"] = Status(values["status"])
-    values["relations"] = tuple((kind, target) for kind, target in values["relations"])
-    values |= {name: tuple(values[name]) for name in _TUPLES}
-    values["notes"] = tuple(map(_note, values["notes"]))
-    return Document(**values, governance=governance_of(stored))
+    """The document of a row; raise ``Damaged`` if it is not as it was stored. Rows of before have no digest."""
+    *values, recorded = row
+    if recorded and _row_digest(*values) != recorded:
+        raise Damaged("library.row_changed", document=str(values[0])[:12])
+    stored = dict(zip(_DIGESTED, values, strict=True))
+    facts = {name: stored[name] for name in COLUMNS} | json.loads(stored["more"])
+    facts["status"] = Status(facts["status"])
+    facts["relations"] = tuple((kind, target) for kind, target in facts["relations"])
+    facts |= {name: tuple(facts[name]) for name in _TUPLES}
+    facts["notes"] = tuple(map(_note, facts["notes"]))
+    return Document(**facts, governance=governance_of(stored))
 
 
 def _note(stored: Any) -> Message:

@@ -30,15 +30,16 @@ from typing import IO
 from localmed import files
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
-from localmed.library import served
+from localmed.library import intact, served
 
-FORMAT = 3  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
+FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
+DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
 MANIFEST = "manifest.json"
 LEASE = "lease"
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
-LEFT_OUT = (MANIFEST, LEASE)
+LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +123,26 @@ def read_manifest(generation: Path) -> Manifest:
 
 
 def check(generation: Path, whole: bool) -> list[Message]:
-    """What is wrong with the files of ``generation``: missing or of another size, and (``whole``) of another hash."""
-    problems = []
-    for name, entry in read_manifest(generation).files.items():
+    """What is wrong with the files of ``generation``: missing, of another size or another hash.
+
+    Hashed are those that were touched since they last were (``intact.py``) and one more; all of them with ``whole``.
+    """
+    manifest, looks = read_manifest(generation), intact.remembered(generation)
+    sampled = intact.sample({name: entry.bytes for name, entry in manifest.files.items()})
+    known = manifest.format >= DIGESTS
+    problems, hashed = [], {}
+    for name, entry in manifest.files.items():
         path = generation / name
         if not path.is_file():
             problems.append(message("generation.file_missing", file=name))
         elif path.stat().st_size != entry.bytes:
             problems.append(message("generation.file_size", file=name, size=path.stat().st_size, listed=entry.bytes))
-        elif whole and sha256_of(path) != entry.sha256:
-            problems.append(message("generation.file_hash", file=name))
+        elif whole or name == sampled or (known and not intact.untouched(path, looks, name)):
+            hashed[name] = intact.look(path)
+            if sha256_of(path) != entry.sha256:
+                problems.append(message("generation.file_hash", file=name))
+    if known and not problems and any(looks.get(name) != look for name, look in hashed.items()):
+        intact.remember(generation, {**looks, **hashed})
     return problems
 
 
@@ -265,7 +276,7 @@ def switch(data: Path, number: int) -> None:
 
 def rollback(data: Path, number: int | None) -> int:
     """Serve generation ``number``, or the one that the current was built from; refuse one whose files are damaged."""
-    chosen = _before(data) if number is None else number
+    chosen = before(data) if number is None else number
     path = path_of(data, chosen)
     problems = check(path, whole=True)
     if problems:
@@ -275,8 +286,8 @@ def rollback(data: Path, number: int | None) -> int:
     return chosen
 
 
-def _before(data: Path) -> int:
-    """The parent of the current generation, else the newest before it.
+def before(data: Path) -> int:
+    """The generation that a rollback goes to: the parent of the current one, else the newest before it.
 
     After a rollback and an import the newest before it would be the one that was rolled back from.
     """
@@ -329,14 +340,22 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
 
     What the engines have rewritten they have read from the parent's files, unchecked: those are checked here.
     """
-    known = read_manifest(parent).files if parent else {}
+    known, noted = read_manifest(parent).files if parent else {}, {}
+    looks = intact.remembered(parent) if parent else {}
     entries: dict[str, FileEntry] = {}
     for path in _files(building):
-        name = str(path.relative_to(building))
-        entry = known.get(name)
-        if entry is None or parent is None or not path.samefile(parent / name):
-            entry = FileEntry(path.stat().st_size, sha256_of(path))
+        name, look = str(path.relative_to(building)), intact.look(path)
+        entry, shared = known.get(name), parent is not None and name in known and path.samefile(parent / name)
+        if entry is None or not shared or not intact.untouched(path, looks, name):
+            fresh = FileEntry(look[1], sha256_of(path))
+            if parent and shared and fresh != entry:
+                raise Damaged(
+                    "generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name)
+                )
+            entry = fresh
         entries[name] = entry
+        noted[name] = look
+    intact.remember(building, noted)
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
             raise Damaged("generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name))

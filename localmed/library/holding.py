@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from localmed.domain import Status
+from localmed.domain import Document, Status
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Withdrawals
 
@@ -36,6 +36,17 @@ class Holding:
         """The date by which a document was to be reviewed, if that has passed; else ""."""
         self._look_up()
         return self._overdue.get(document, "")
+
+    def agrees(self, document: Document) -> bool:
+        """Whether the status now is one that the row of ``document`` allows: what answers is looked up in indexes."""
+        status, stated = self.statuses().get(document.id, Status.CURRENT), document.status
+        waits = document.governance.effective_from > self.day
+        if status in (Status.WITHDRAWN, Status.PENDING):
+            return True
+        if stated is Status.WITHDRAWN or waits:
+            return False
+        successor = self.statuses().get(document.replaced_by)
+        return stated is status or (stated is Status.SUPERSEDED and successor is Status.PENDING)
 
     def _look_up(self) -> None:
         """Read again if the ledger or the day has changed."""

@@ -9,6 +9,7 @@ from terms, never parsed, so any text is a valid query.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from typing import Any
 import tantivy
 
 from localmed.domain import Box, Passage, SearchFilter, Span
+from localmed.errors import Damaged
 from localmed.language import question_words, words
 from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields, raw_values
 
@@ -184,24 +186,43 @@ class LexicalWriter(Writer):
                     **raw_values(passage),
                     title=" ".join(words(" ".join((passage.title, *passage.headings)))),
                     text=" ".join(words(passage.text)),
-                    body=dump(passage).encode(),
+                    body=dump(passage),
                 )
             )
 
 
-def dump(passage: Passage) -> str:
-    """The stored form of a passage: JSON; spans as flat rows to stay small."""
+def dump(passage: Passage) -> bytes:
+    """The stored form of a passage: its digest, a blank, and JSON with spans as flat rows to stay small."""
     values = asdict(passage)
     values["spans"] = [
         (span.start, span.end, span.box.page, span.box.x0, span.box.y0, span.box.x1, span.box.y1)
         for span in passage.spans
     ]
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    body = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(body).hexdigest().encode() + b" " + body
 
 
 def load(document: tantivy.Document) -> Passage:
-    """The passage of a stored document."""
-    values: dict[str, Any] = json.loads(bytes(document.get_first("body")))
+    """The passage of a stored document; raise ``Damaged`` if it is not as it was stored.
+
+    A passage that was stored before there were digests is read as it is (``generations upgrade`` gives it one).
+    """
+    try:
+        passage = undumped(bytes(document.get_first("body")))
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise Damaged("library.passage_changed", passage=str(document.get_first("id"))[:12]) from None
+    if (passage.id, passage.document_id) != (document.get_first("id"), document.get_first("document")):
+        raise Damaged("library.passage_changed", passage=passage.id[:12])
+    return passage
+
+
+def undumped(stored: bytes) -> Passage:
+    """What ``dump`` made; raise ``ValueError``, or what JSON of another shape leads to, for anything else."""
+    if not stored.startswith(b"{"):
+        recorded, _, stored = stored.partition(b" ")
+        if hashlib.sha256(stored).hexdigest().encode() != recorded:
+            raise ValueError("the digest does not match")
+    values: dict[str, Any] = json.loads(stored.decode("utf-8", "surrogatepass"))
     values["spans"] = tuple(Span(start, end, Box(*box)) for start, end, *box in values["spans"])
     values["headings"] = tuple(values["headings"])
     return Passage(**values)

@@ -40,6 +40,7 @@ from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
+from localmed.library.reading import missing, reading, unaltered
 from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
@@ -82,10 +83,9 @@ class Library:
         """
         generation, lease = generations.lease_current(data)
         try:
-            problems = generations.check(generation, whole=False)
-            if problems:
-                raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
-            return cls(data, generation, lease, hidden, day or today())
+            unaltered(generation)
+            with reading(generation):
+                return cls(data, generation, lease, hidden, day or today())
         except BaseException:
             lease.close()
             raise
@@ -179,7 +179,14 @@ class Library:
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of ``ids`` that exist."""
-        return self.lexical.passages(ids)
+        with reading(self.path):
+            return self.lexical.passages(ids)
+
+    def cited(self, document: Document) -> Document:
+        """``document``, about to be cited; raise ``Damaged`` where its status now is not what its own row says."""
+        if not self.holding.agrees(document):
+            raise missing(self.path, document.id)
+        return document
 
     def passage(self, prefix: str) -> Passage:
         """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
@@ -198,7 +205,8 @@ class Library:
     def _allowed(self, search: Search, limit: int, wanted: SearchFilter) -> Found:
         """The best ``limit`` passages of ``search`` whose documents may answer (``allowed.py``)."""
         statuses = self.holding.statuses()
-        return allowed(search, limit, wanted, statuses, lambda: self.catalogue.passages_by_document())
+        with reading(self.path):
+            return allowed(search, limit, wanted, statuses, lambda: self.catalogue.passages_by_document())
 
 
 class Builder:
@@ -274,6 +282,11 @@ class Builder:
     def put_collection(self, collection: Collection) -> None:
         """Add or change a collection's description."""
         self.catalogue.put_collection(collection)
+        self.changed = True
+
+    def remove_collection(self, name: str) -> None:
+        """Forget a collection of which no document is left."""
+        self.catalogue.remove_collection(name)
         self.changed = True
 
     def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:

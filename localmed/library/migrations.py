@@ -62,6 +62,10 @@ LIBRARY: tuple[str, ...] = (
         replaced_by TEXT NOT NULL, time TEXT NOT NULL
     );
     """,
+    """
+    ALTER TABLE documents ADD COLUMN digest TEXT NOT NULL DEFAULT '';
+    CREATE INDEX documents_without_digest ON documents (id) WHERE digest = '';
+    """,
 )
 
 STATE: tuple[str, ...] = (

@@ -25,6 +25,14 @@ KEPT = "kept"  # answers that somebody kept, as JSON; they outlive the generatio
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
+def whole(data: Path, sha256: str) -> Path:
+    """As ``path_of``, for what is shown to somebody: raise ``Damaged`` if the file is not the one that was imported."""
+    path = path_of(data, sha256)
+    if not _holds(path, sha256):
+        raise Damaged("library.original_changed", file=str(path))
+    return path
+
+
 def path_of(data: Path, sha256: str) -> Path:
     """Where the original with this hash lies; raise ``LibraryError`` if it is gone, or for what is no hash.
 

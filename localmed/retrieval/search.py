@@ -20,6 +20,7 @@ from localmed import hooks, language
 from localmed.config import SearchSettings
 from localmed.domain import Hit, SearchFilter
 from localmed.library.library import Library
+from localmed.library.reading import missing
 from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
@@ -125,6 +126,8 @@ class HybridSearch:
         for passage, score in fused:
             lexical_rank, lexical_score = by_words.get(passage, (-1, None))
             dense_rank, similarity = by_meaning.get(passage, (-1, None))
+            if passage not in passages:
+                raise missing(self._library.path, passage)
             hits.append(Hit(passages[passage], score, similarity, dense_rank, lexical_rank, lexical_score))
         return tuple(hits)
 

@@ -22,6 +22,7 @@ from localmed.verification.claims import Claim, Premise, Read, candidates, extra
 from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
 from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
+from localmed.verification.wording import said
 from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
 
 
@@ -88,12 +89,12 @@ class Assessment:
 Assessing = Generator[Asked, Any, Assessment]
 
 
-def assess(question: str, said: Sequence[Claim], given: tuple[Study, ...], bounds: Bounds) -> Assessing:
-    """The assessment of an answer of the sentences ``said``, which rests on the studies ``given``."""
-    possible = candidates(said)
+def assess(question: str, sentences: Sequence[Claim], given: tuple[Study, ...], bounds: Bounds) -> Assessing:
+    """The assessment of an answer of the ``sentences``, which rests on the studies ``given``."""
+    possible = candidates(sentences)
     texts = tuple(each.text for each in possible)
     scores: Sequence[float] = (yield Compare(question, texts)) if question.strip() and texts else ()
-    claims = extract(question, said, scores or likeness(question, texts))
+    claims = extract(question, sentences, scores or likeness(question, texts))
     found: tuple[Study, ...] = ()
     if claims:
         query = " ".join((question, *(each.text for each in claims if not each.whole)))
@@ -155,11 +156,18 @@ def _held(claims: tuple[Claim, ...], weighed: tuple[Weighed, ...]) -> Generator[
 
 def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Any) -> Held:
     taken: list[Stance | None] = [next(stances) if each.text else None for each in row]
-    votes = [vote(each) if each else 0 for each in taken]
+    votes = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
     scores = [each.reliability.score for each in weighed]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
     return Held(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
+
+
+def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighed) -> int:
+    """The vote of a study; whatever a judge makes of it, what it says word for word it does not contradict."""
+    side = vote(stance) if stance else 0
+    passage = weighed.study.passages[premise.place]
+    return 1 if side < 0 and said(passage.text, claim.text, passage.table) else side
 
 
 def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:

@@ -112,6 +112,6 @@ def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: s
     rest = told[next(place for place, row in enumerate(told) if row[-1].endswith("mark-access")) :]
     border = next(place for place, row in enumerate(rest) if row[-1].endswith("mark-ledger"))
     access, ledger = rest[1:border], rest[border + 1 :]
-    readers = str(data / "readers.json")
+    readers = str(data / "access.json")
     assert access == [("fsync", f"{readers}.new"), ("rename", f"{readers}.new", readers), ("fsync", str(data))]
     assert ledger == [("fsync", str(data / "withdrawals")), ("fsync", str(data))]

@@ -92,9 +92,11 @@ def test_references_by_identifier_title_and_id(library: Library) -> None:
         Reference("9", "Aspirin in general", ("pmid:99",)),
         Reference("10"),
         Reference("11", id="zz"),
+        Reference("12", "Insulin in diabetes of the young, WHO 2016"),
+        Reference("13", "Insulin in the Diabetes of the Young."),
     )
     assert keys(named(library, references)) == [
-        "plain", "plain", "other", "other", "other", "zh", "plain", "gone", "", "", "",
+        "plain", "plain", "other", "other", "other", "zh", "plain", "gone", "", "", "", "other", "other",
     ]  # fmt: skip
     gone = named(library, references)[7]
     assert gone

@@ -80,3 +80,10 @@ def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:
     assert answer.verification.badge is Badge.RED
     assert response(answer) == Label.NOT_ENOUGH
     assert "not carried by what it cites" in shown(answer, "Response")
+
+
+def test_what_a_study_says_word_for_word_it_never_contradicts() -> None:
+    """The judge of these tests takes every "causes" for a contradiction."""
+    quoted = verify("Aspirin causes stroke.", (AGAINST,), question="")
+    assert claims(quoted) == [Label.SUPPORTED]
+    assert claims(verify("Aspirin prevents stroke.", (AGAINST,), question="")) == [Label.CONTRADICTED]

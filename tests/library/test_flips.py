@@ -1,0 +1,140 @@
+"""A flipped bit in what an answer rests on: the same answer or ``Damaged``, never another answer without a word.
+
+Twice: as somebody who writes into a file leaves it, and as a disk leaves it whose bits decay, which changes no time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain import SearchFilter
+from localmed.errors import LocalmedError
+from localmed.library import generations, intact
+from tests.fakes import HashedWords, import_into, opened, overwrite, write
+
+DOSES = {
+    f"{name}.txt": f"{name}\n\nGive {amount} micrograms of {name} for shock. Repeat after {minutes} minutes.\n"
+    for name, amount, minutes in (("adrenaline", 500, 5), ("vasopressin", 300, 10), ("glucagon", 100, 15))
+}
+Shown = tuple[object, ...]
+
+
+@pytest.fixture
+def doses(settings: Settings, corpus: Path) -> Settings:
+    import_into(settings, write(corpus, DOSES))
+    return settings
+
+
+def shown(settings: Settings) -> list[Shown]:
+    """All that a reader sees of the passages found: order, text, title, edition, status, page, file."""
+    with opened(settings, HashedWords()) as session, session.workspace() as workspace:
+        hits = workspace.search("dose of adrenaline for shock", SearchFilter(), 3).hits
+        return [
+            (each.passage, each.document_title, each.edition, each.status, each.source, each.file_sha256, each.kind)
+            for each in workspace.mint(hits)
+        ]
+
+
+def flip(path: Path, place: int, bit: int) -> bytes:
+    whole = path.read_bytes()
+    overwrite(path, whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    return whole
+
+
+def flips(
+    settings: Settings, paths: list[Path], number: int, damage: Callable[[Path, int, int], bytes]
+) -> dict[str, list[str]]:
+    """What became of the answer for ``number`` random flips in ``paths``: same, damaged, or otherwise, by file."""
+    chance, before = random.Random(14), shown(settings)
+    outcomes: dict[str, list[str]] = {"same": [], "damaged": [], "otherwise": []}
+    for _ in range(number):
+        path = chance.choice(paths)
+        place, bit = chance.randrange(path.stat().st_size), chance.randrange(8)
+        whole = damage(path, place, bit)
+        try:
+            outcome = "same" if shown(settings) == before else "otherwise"
+        except LocalmedError as error:
+            outcome = "damaged" if error.exit_code == 5 else "otherwise"
+        except Exception as error:
+            outcome = "otherwise"
+            path = path.with_name(f"{path.name} {type(error).__name__}")
+        outcomes[outcome].append(f"{path.name} {place}.{bit}")
+        overwrite(path.with_name(path.name.split(" ")[0]), whole)
+    return outcomes
+
+
+def stored(settings: Settings) -> list[Path]:
+    """Every file of the generation that is served, by what it is part of."""
+    served = generations.current(settings.data)
+    names = [*generations.read_manifest(served).files, generations.MANIFEST]
+    return [served / name for name in names if (served / name).stat().st_size]
+
+
+def decayed(path: Path, place: int, bit: int) -> bytes:
+    """As ``flip``, with every sign of it removed that a file system keeps."""
+    times = path.stat()
+    whole = flip(path, place, bit)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return whole
+
+
+def test_what_was_written_into_is_found_before_anything_is_answered(doses: Settings) -> None:
+    outcomes = flips(doses, stored(doses), 60, flip)
+    assert outcomes["otherwise"] == []
+    assert len(outcomes["damaged"]) > 50
+
+
+def test_decay_of_the_stored_texts_is_found_when_they_are_read(
+    doses: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither times nor the sampled hash tell of it here: the digests beside the texts do."""
+    monkeypatch.setattr(intact, "sample", lambda _: "")
+    texts = [path for path in stored(doses) if path.suffix == ".store" or path.name == "library.sqlite"]
+    assert len(texts) >= 2
+    outcomes = flips(doses, texts, 60, decayed)
+    assert outcomes["otherwise"] == []
+    assert outcomes["damaged"]
+
+
+def test_one_file_is_hashed_at_every_opening(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(path for path in stored(doses) if path.suffix == ".store")
+    monkeypatch.setattr(intact, "sample", lambda _: str(path.relative_to(generations.current(doses.data))))
+    decayed(path, path.stat().st_size // 2, 3)
+    with pytest.raises(LocalmedError) as caught:
+        shown(doses)
+    assert caught.value.exit_code == 5
+    assert path.name in str(caught.value)
+
+
+def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
+    flip(next(path for path in stored(doses) if path.suffix == ".store"), 40, 2)
+    write(corpus, {"new.txt": "Text."})
+    with pytest.raises(LocalmedError, match="cannot be built upon"):
+        import_into(doses, corpus)
+    assert generations.numbers(doses.data) == [1]
+
+
+def test_what_was_copied_back_is_hashed_once(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in stored(doses):
+        overwrite(path, path.read_bytes())
+        os.utime(path, ns=(0, 1))
+    hashed: list[Path] = []
+    sha256_of = generations.sha256_of
+    monkeypatch.setattr(intact, "sample", lambda _: "")
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return sha256_of(path)
+
+    monkeypatch.setattr(generations, "sha256_of", counted)
+    shown(doses)
+    assert len(hashed) == len(stored(doses)) - 1
+    hashed.clear()
+    shown(doses)
+    assert hashed == []
