@@ -43,6 +43,7 @@ COMMANDS = {
     "collections": ("collections", "List, create and update collections, set their priority and readers."),
     "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
+    "repair": ("repair", "After damage: show what can be put right from what is whole, then do it."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),
     "host": ("host", "Keep the models loaded for other commands; see what it does."),
     "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
