@@ -150,8 +150,8 @@ def from_json(entry: Mapping[str, Any]) -> Message:
 
 
 def to_text(message: Message) -> str:
-    """``message`` as it is stored: JSON with sorted keys, the same for equal messages."""
-    return json.dumps(as_json(message), ensure_ascii=False, sort_keys=True)
+    """``message`` as it is stored: JSON, the same for equal messages."""
+    return json.dumps(as_json(message), ensure_ascii=False)
 
 
 def from_text(text: str) -> Message:
