@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.chat_entailment import ChatEntailment
-from localmed.config import CHAT, DEFAULT, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
 from localmed.errors import UsageError
 from localmed.library import generations
 from localmed.library.access import Access
@@ -198,6 +198,11 @@ class Site:
         """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
         record = self.registry.registrations
         return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+
+    @property
+    def chat_chosen(self) -> bool:
+        """Whether ``localmed models use`` chose a chat model: then it serves the roles on every profile."""
+        return self.registry.registrations.roles.get("chat", NONE) not in (NONE, DEFAULT)
 
     def use(self, role: str, name: str, progress: Progress) -> None:
         """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.

@@ -48,6 +48,8 @@ class SiteModels(Models, Protocol):
     @property
     def chat(self) -> CountingChat | None: ...  # noqa: D102
     @property
+    def chat_chosen(self) -> bool: ...  # noqa: D102
+    @property
     def entailment(self) -> Entailment: ...  # noqa: D102
 
 
@@ -199,7 +201,8 @@ class Workspace:
         watch = Watch(cancelled=hooks.cancel.cancelled, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
-        return role_table(ROLES, SERVED_BY[settings.profile], settings.roles, rules, chat)
+        usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
+        return role_table(ROLES, usual, settings.roles, rules, chat)
 
     @cached_property
     def finder(self) -> HybridSearch:

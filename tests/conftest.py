@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse)
+os.environ["LOCALMED_LANGUAGE"] = "en"  # whatever the locale of whoever runs the tests
 
 
 @pytest.fixture

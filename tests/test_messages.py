@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import string
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -107,6 +108,18 @@ def test_both_languages_have_the_same_codes() -> None:
     assert chinese - english == set(), "no English words"
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sections_are_the_whole_file(language: str) -> None:
+    """They are cut at the lines that begin a table, before anything is parsed."""
+    whole = tomllib.loads((PACKAGE / "messages" / f"{language}.toml").read_text("utf-8"))
+    assert {code.partition(".")[0] for code in catalogue(language)} == set(whole)
+    assert sum(map(leaves, whole.values())) == len(catalogue(language))
+
+
+def leaves(entry: object) -> int:
+    return 1 if not isinstance(entry, dict) or "other" in entry else sum(map(leaves, entry.values()))
+
+
 @pytest.mark.parametrize("code", sorted(catalogue("en")))
 def test_both_languages_use_the_same_parameters(code: str) -> None:
     english, chinese = (placeholders(catalogue(language)[code]) for language in LANGUAGES)
@@ -140,7 +153,7 @@ def test_plurals_lists_and_messages_in_messages(monkeypatch: pytest.MonkeyPatch)
         "x.count": {"one": "{count} page of {names}", "other": "{count} pages of {names}"},
         "x.within": "see {inner}",
     }
-    monkeypatch.setattr("localmed.messages.catalogue", lambda _: entries)
+    monkeypatch.setattr("localmed.messages._template", lambda _, code: entries.get(code))
     pages = message("x.count", count=1, names=("a", "b"))
     assert render(pages, "en") == "1 page of a, b"
     assert (
@@ -151,10 +164,15 @@ def test_plurals_lists_and_messages_in_messages(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_error_says_what_happened_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {"pdf.locked.what": "{name} is locked", "pdf.locked.remedy": "Unlock it"}
-    monkeypatch.setattr("localmed.messages.catalogue", lambda _: entries)
+    monkeypatch.setattr("localmed.messages._template", lambda _, code: entries.get(code))
     error = InputError("pdf.locked", name="a.pdf")
     assert str(error) == "a.pdf is locked. Unlock it"
     assert [part.code for part in error.messages] == ["pdf.locked.what", "pdf.locked.remedy"]
+
+
+def test_a_message_within_a_message_may_have_a_remedy() -> None:
+    fault = message("governance.no_date", field="review_by")
+    assert render(message("documents.row", row=3, fault=fault), "en").startswith("row 3: review_by is not a date")
 
 
 def test_words_of_somebody_else_are_shown_as_they_are() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import click
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.cli.import_files import all_refused, plain, tell
-from localmed.domain import Collection, Kind
+from localmed.cli.speaking import columns, confirm, error_json, error_line, say, tell_generation, text
+from localmed.domain import Collection, Kind, message
 from localmed.errors import InputError, LocalmedError, UsageError
 
 if TYPE_CHECKING:
@@ -60,15 +62,20 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
             row.collection.priority,
             row.documents,
             _held(row.passages, row.terms),
-            ", ".join(row.groups) or "everybody",
+            _open_to(row.groups),
         )
         for row in rows
     ]
-    print_table("Collections", ("name", "title", "kind", "priority", "documents", "holds", "open to"), table)
+    names = columns("name", "title", "kind", "priority", "documents", "holds", "open_to")
+    print_table(text("collections.list"), names, table)
 
 
 def _held(passages: int, terms: int) -> str:
-    return f"{terms} terms" if terms else f"{passages} passages"
+    return text("collections.terms", count=terms) if terms else text("collections.passages", count=passages)
+
+
+def _open_to(groups: Sequence[str]) -> str:
+    return ", ".join(groups) or text("collections.everybody")
 
 
 @command.command("create")
@@ -98,7 +105,7 @@ def create(
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))
     with opened(ctx) as session:
         changes.create_collection(session, described, groups)
-    click.echo(f"Created {name}")
+    say("collections.created", name=name)
 
 
 @command.command("access")
@@ -125,7 +132,7 @@ def access(ctx: click.Context, name: str, groups: tuple[str, ...], everybody: bo
     if as_json:
         print_json({"collection": name, "access": allowed})
     else:
-        click.echo(f"{name} is open to {', '.join(allowed) or 'everybody'}")
+        say("collections.access", name=name, groups=_open_to(allowed))
 
 
 command.add_command(
@@ -143,7 +150,53 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 
     with opened(ctx) as session:
         changes.put_collection(session, replace(lookups.collection(session, name), priority=priority))
-    click.echo(f"{name} has priority {priority}")
+    say("collections.priority", name=name, priority=priority)
+
+
+@command.command("set")
+@click.argument("name")
+@click.option("--title", help="What readers see.")
+@click.option("--licence", metavar="TEXT", help="Under what terms its documents are held.")
+@click.option("--priority", type=int, help="Lower comes first.")
+@click.option("--language", type=click.Choice(["", "en", "zh"]), help="If all its documents are in one language.")
+@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
+@click.pass_context
+def set_fields(ctx: click.Context, /, name: str, kind: str | None, **given: Any) -> None:
+    """Set what is known of collection NAME: its title, licence, priority, language and kind.
+
+    Its name stays: the ids of its documents, and so what was withdrawn, rest on it.
+    """
+    from localmed.operations import changes, lookups
+
+    values = {field: value for field, value in given.items() if value is not None}
+    values |= {"kind": Kind(kind)} if kind else {}
+    if not values:
+        raise UsageError("collections.nothing_to_set")
+    with opened(ctx) as session:
+        changes.put_collection(session, replace(lookups.collection(session, name), **values))
+    say("collections.set", name=name, fields=tuple(message(f"column.{field}") for field in values))
+
+
+@command.command("delete")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def delete(ctx: click.Context, name: str, yes: bool) -> None:
+    """Delete collection NAME with its documents, from every index. The files they came from stay where they are.
+
+    Who may read it is kept, should it come back; going back to an earlier generation brings it back.
+    """
+    from localmed.operations import changes, lookups
+
+    with opened(ctx) as session:
+        session.may_change()
+        lookups.collection(session, name)
+        count = len(lookups.documents(session, name))
+        if not yes:
+            confirm("collections.delete", name=name, count=count)
+        number = changes.delete_collection(session, name)
+    say("collections.deleted", name=name, count=count)
+    tell_generation(number)
 
 
 @command.command("update")
@@ -188,8 +241,8 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
         outcomes = importing.update_all(session, retry, hooks)
     for name, outcome in outcomes.items():
         if isinstance(outcome, LocalmedError):
-            click.echo(f"localmed: {name}: {outcome}", err=True)
-            results.append({"collection": name, "error": str(outcome)})
+            say("cli.failed", name=name, error=error_line(outcome), err=True)
+            results.append({"collection": name, "error": error_json(outcome)})
             code = code or outcome.exit_code
             continue
         results.append(plain(outcome))
@@ -199,5 +252,5 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
     if as_json:
         print_json(results)
     elif not results:
-        click.echo("No collection was imported from files")
+        say("collections.no_files")
     return code

@@ -16,7 +16,7 @@ import click
 
 from localmed import language
 from localmed.cli import speaking
-from localmed.domain import Message, SearchFilter, Status, is_date
+from localmed.domain import Message, SearchFilter, Status, is_date, message
 from localmed.errors import UsageError
 from localmed.presentation.neutral import escaped, neutral
 
@@ -164,7 +164,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     from rich.text import Text
 
     if not rows:
-        click.echo(f"{title}: none")
+        speaking.say("cli.none_of", title=title)
         return
     table = Table(title=Text(title), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
@@ -176,6 +176,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     with console.capture() as printed:
         console.print(table)
     click.echo(printed.get(), nl=False)  # click leaves a closed pipe to ``main.run``
+
+
+def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> None:
+    """Print what became of a file (``outcome`` is the code of the word), and below it why, whole."""
+    code = "import.line_passages" if passages else "import.line"
+    name = path.rstrip("/").rpartition("/")[2]
+    line = speaking.text(code, outcome=message(outcome), file=name, count=passages)
+    echo_wrapped(line, "  ", "    ")
+    if why:
+        echo_wrapped(speaking.words(why) if isinstance(why, Message) else why, "      ", "      ")
 
 
 @contextmanager

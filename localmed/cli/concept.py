@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table
+from localmed.cli.speaking import columns, text
 from localmed.language import clean
 from localmed.presentation.words import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.concepts import Card
-
-_ORDERS = {"kind": "", "words": ", nearest to the question by its words"}
 
 
 @click.command("concept")
@@ -45,22 +44,29 @@ def _show(card: Card, language: str) -> None:
         if concept.defined_in:
             echo_wrapped(f"({_dated(concept.defined_in.title, concept.defined_in.edition)})", "  ", "  ")
     else:
-        click.echo("  no definition in the graph")
-    for label, values in (("synonyms", card.synonyms), ("codes", (*card.same, *card.codes))):
+        echo(f"  {text('graph.no_definition')}")
+    for name, values in (("synonyms", card.synonyms), ("codes", (*card.same, *card.codes))):
         if values:
-            echo_wrapped(f"{label}: {'; '.join(values)}", "  ", "    ")
+            echo_wrapped(text(f"graph.{name}", names="; ".join(values)), "  ", "    ")
     rows = [
         (each.predicate.replace("_", " "), each.subject_name, each.object_name, each.detail or "-",
          _dated(each.source.title, each.source.edition))
         for each in card.relations
     ]  # fmt: skip
-    title = f"Relations, {len(rows)} of {card.total}{_ORDERS.get(card.ordered_by, f', ordered by {card.ordered_by}')}"
-    print_table(title, ("relation", "of", "to", "detail", "source"), rows)
+    print_table(_ordered(card, len(rows)), columns("relation", "of", "to", "detail", "source"), rows)
     if card.others:
         others = "; ".join(f"{each.name} [{each.id}]" for each in card.others)
-        echo_wrapped(f"The name may also mean: {others}", hanging="  ")
+        echo_wrapped(text("graph.others", names=others), hanging="  ")
     for note in card.notes:
         echo_wrapped(words(note, language), hanging="  ")
+
+
+def _ordered(card: Card, shown: int) -> str:
+    if card.ordered_by == "kind":
+        return text("graph.relations", shown=shown, total=card.total)
+    if card.ordered_by == "words":
+        return text("graph.relations_by_words", shown=shown, total=card.total)
+    return text("graph.relations_by_model", shown=shown, total=card.total, model=card.ordered_by)
 
 
 def _dated(title: str, edition: str) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import documents_governance
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, print_table, width_of
+from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text
 from localmed.domain import Document, Passage, Status
 from localmed.errors import UsageError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from localmed.library.summaries import Summary
     from localmed.operations.governing import Link
 
+LABEL = 18  # columns of a field's name
 SHOWN = 200  # rows of a list printed; --json has them all
 
 
@@ -32,15 +34,19 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
 @click.option("--status", type=click.Choice([each.value for each in Status]), help="Only documents of this status.")
+@click.option("--title", default="", metavar="WORDS", help="Only documents with these words in the title.")
 @json_option
 @click.pass_context
-def listed(ctx: click.Context, collection: str = "", status: str | None = None, as_json: bool = False) -> None:
-    """All documents, with the status in force now."""
+def listed(
+    ctx: click.Context, collection: str = "", status: str | None = None, title: str = "", as_json: bool = False
+) -> None:
+    """All documents, or those of a collection, a status or with words in the title, with the status in force now."""
     from localmed.operations import lookups
 
     with opened(ctx) as session:
         stored = lookups.documents_overdue(session, collection)
-    found = [each for each, _ in stored if not status or each.status == status]
+    words_of_title = title.casefold().split()
+    found = [each for each, _ in stored if (not status or each.status == status) and _titled(each, words_of_title)]
     late = {each.id: overdue for each, overdue in stored}
     if as_json:
         print_json([{**asdict(each), "overdue": late[each.id]} for each in found])
@@ -49,15 +55,21 @@ def listed(ctx: click.Context, collection: str = "", status: str | None = None, 
         (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
         for d in found
     ]
-    print_table("Documents", ("id", "collection", "title", "edition", "language", "status", "passages"), rows[:SHOWN])
+    names = columns("id", "collection", "title", "edition", "language", "status", "passages")
+    print_table(text("documents.list"), names, rows[:SHOWN])
     if len(rows) > SHOWN:
-        click.echo(f"... and {len(rows) - SHOWN} more; --json lists all")
+        say("cli.more", count=len(rows) - SHOWN)
+
+
+def _titled(document: Document, words_of_title: Sequence[str]) -> bool:
+    return all(word in document.title.casefold() for word in words_of_title)
 
 
 def _standing(document: Document, overdue: str) -> str:
     """The status, the day that it waits for, and whether its review is late."""
     waiting = f" {document.governance.effective_from}" if document.status is Status.PENDING else ""
-    return f"{document.status.value}{waiting}" + (f", review overdue {overdue}" if overdue else "")
+    standing = f"{status_word(document.status)}{waiting}"
+    return text("documents.overdue", status=standing, date=overdue) if overdue else standing
 
 
 @command.command("show")
@@ -78,26 +90,32 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
         print_json({**asdict(found), **more, **described})
         return
     values = asdict(found)
-    for name, value in (values | values.pop("governance") | {"review_overdue": late and "yes"}).items():
+    for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
-            click.echo(f"{name:>18}  {value}")
-    for word, linked in (("supersedes", links.older), ("superseded by", links.newer)):
+            _fact(text(f"documents.field_{name}"), value)
+    for name, linked in (("supersedes", links.older), ("superseded_by", links.newer)):
         for link in linked:
-            click.echo(f"{word:>18}  {_told(link)}")
+            _fact(text(f"documents.field_{name}"), _told(link))
     rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
-    print_table("Passages", ("id", "page", "heading", "characters"), rows)
+    print_table(text("documents.passages"), columns("id", "page", "heading", "characters"), rows)
     if summary:
         places = _described(summary, passages)["places"]
         print_table(
-            "Summary by extraction",
-            ("passage", "page", "sentence"),
+            text("documents.summary"),
+            columns("passage", "page", "sentence"),
             [(each["passage"][:12], each["page"] or "-", each["text"]) for each in places],
         )
 
 
+def _fact(label: str, value: object) -> None:
+    if isinstance(value, tuple):
+        value = "; ".join(" ".join(item) if isinstance(item, tuple) else str(item) for item in value)
+    echo(f"{' ' * (LABEL - width_of(label))}{label}  {value}")
+
+
 def _told(link: Link) -> str:
-    dated = f"{link.title} ({link.edition or 'no date'}), " if link.title else ""
-    return f"{link.id[:12]}  {dated}{link.status}" + (f" on {link.removed}" if link.removed else "")
+    dated = f"{link.title} ({link.edition or text('answer.no_date')}), " if link.title else ""
+    return f"{link.id[:12]}  {dated}{status_word(link.status)}" + (f" {link.removed}" if link.removed else "")
 
 
 def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
@@ -138,11 +156,12 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         if not chosen:
             raise UsageError("documents.none_in", collection=collection)
         if not yes:
-            click.confirm(f"Remove {len(chosen)} documents?", abort=True)
+            confirm("documents.remove", count=len(chosen))
         number = changes.remove(session, chosen)
-    click.echo(f"Removed {len(chosen)} documents; generation {number:04d} is served")
+    say("documents.removed", count=len(chosen))
+    say("generation.served", number=number)
     if any(Path(each.source).exists() for each in chosen):
-        click.echo("Their files are still there: importing them again brings them back. To keep one out, withdraw it")
+        say("documents.files_stay", count=len(chosen))
 
 
 @command.command("supersede")
@@ -160,10 +179,10 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
         status = Status.CURRENT if undo else Status.SUPERSEDED
         changes.mark(session, found, status, successor)
         holds = lookups.document(session, found.id).status
-    until = "what supersedes it is effective" if holds is Status.CURRENT else "it is reinstated"
-    until = until if holds is not Status.PENDING else "it is effective"
-    still = "" if holds is status else f", but {holds.value} until {until}"
-    click.echo(f"{found.title}: {status.value}{still}")
+    if holds is status:
+        say("documents.marked", title=found.title, status=status_message(status))
+    else:
+        say(f"documents.marked_{holds.value}", title=found.title, status=status_message(status))
 
 
 @command.command("withdraw")
@@ -177,7 +196,7 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
     with opened(ctx) as session:
         found = lookups.document(session, document)
         changes.withdraw(session, found, True, reason)
-    click.echo(f"Withdrawn: {found.title}")
+    say("documents.withdrawn", title=found.title)
 
 
 @command.command("reinstate")
@@ -191,7 +210,7 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
     with opened(ctx) as session:
         found = lookups.document(session, document)
         changes.withdraw(session, found, False, reason)
-    click.echo(f"Reinstated: {found.title}")
+    say("documents.reinstated", title=found.title)
 
 
 @command.command("quarantine")
@@ -208,9 +227,10 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
         print_json(found)
         return
     rows = [
-        (each.collection, Path(each.path).name, each.place or "whole file", each.reason, each.time) for each in found
+        (each.collection, Path(each.path).name, each.place or text("documents.whole_file"), each.reason, each.time)
+        for each in found
     ]
-    print_table("Quarantine", ("collection", "file", "part", "why", "since"), rows)
+    print_table(text("documents.quarantine"), columns("collection", "file", "part", "why", "since"), rows)
 
 
 for _each in documents_governance.COMMANDS:

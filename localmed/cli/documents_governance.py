@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.speaking import columns, say, status_message, status_word, tell_generation, text
+from localmed.domain import Message, message
 from localmed.errors import InputError, UsageError, reason
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
@@ -37,7 +39,8 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
         found = lookups.document(session, document)
         changes.govern(session, [Change((found,), values)])
         after = lookups.document(session, found.id)
-    click.echo(f"{after.title}: {', '.join(values).replace('_', ' ')} set; it is {after.status.value}")
+    fields = tuple(message(f"documents.field_{name}") for name in values)
+    say("documents.fields_set", title=after.title, fields=fields, status=status_message(after.status))
 
 
 @click.command("govern")
@@ -58,16 +61,17 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
         planned = lookups.planned_sheet(session, sheet, collection)
         if planned.faults:
             for fault in planned.faults[:FAULTS_SHOWN]:
-                click.echo(f"row {fault.row}: {fault.reason}", err=True)
+                told = fault.reason if isinstance(fault.reason, Message) else message("literal", text=fault.reason)
+                say("documents.row", row=fault.row, fault=told, err=True)
             raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
         number = changes.govern(session, planned.changes) if planned.changes else 0
     if planned.unused:
-        click.echo(f"Columns not used: {', '.join(planned.unused)}", err=True)
+        say("documents.columns_unused", columns=tuple(planned.unused), err=True)
     if as_json:
         print_json({"rows": planned.rows, "changed": len(planned.changes), "generation": number})
         return
-    click.echo(f"{len(planned.changes)} of {planned.rows} rows changed something")
-    click.echo(f"Generation {number:04d} is served" if number else "Nothing changed")
+    say("documents.rows_changed", count=planned.rows, changed=len(planned.changes))
+    tell_generation(number)
 
 
 @click.command("sheet")
@@ -87,7 +91,7 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
         raise UsageError("file.exists", file=str(sheet)) from None
     except OSError as error:
         raise UsageError("file.unwritable", reason=reason(error), file=str(sheet)) from None
-    click.echo(f"{len(rows) - 1} files: {sheet}")
+    say("documents.sheet", count=len(rows) - 1, sheet=str(sheet))
 
 
 @click.command("due")
@@ -107,10 +111,11 @@ def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None
         return
     rows = [
         (d.id[:12], d.collection, d.title, d.governance.owner or "-", d.governance.review_by or "-",
-         d.status.value + (", text not approved" if d.id in lapsed else ""))
+         text("documents.lapsed", status=status_message(d.status)) if d.id in lapsed else status_word(d.status))
         for d in found
     ]  # fmt: skip
-    print_table("To be reviewed", ("id", "collection", "title", "owner", "review by", "status"), rows)
+    names = columns("id", "collection", "title", "owner", "review_by", "status")
+    print_table(text("documents.to_review"), names, rows)
 
 
 COMMANDS = (set_fields, govern, write_sheet, due)

@@ -9,6 +9,7 @@ import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import say
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 SETS = ("medquad", "pubmedqa", "liveqa", "trec")
 WORDINGS = ("summary", "paraphrase", "original")
 DEEPEST = 1000  # passages a question; what TREC runs hold
-KEPT = "the variants that are finished are kept in --out; the same command with --resume goes on"
 
 _path = click.Path(path_type=Path)
 
@@ -141,7 +141,7 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
         found = _measured(ctx, out, resume, not as_json, **given)
     except KeyboardInterrupt:
         if out:
-            click.echo(KEPT, err=True)
+            say("cli.kept_in_out", err=True)
         raise
     if out:
         _write(found, out)
@@ -257,4 +257,8 @@ def _tell(found: Report, out: Path | None) -> None:
     for fact in report.facts(found):
         echo_wrapped(fact, "- ", "  ")
     if out:
-        click.echo(f"Written to {out}: table.md, table.csv, report.json, plot.png, plot.svg, runs/")
+        say(
+            "cli.written_to",
+            out=str(out),
+            files=("table.md", "table.csv", "report.json", "plot.png", "plot.svg", "runs/"),
+        )

@@ -10,7 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
-from localmed.cli.speaking import words
+from localmed.cli.speaking import say, words
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from localmed.evaluation.link_files import LinkQuestion
     from localmed.session import Session
 
-KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
 ROWS = "rows.jsonl"
 
 
@@ -60,7 +59,7 @@ def command(
     try:
         found = _measured(ctx, questions, named, out, resume, show=not as_json)
     except KeyboardInterrupt:
-        click.echo(KEPT, err=True)
+        say("cli.kept_in_out", err=True)
         raise
     _write(found, out)
     if as_json:
@@ -70,7 +69,7 @@ def command(
         print_table(title, columns, rows)
     for fact in badges.facts(found):
         echo_wrapped(words(fact), "- ", "  ")
-    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
+    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))
 
 
 def _measured(

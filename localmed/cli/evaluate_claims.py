@@ -11,14 +11,13 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import words
+from localmed.cli.speaking import say, words
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.evaluation.claims import ClaimsReport
     from localmed.evaluation.stance import StanceReport
 
-KEPT = "the answers that are finished are kept in --out; the same command with --resume goes on"
 Counts = dict[tuple[str, str], int]
 
 
@@ -82,7 +81,7 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
             found = claims.report(file.name, session.site.entailment.name, results)
     except KeyboardInterrupt:
         if out:
-            click.echo(KEPT, err=True)
+            say("cli.kept_in_out", err=True)
         raise
     if out:
         _write(out, found.as_dict(), lambda: plot.draw_claims(found, out), table=claims.as_csv(found))
@@ -91,7 +90,7 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
         return
     _tell_answers(found)
     if out:
-        click.echo(f"Written to {out}: report.json, table.csv, results.jsonl, plot.png, plot.svg")
+        say("cli.written_to", out=str(out), files=("report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg"))
 
 
 def _tell_answers(found: ClaimsReport) -> None:
@@ -123,7 +122,7 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
         return
     _tell_pairs(found, counts)
     if out:
-        click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
+        say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
 
 
 def _tell_pairs(found: StanceReport, counts: Counts) -> None:

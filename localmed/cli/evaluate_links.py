@@ -10,7 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
-from localmed.cli.speaking import words
+from localmed.cli.speaking import say, words
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from localmed.evaluation.links import LinkReport
     from localmed.session import Session
 
-KEPT = "the questions that are finished are kept in --out; the same command with --resume goes on"
 ROWS = "rows.jsonl"
 
 
@@ -58,7 +57,7 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
     try:
         found = _measured(ctx, out, seed, not as_json, **given)
     except KeyboardInterrupt:
-        click.echo(KEPT, err=True)
+        say("cli.kept_in_out", err=True)
         raise
     _write(found, out)
     if as_json:
@@ -176,4 +175,4 @@ def _tell(found: LinkReport, out: Path) -> None:
     print_table("Link-Eval", *links.table(found))
     for fact in links.facts(found):
         echo_wrapped(words(fact), "- ", "  ")
-    click.echo(f"Written to {out}: report.json, table.csv, plot.png, plot.svg, {ROWS}")
+    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))

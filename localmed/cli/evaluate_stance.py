@@ -9,7 +9,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import words
+from localmed.cli.speaking import say, words
 from localmed.errors import InputError, reason
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _tell(found: StanceReport, out: Path | None) -> None:
     for fact in stance.facts(found):
         echo_wrapped(words(fact), "- ", "  ")
     if out:
-        click.echo(f"Written to {out}: report.json, confusion.png, confusion.svg")
+        say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
 
 
 def _row(scores: JudgeScores) -> tuple[str, ...]:

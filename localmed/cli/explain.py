@@ -12,6 +12,7 @@ import click
 
 from localmed.cli.common import settings_of
 from localmed.cli.running import Options, give, run, workflow_options, write_private
+from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
 from localmed.errors import InputError, LimitExceeded, UsageError, reason
@@ -131,7 +132,7 @@ def _write_leaflet(file: Path, answer: Answer) -> None:
     from localmed.presentation.leaflet import leaflet
 
     write_private(file, leaflet(answer, date.today().isoformat()))
-    click.echo(f"leaflet: {file}", err=True)
+    say("explain.leaflet_written", file=str(file), err=True)
 
 
 def _keep(ctx: click.Context, answer: Answer) -> None:
@@ -143,4 +144,4 @@ def _keep(ctx: click.Context, answer: Answer) -> None:
     folder = kept_folder(settings_of(ctx).data)
     file = folder / f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
     write_private(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
-    click.echo(f"kept: {file}", err=True)
+    say("explain.kept", file=str(file), err=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.cli.speaking import tell_problems, text
-from localmed.domain import message
+from localmed.cli.common import echo, json_option, opened, print_json, print_table
+from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text
+from localmed.cli.speaking import confirm as confirm_change
 from localmed.errors import Damaged
-from localmed.messages import render
 
-DAMAGED = "damaged: its manifest cannot be read"
+if TYPE_CHECKING:
+    from localmed.operations.lookups import Undone
+
 EARLY_SHOWN = 20  # ids printed
 
 
@@ -38,7 +40,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
             each.number,
             each.served,
             each.created,
-            DAMAGED if each.damaged else each.reason,
+            text("generation.manifest_damaged") if each.damaged else each.reason,
             each.documents,
             each.passages,
         )
@@ -48,7 +50,8 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    print_table("Generations", names, [(row[0], "*" if row[1] else "", *row[2:]) for row in rows])
+    table = [(row[0], "*" if row[1] else "", *row[2:]) for row in rows]
+    print_table(text("generation.list"), columns(*names), table)
 
 
 @command.command("verify")
@@ -72,25 +75,39 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
 
 @command.command("rollback")
 @click.argument("number", type=int, required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
-def rollback(ctx: click.Context, number: int | None) -> None:
+def rollback(ctx: click.Context, number: int | None, yes: bool) -> None:
     """Serve generation NUMBER (default: the one before). Withdrawn documents stay withdrawn.
 
-    What was set of documents since goes back with it; those that answer now before the day that was set are named.
+    What it undoes is named before it happens. What was set of documents since goes back with it; those that answer now
+    before the day that was set are named.
     """
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
         session.may_change()
         waiting = lookups.waiting(session)
-        click.echo(f"Generation {changes.rollback(session, number):04d} is served")
+        undone = lookups.undone_by_rollback(session, number)
+        _tell_undone(undone)
+        if not yes:
+            confirm_change("generation.go_back", number=undone.number)
+        tell_generation(changes.rollback(session, undone.number))
         early = lookups.effective_among(session, waiting or frozenset())
     if waiting is None:
-        click.echo("Look at the dates: what was set of documents since has gone back, and could not be compared")
+        say("generation.dates_unknown")
     if early:
         shown = " ".join(each[:12] for each in early[:EARLY_SHOWN]) + (" ..." if len(early) > EARLY_SHOWN else "")
-        click.secho(f"{len(early)} documents that were not yet effective answer now: {shown}", fg="red")
-        click.echo("To hold one back: localmed documents set ID --effective-from DATE")
+        echo(text("generation.early", count=len(early), ids=shown), colour="red")
+        say("generation.hold_back")
+
+
+def _tell_undone(undone: Undone) -> None:
+    """Print the changes that going back takes back, and how many documents there are before and after."""
+    say("generation.undoes", number=undone.number, served=undone.served)
+    for row in undone.changes:
+        say("generation.undone", number=row.number, created=row.created, reason=row.reason)
+    say("generation.documents", before=undone.documents_now, after=undone.documents_then)
 
 
 @command.command("prune")
@@ -108,9 +125,9 @@ def prune(ctx: click.Context, yes: bool) -> None:
         session.may_change()
         lookups.has_library(session)
         if not yes:
-            click.confirm("Remove the copies of files that no kept generation was made from?", abort=True)
+            confirm_change("generation.prune")
         files, size = changes.prune(session)
-    click.echo(f"Removed {files} files, {size / 2**20:.1f} MiB")
+    say("generation.pruned", count=files, mib=size / 2**20)
 
 
 @command.command("confirm")
@@ -121,7 +138,7 @@ def confirm(ctx: click.Context) -> None:
 
     with opened(ctx) as session:
         number = changes.confirm(session)
-    click.echo(render(message("generation.confirmed", number=number), "en"))
+    say("generation.confirmed", number=number)
 
 
 @command.command("upgrade")
@@ -131,4 +148,4 @@ def upgrade(ctx: click.Context) -> None:
     from localmed.operations import changes
 
     with opened(ctx) as session:
-        click.echo(f"Generation {changes.upgrade(session):04d} is served")
+        tell_generation(changes.upgrade(session))

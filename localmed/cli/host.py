@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.common import echo, json_option, opened, print_json
+from localmed.cli.speaking import say, text
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
@@ -64,21 +65,20 @@ def _until_told() -> Iterator[int]:
 def _ready(status: Status, path: Path, as_json: bool) -> None:
     if as_json:
         return print_json({"ready": True, "socket": str(path)} | asdict(status))
-    models = ", ".join(status.models.values())
-    return click.echo(f"Ready at {path}: {models} (Ctrl-C ends it)")
+    return say("host.ready", path=str(path), models=tuple(status.models.values()))
 
 
 def _show(status: Status) -> None:
     from localmed.operations.check import size
 
     up = timedelta(seconds=round(status.seconds))
-    click.echo(f"Process {status.process}, version {status.version}, up {up}, {size(status.memory)} in memory")
+    say("host.status", process=status.process, version=status.version, time=str(up), memory=size(status.memory))
     for role, name in status.models.items():
-        note = "  (this command's settings choose another)" if role in status.others else ""
-        click.echo(f"  {role:10}  {name}{note}")
-    click.echo(f"Connections {status.connections}; waiting: {_counts(status.waiting)}")
-    click.echo(f"Answered: {_counts(status.served)}; failed: {_counts(status.failed)}")
+        note = text("host.other_choice") if role in status.others else ""
+        echo(f"  {role:10}  {name}  {note}".rstrip())
+    say("host.waiting", connections=status.connections, waiting=_counts(status.waiting))
+    say("host.answered", served=_counts(status.served), failed=_counts(status.failed))
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
+def _counts(counts: dict[str, int]) -> tuple[str, ...]:
+    return tuple(f"{name} {count}" for name, count in sorted(counts.items()))

@@ -6,15 +6,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, opened, print_json, tell_file
 from localmed.cli.following import work_shown
+from localmed.cli.speaking import say, tell_generation, text, words
+from localmed.domain import Message
 from localmed.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 def plain(report: Report) -> dict[str, Any]:
     """The report as JSON has it."""
     return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
-            "files": [asdict(line) for line in report.lines]}  # fmt: skip
+            "files": report.lines}  # fmt: skip
 
 
 def all_refused(report: Report) -> bool:
@@ -99,15 +100,14 @@ def tell(report: Report) -> None:
     """Print what became of every file, refusals first, and the sums."""
     told = [line for line in report.lines if line.outcome != "unchanged"]
     told.sort(key=lambda line: (line.outcome == "read", line.outcome))
-    rows = [(Path(line.path).name, line.outcome, line.passages or "", line.detail) for line in told[:SHOWN]]
-    if rows:
-        print_table(f"Import into {report.collection}", ("file", "outcome", "passages", "why"), rows)
+    if told:
+        echo(text("import.title", name=report.collection), bold=True)
+    for line in told[:SHOWN]:
+        tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail)
     if len(told) > SHOWN:
-        click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
+        say("cli.more", count=len(told) - SHOWN)
     counts = report.counts
-    click.echo(
-        f"{counts['documents']} documents ({counts['passages']} passages) read from {counts['read']} files, "
-        f"{counts['unchanged']} unchanged, {counts['quarantined']} quarantined, {counts['skipped']} skipped, "
-        f"{counts['removed']} removed"
-    )
-    click.echo(f"Generation {report.generation:04d} is served" if report.generation else "Nothing changed")
+    say("import.read", documents=counts["documents"], passages=counts["passages"], files=counts["read"])
+    others = {name: counts[name] for name in ("unchanged", "quarantined", "skipped", "removed")}
+    echo(words(Message("import.others", tuple(others.items()))))
+    tell_generation(report.generation)

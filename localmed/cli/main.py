@@ -20,7 +20,7 @@ from typing import NoReturn
 import click
 
 from localmed import __version__
-from localmed.cli.speaking import error_line, text
+from localmed.domain import Parameter
 from localmed.errors import LocalmedError
 
 COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty():
             click.echo(err=True)  # ends the terminal's ^C
-        _fail(text("cli.interrupted"), 130)
+        _fail(_text("cli.interrupted"), 130)
     except click.ClickException as error:
         _fail(_usage(error), error.exit_code)
     except BrokenPipeError:
@@ -112,10 +112,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except LocalmedError as error:
         _traceback(given)
-        _fail(error_line(error), error.exit_code)
+        _fail(_line(error), error.exit_code)
     except Exception as error:
         _traceback(given)
-        _fail(text("cli.unexpected", error=_described(error)), 1)
+        _fail(_text("cli.unexpected", error=_described(error)), 1)
 
 
 def _invoke(arguments: Sequence[str]) -> int:
@@ -136,7 +136,7 @@ def _usage(error: click.ClickException) -> str:
     where = context.command_path if context else "localmed"
     name = getattr(error, "command_name", getattr(error, "option_name", ""))
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
-        return text("cli.no_command")
+        return _text("cli.no_command")
     message = " ".join(error.format_message().split()).rstrip(".")
     return f"{message[:1].lower()}{message[1:]}{'' if message.endswith('?') else '.'} See: {where} --help"
 
@@ -152,6 +152,18 @@ def _described(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{type(error).__name__}: {error.strerror}"
     return type(error).__name__
+
+
+def _text(code: str, **parameters: Parameter) -> str:
+    from localmed.cli import speaking  # what --help does not need
+
+    return speaking.text(code, **parameters)
+
+
+def _line(error: LocalmedError) -> str:
+    from localmed.cli import speaking
+
+    return speaking.error_line(error)
 
 
 def _fail(message: str, code: int) -> NoReturn:

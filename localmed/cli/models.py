@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say, tell_problems
+from localmed.cli.speaking import columns, confirm, say, tell_problems, text, words
 from localmed.config import built_in
+from localmed.domain import message
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from localmed.site import Site
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
-UNKNOWN_HASH = "recorded when added"
-RESTART = "The model host that runs owns another one, so each command loads its own. End it and start it: localmed host"
 
 
 @click.group("models", invoke_without_command=True)
@@ -50,14 +49,15 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         print_json(rows)
         return
     table = [_row(each) for each in rows]
-    print_table("Models", ("name", "for", "size", "licence", "sha256"), table)
-    click.echo(f"sha256: how it begins; -: {UNKNOWN_HASH}")
-    echo_wrapped("Serving: " + ", ".join(f"{role}: {name}" for role, name in serving.items()))
+    print_table(text("models.list"), columns("name", "role", "size", "licence", "sha256"), table)
+    say("models.hash_legend")
+    pairs = tuple(message("cli.state", name=role, state=name) for role, name in serving.items())
+    echo_wrapped(text("models.serving", roles=pairs))
 
 
 def _row(each: dict[str, Any]) -> tuple[str, ...]:
-    sha256 = "-" if each["sha256"] == UNKNOWN_HASH else each["sha256"][:12]
-    return each["name"], each["role"], _size(each["bytes"]), each["licence"] or "unlisted", sha256
+    sha256 = each["sha256"][:12] or "-"
+    return each["name"], each["role"], _size(each["bytes"]), each["licence"] or text("models.unlisted"), sha256
 
 
 def _described(site: Site, name: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _described(site: Site, name: str) -> dict[str, Any]:
         "languages": list(manifest.languages) if manifest else [],
         "files": files,
         "bytes": sum(each["bytes"] for each in files),
-        "sha256": max(files, key=lambda each: each["bytes"])["sha256"] or UNKNOWN_HASH,  # of the weights
+        "sha256": max(files, key=lambda each: each["bytes"])["sha256"],  # of the weights; "": recorded when added
         "added": model.added if model else "",
         "by": model.by if model else "",
         "template": model.template if model else manifest.template if manifest else "",
@@ -115,13 +115,13 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
     if as_json:
         print_json(row)
         return
-    click.echo(f"Added {model.name} for {model.role}: {len(model.files)} files, {_size(model.bytes)}")
+    say("models.added", name=model.name, role=model.role, count=len(model.files), size=_size(model.bytes))
     if not model.listed:
-        click.echo("It is unlisted: no manifest says what licence it has and where it comes from")
+        say("models.no_licence")
     if row["terms"]:
-        click.echo(f"Terms: {row['terms']}")
+        say("models.terms", terms=row["terms"])
     if not row["serves"]:
-        click.echo(f"To use it: localmed models use {model.role} {model.name}")
+        say("models.to_use", role=model.role, name=model.name)
 
 
 @command.command("verify")
@@ -157,15 +157,17 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
         session.may_change()
         model, serves = session.site.registry.model(name), _described(session.site, name)["serves"]
         if not yes:
-            click.confirm(f"Delete the {len(model.files)} files of {name} ({_size(model.bytes)})?", abort=True)
+            confirm("models.delete", count=len(model.files), name=name, size=_size(model.bytes))
         model_changes.remove(session, name)
         now, hosted = (
-            [f"{session.site.serving[role]} serves {role}" for role in serves],
+            {role: session.site.serving[role] for role in serves},
             _owned_by_host(session.site, serves),
         )
-    click.echo("; ".join([f"Removed {name}", *now]))
+    say("models.removed", name=name)
+    for role, successor in now.items():
+        say("models.serves_role", name=successor, role=role)
     if hosted:
-        echo_wrapped(RESTART)
+        echo_wrapped(text("models.restart"))
 
 
 @command.command("use")
@@ -189,14 +191,26 @@ def use(ctx: click.Context, role: str, name: str) -> None:
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
-        hosted = _owned_by_host(session.site, [role])
-    click.echo(f"{serving[role]} serves {role}")
+        hosted, roles = _owned_by_host(session.site, [role]), model_changes.chat_roles(session)
+    say("models.serves_role", name=serving[role], role=role)
+    if role == "chat":
+        _tell_roles(serving[role], *roles)
     if serving["reranker"] == "none" and role == "encoder":
-        click.echo("Nothing reranks. To choose what does: localmed models use reranker NAME")
+        say("models.no_reranker")
     if built_with != now:
-        click.echo(f"The library was encoded by {built_with}. Bring it to this encoder now: localmed reindex")
+        say("models.reindex", built_with=built_with)
     if hosted:
-        echo_wrapped(RESTART)
+        echo_wrapped(text("models.restart"))
+
+
+def _tell_roles(model: str, served: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """Print which roles the chat model serves from now on, and which the settings give somebody else."""
+    if model == "none":
+        say("models.chat_none")
+        return
+    echo_wrapped(text("models.chat_roles", roles=served))
+    if others:
+        echo_wrapped(text("models.chat_otherwise", roles=others))
 
 
 def _owned_by_host(site: Site, roles: Sequence[str]) -> bool:
@@ -218,15 +232,18 @@ def plan(ctx: click.Context, as_json: bool) -> None:
         found = machine.look()
         fits = fit.fits(session.site.registry.candidates(), found)
     if as_json:
-        print_json({"machine": asdict(found), "models": [asdict(each) | {"best": each.best} for each in fits]})
+        print_json({"machine": found, "models": [asdict(each) | {"best": each.best} for each in fits]})
         return
-    gpus = ", ".join(f"{each.name} with {_size(each.memory)}" for each in found.gpus) or f"no GPU ({found.no_gpu})"
-    click.echo(f"Memory {_size(found.memory)}, {found.processors} processors; {gpus}")
-    rows = [(each.name, each.role, "its file" if each.exact else "estimate", *_cells(each)) for each in fits]
-    print_table("Models", ("name", "for", "by", *(f"{each // 1024}k tokens" for each in fit.CONTEXTS)), rows)
-    echo_wrapped(
-        "Estimates are from the manifest until the model is added. A model that fits the GPU needs it to itself."
-    )
+    gpus = tuple(message("models.gpu", name=each.name, memory=_size(each.memory)) for each in found.gpus)
+    none = message("models.no_gpu", why=found.no_gpu or message("doctor.no_gpu_named"))
+    say("models.machine", memory=_size(found.memory), processors=found.processors, gpus=gpus or none)
+    rows = [
+        (each.name, each.role, text("models.by_file" if each.exact else "models.by_estimate"), *_cells(each))
+        for each in fits
+    ]
+    contexts = [text("models.tokens", count=each // 1024) for each in fit.CONTEXTS]
+    print_table(text("models.list"), [*columns("name", "role", "by"), *contexts], rows)
+    echo_wrapped(text("models.estimates"))
 
 
 def _cells(fit: Fit) -> list[str]:
@@ -236,7 +253,8 @@ def _cells(fit: Fit) -> list[str]:
 
 
 def _cell(need: Need) -> str:
-    return f"{_size(need.bytes)}: {need.place}" if need.bytes else str(need.place)
+    place = message(f"models.place_{need.place}")
+    return text("models.need", size=_size(need.bytes), place=place) if need.bytes else words(place)
 
 
 def _size(count: int) -> str:

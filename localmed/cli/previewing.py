@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import Decorated, print_json, print_table
+from localmed.cli.common import Decorated, echo, print_json, tell_file
 from localmed.cli.following import work_shown
+from localmed.cli.speaking import say, text, words
+from localmed.domain import message
 from localmed.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def options(command: Decorated) -> Decorated:
 def wanted(dry_run: bool, report: Path | None, language: str) -> Wanted | None:
     """The options as a value, None where nothing is to be previewed."""
     if report and not dry_run:
-        raise click.BadParameter("cli.report_needs_dry_run")
+        raise click.BadParameter(text("cli.report_needs_dry_run"))
     return Wanted(report, language) if dry_run else None
 
 
@@ -82,24 +84,27 @@ def _plain(looked: Looked) -> dict[str, Any]:
 def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> None:
     """Print what would become of every file, refusals first, and the sums."""
     ordered = sorted(told, key=lambda each: (each["outcome"] == "same", each["outcome"] != "refused"))
-    rows = [
-        (Path(each["path"]).name, each["outcome"], sum(one["passages"] for one in each["documents"]) or "", _why(each))
-        for each in ordered[:SHOWN]
-    ]
-    print_table(f"Dry run into {collection}: nothing was stored", ("file", "would be", "passages", "why"), rows)
+    echo(text("preview.title", name=collection), bold=True)
+    for each in ordered[:SHOWN]:
+        passages = sum(one["passages"] for one in each["documents"])
+        tell_file(f"preview.outcome_{each['outcome']}", each["path"], passages, _why(each))
     if len(told) > SHOWN:
-        click.echo(f"... and {len(told) - SHOWN} more; --json lists all")
+        say("cli.more", count=len(told) - SHOWN)
     counts = Counter(each["outcome"] for each in told)
-    click.echo(", ".join(f"{counts[outcome]} {outcome}" for outcome in sorted(counts)) or "no files")
+    sums = tuple(
+        message("preview.count", outcome=message(f"preview.outcome_{outcome}"), count=counts[outcome])
+        for outcome in sorted(counts)
+    )
+    echo(", ".join(map(words, sums)) or text("preview.no_files"))
     if report:
-        click.echo(f"Written: {report}")
+        say("cli.written", file=str(report))
 
 
 def _why(told: dict[str, Any]) -> str:
     """Why a file is refused, what of it is left out, and what of it needs or had OCR."""
-    faults = [f"{each['where']}: {each['reason']}" for each in told["faults"]]
-    more = [f"{len(faults) - FAULTS_SHOWN} more parts refused"] if len(faults) > FAULTS_SHOWN else []
+    faults = [text("cli.place", place=each["where"], reason=each["reason"]) for each in told["faults"]]
+    more = [text("preview.more_parts", count=len(faults) - FAULTS_SHOWN)] if len(faults) > FAULTS_SHOWN else []
     ocr = sum(each["ocr"] for each in told["documents"])
-    read = [f"{ocr} passages read by OCR"] if ocr else []
-    going = [f"{told['going']} stored documents go"] if told["going"] else []
+    read = [text("preview.ocr", count=ocr)] if ocr else []
+    going = [text("preview.going", count=told["going"])] if told["going"] else []
     return "; ".join(filter(None, [told["reason"], *faults[:FAULTS_SHOWN], *more, *read, *going]))

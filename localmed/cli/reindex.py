@@ -6,6 +6,7 @@ import click
 
 from localmed.cli.common import json_option, opened, print_json
 from localmed.cli.following import work_shown
+from localmed.cli.speaking import say
 
 
 @click.command("reindex")
@@ -26,6 +27,6 @@ def command(ctx: click.Context, again: bool, as_json: bool) -> None:
     if as_json:
         print_json({"generation": generation, "encoder": encoder})
     elif generation:
-        click.echo(f"Generation {generation:04d} is served, encoded by {encoder}")
+        say("reindex.done", number=generation, encoder=encoder)
     else:
-        click.echo(f"Nothing changed: the library is of {encoder} already")
+        say("reindex.nothing", encoder=encoder)

@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.domain import Status, message
-from localmed.presentation.words import words
-
-WORDS = {Status.SUPERSEDED: "superseded", Status.WITHDRAWN: "withdrawn", Status.PENDING: "not yet effective"}
+from localmed.cli.speaking import say, text
+from localmed.domain import Status
 
 
 @click.command("show")
@@ -51,21 +49,21 @@ def command(
         print_json(evidence)
         return
     found = evidence.passage
-    echo(f"{evidence.document_title} ({evidence.edition or 'no date'})", bold=True)
+    echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
-        echo(f"This document is {WORDS[evidence.status]}.", colour="red")
+        echo(text(f"search.standing_{evidence.status.value}"), colour="red")
     if evidence.overdue:
-        echo(f"It was to be reviewed by {evidence.overdue}.", colour="red")
+        echo(text("search.overdue_since", date=evidence.overdue), colour="red")
     if gone:
-        echo("This text is no longer in the library.", colour="red")
-    echo(f"{evidence.source}" + (f", page {found.page}" if found.page else ""))
+        echo(text("search.gone"), colour="red")
+    echo(text("search.source_page", source=evidence.source, page=found.page) if found.page else evidence.source)
     if found.ocr is not None:
-        echo(words(message("answer.ocr", confidence=found.ocr), found.language))
+        say("answer.ocr", confidence=found.ocr)
     if found.headings:
         echo(" > ".join(found.headings))
     echo(f"\n{found.text}")
     if image:
-        echo(f"\nWritten: {image}")
+        echo(f"\n{text('cli.written', file=str(image))}")
 
 
 def _span(given: str | None) -> tuple[int, int] | None:
@@ -74,5 +72,5 @@ def _span(given: str | None) -> tuple[int, int] | None:
         return None
     start, _, end = given.partition("-")
     if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
-        raise click.BadParameter("cli.span")
+        raise click.BadParameter(text("cli.span"))
     return int(start), int(end)

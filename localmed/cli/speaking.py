@@ -58,9 +58,19 @@ def confirm(code: str, /, **parameters: Parameter) -> None:
     click.confirm(neutral(text(code, **parameters)), abort=True)
 
 
-def columns(section: str, *names: str) -> list[str]:
-    """The headings of a table: the words of ``section.name`` each."""
-    return [text(f"{section}.{name}") for name in names]
+def columns(*names: str) -> list[str]:
+    """The headings of a table."""
+    return [text(f"column.{name}") for name in names]
+
+
+def status_message(status: str) -> Message:
+    """The status of a document, or what has become of one that another names."""
+    return message(f"documents.status_{status}")
+
+
+def status_word(status: str) -> str:
+    """``status_message`` in the language of the commands."""
+    return words(status_message(status))
 
 
 def error_line(error: LocalmedError) -> str:
@@ -82,3 +92,8 @@ def as_json(told: Message) -> dict[str, Any]:
 def tell_problems(name: str, problems: Sequence[Message]) -> None:
     """Print what is wrong with ``name``, or that nothing is."""
     say("cli.state", name=name, state=tuple(problems) or message("cli.ok"))
+
+
+def tell_generation(number: int) -> None:
+    """Print which generation is served after a change, or that nothing changed (0)."""
+    say("generation.served", number=number) if number else say("generation.unchanged")

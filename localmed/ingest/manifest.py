@@ -114,6 +114,11 @@ def keep(data: Path, collection: str, file: Path) -> None:
     files.replace(kept, file.read_bytes())
 
 
+def forget(data: Path, collection: str) -> None:
+    """Remove the kept manifest of a collection that was deleted."""
+    kept_at(data, collection).unlink(missing_ok=True)
+
+
 def kept_at(data: Path, collection: str) -> Path:
     """Where the manifest that a collection was last imported with lies."""
     return data / "corpora" / f"{collection}.toml"

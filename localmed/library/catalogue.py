@@ -159,6 +159,11 @@ class Catalogue:
 
     # --- files -----------------------------------------------------------------------------------------------------
 
+    def remove_collection(self, name: str) -> None:
+        """Remove a collection's description and its files' rows (its documents: ``remove_documents``)."""
+        self._database.execute("DELETE FROM files WHERE collection = ?", (name,))
+        self._database.execute("DELETE FROM collections WHERE name = ?", (name,))
+
     def files(self, collection: str, root: str | None = None) -> dict[str, ImportedFile]:
         """The files of a collection by path, all or those imported from the folder ``root``."""
         query = "SELECT collection, path, sha256, recipe, root FROM files WHERE collection = ?"

@@ -276,7 +276,7 @@ def switch(data: Path, number: int) -> None:
 
 def rollback(data: Path, number: int | None) -> int:
     """Serve generation ``number``, or the one that the current was built from; refuse one whose files are damaged."""
-    chosen = _before(data) if number is None else number
+    chosen = before(data) if number is None else number
     path = path_of(data, chosen)
     problems = check(path, whole=True)
     if problems:
@@ -286,8 +286,8 @@ def rollback(data: Path, number: int | None) -> int:
     return chosen
 
 
-def _before(data: Path) -> int:
-    """The parent of the current generation, else the newest before it.
+def before(data: Path) -> int:
+    """The generation that a rollback goes to: the parent of the current one, else the newest before it.
 
     After a rollback and an import the newest before it would be the one that was rolled back from.
     """

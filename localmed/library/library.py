@@ -284,6 +284,11 @@ class Builder:
         self.catalogue.put_collection(collection)
         self.changed = True
 
+    def remove_collection(self, name: str) -> None:
+        """Forget a collection of which no document is left."""
+        self.catalogue.remove_collection(name)
+        self.changed = True
+
     def mark(self, document: Document, status: Status, replaced_by: str, reason: str) -> None:
         """Record a librarian's decision about a document; it outlives re-imports."""
         self.catalogue.mark(document, status, replaced_by, reason)

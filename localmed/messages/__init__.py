@@ -13,7 +13,7 @@ version: the code is shown with its parameters rather than refused.
 
 from __future__ import annotations
 
-import tomllib
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -29,6 +29,7 @@ LISTING = {"en": ", ", "zh": "、"}
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
+_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
 
 Template = str | Mapping[str, str]
 
@@ -36,7 +37,7 @@ Template = str | Mapping[str, str]
 def render(message: Message, language: str) -> str:
     """The words of ``message`` in ``language`` (English for a language that there is none of)."""
     language = language if language in LANGUAGES else FALLBACK
-    template = catalogue(language).get(message.code)
+    template = _template(language, message.code) or _template(language, _parts(message.code)[0])
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
     with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
         if template is not None:
@@ -63,20 +64,46 @@ def sentences(parts: Iterable[Message], language: str) -> str:
 
 def known(code: str) -> bool:
     """Whether there are words for ``code``."""
-    return code in catalogue(FALLBACK)
+    return _template(FALLBACK, code) is not None
+
+
+def catalogue(language: str) -> Mapping[str, Template]:
+    """Every template of ``language`` by its code."""
+    found = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
+    return {code: _words(language, template) for code, template in found.items()}
+
+
+def _template(language: str, code: str) -> Template | None:
+    """The words of ``code``; only its section is parsed: the whole file takes 30 ms, which every command would feel."""
+    section, dot, _ = code.partition(".")
+    template = _section(language, section if dot else "").get(code)
+    return None if template is None else _words(language, template)
+
+
+def _words(language: str, template: Template) -> Template:
+    """The template, or the one that it refers to."""
+    if not isinstance(template, str) or not template.startswith(REFERENCE):
+        return template
+    code = template.removeprefix(REFERENCE)
+    return _section(language, code.partition(".")[0])[code]
 
 
 @cache
-def catalogue(language: str) -> Mapping[str, Template]:
-    """Every template of ``language`` by its code."""
+def _section(language: str, name: str) -> Mapping[str, Template]:
+    import tomllib
+
+    return dict(_flat("", tomllib.loads(_sections(language).get(name, ""))))
+
+
+@cache
+def _sections(language: str) -> Mapping[str, str]:
+    """The text of each section of the file of ``language``, by the name of its table; "" is what stands before."""
     text = files(__package__).joinpath(f"{language}.toml").read_text("utf-8")
-    entries = dict(_flat("", tomllib.loads(text)))
-    return {code: _words(template, entries) for code, template in entries.items()}
-
-
-def _words(template: Template, entries: Mapping[str, Template]) -> Template:
-    """The template, or the one that it refers to."""
-    return entries[template[1:]] if isinstance(template, str) and template.startswith(REFERENCE) else template
+    sections: dict[str, str] = {}
+    for part in _TABLE.split(text):
+        name = part[1:].partition("]")[0].partition(".")[0] if part.startswith("[") else ""
+        sections[name] = sections.get(name, "") + part
+    return sections
 
 
 def _flat(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, Template]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from localmed.domain import Collection, Document, Status
 from localmed.errors import UsageError
 from localmed.hooks import SILENT, Hooks, following
+from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.library import generations, originals, served
 from localmed.library.library import Builder, build
@@ -45,6 +46,18 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     if groups:
         set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
     put_collection(session, collection)
+
+
+def delete_collection(session: Session, name: str) -> int:
+    """Remove the collection ``name`` with its documents; its access stays, should it come back."""
+    with _building(session, "delete collection", name) as (builder, change):
+        documents = builder.catalogue.documents(name)
+        builder.remove(each.id for each in documents)
+        builder.remove_collection(name)
+        change.generation = builder.publish(f"delete collection {name}")
+        change.outcome = f"{len(documents)}"
+    manifests.forget(session.data, name)
+    return change.generation
 
 
 def remove(session: Session, documents: Sequence[Document]) -> int:

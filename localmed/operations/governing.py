@@ -185,7 +185,7 @@ def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
         elif gone := library.catalogue.removed(each):
             links.append(Link(each, gone[0], gone[1], "removed", gone[2]))
         else:  # named by a file that came before the one it names, or in a collection that is hidden
-            links.append(Link(each, "", "", "not in the library"))
+            links.append(Link(each, "", "", "unknown"))
     return tuple(links)
 
 

@@ -236,6 +236,27 @@ def _generation(data: Path, number: int, served: str) -> GenerationRow:
     return GenerationRow(number, path.name == served, known.created, known.reason, known.documents, known.passages)
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What going back from generation ``served`` to ``number`` takes back: the changes between them, newest first."""
+
+    number: int
+    served: int
+    changes: tuple[GenerationRow, ...]
+    documents_now: int
+    documents_then: int
+
+
+def undone_by_rollback(session: Session, number: int | None) -> Undone:
+    """What ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
+    rows = {row.number: row for row in generations_kept(session)}
+    served = next(row for row in rows.values() if row.served)
+    chosen = generations.before(session.data) if number is None else number
+    generations.path_of(session.data, chosen)  # says so if there is none
+    undone = tuple(rows[each] for each in sorted(rows, reverse=True) if chosen < each <= served.number)
+    return Undone(chosen, served.number, undone, served.documents, rows[chosen].documents)
+
+
 def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
     """What is wrong with every file of generation ``number`` (None: of each), by its hash."""
     data = session.data

@@ -40,6 +40,14 @@ def remove(session: Session, name: str) -> Model:
     return model
 
 
+def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The roles that a chosen chat model serves, and those that ``[roles]`` of the settings give others."""
+    from localmed.agents.role_table import ROLES
+
+    others = tuple(name for name in ROLES if session.settings.roles.get(name, "chat") != "chat")
+    return tuple(name for name in ROLES if name not in others), others
+
+
 def use(session: Session, role: str, name: str, progress: Progress) -> None:
     """Let ``name``, a registered model or what is built in, serve ``role``; see ``Site.use``."""
     with session.change("model use", name) as change:

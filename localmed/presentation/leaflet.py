@@ -31,6 +31,9 @@ def leaflet(answer: Answer, date: str) -> str:
     return page(
         "leaflet.html",
         language=language,
+        colon="：" if language == "zh" else ": ",
+        verbatim=words(message("answer.origin.extractive"), language),
+        verbatim_note=words(message("explain.leaflet.numbers"), language),
         title=words(message("explain.leaflet.title"), language),
         released=words(message("explain.released", name=answer.released_by, date=date), language),
         purpose=shown.purpose,

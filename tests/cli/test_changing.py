@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.cli import speaking
 from tests.cli.conftest import FILES, MANIFEST, Localmed
 
 
@@ -17,7 +18,7 @@ def test_withdraw_takes_effect_at_once_and_survives_rollback(copied: Localmed) -
     assert "Paracetamol" not in copied.titles("paracetamol")
     assert len(copied.ok("generations", "list", "--json").json) == 1
     copied.ok("collections", "priority", "ward", "7")
-    copied.ok("generations", "rollback")
+    copied.ok("generations", "rollback", "--yes")
     assert "Paracetamol" not in copied.titles("paracetamol")
     assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
     copied.ok("documents", "reinstate", document, "--reason", "a mistake")
@@ -97,10 +98,10 @@ def test_remove_needs_to_be_told_what(localmed: Localmed, arguments: tuple[str, 
 
 def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -> None:
     copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
-    assert "Generation 0001 is served" in copied.ok("generations", "rollback").out
+    assert "Generation 0001 is served" in copied.ok("generations", "rollback", "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
     assert [each["served"] for each in copied.ok("generations", "list", "--json").json] == [True, False]
-    copied.ok("generations", "rollback", "2")
+    copied.ok("generations", "rollback", "2", "--yes")
     assert "Paracetamol" not in copied.titles("paracetamol")
     copied("generations", "rollback", "99").failed(2)
 
@@ -114,7 +115,7 @@ def test_upgrade_makes_a_generation(copied: Localmed) -> None:
 def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
     copied.ok("generations", "prune", "--yes")  # of files that were refused
     (copied.data / "files" / ("0" * 64)).write_text("of a generation that is gone")
-    assert "Removed 1 files" in copied.ok("generations", "prune", stdin="y\n").out
+    assert "Removed 1 file" in copied.ok("generations", "prune", stdin="y\n").out
     assert "Removed 0 files" in copied.ok("generations", "prune", "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
 
@@ -186,7 +187,7 @@ def test_a_bad_file_is_reported_and_the_rest_imported(copied: Localmed, tmp_path
     ran = copied.ok("import", str(folder), "-c", "ward")
     for name in ("bad.pdf", "empty.txt", "good.txt"):
         assert name in ran.out
-    assert "2 quarantined" in ran.out
+    assert "quarantined: 2" in ran.out
     assert "good" in copied.titles("heparin")
     again = copied.ok("import", str(folder), "-c", "ward", "--json").json
     assert again["counts"]["quarantined"] == 2
@@ -239,8 +240,8 @@ def test_file_names_of_any_kind(copied: Localmed, tmp_path: Path) -> None:
     for number, name in enumerate(names):
         (folder / os.fsdecode(name)).write_text(f"Drug {number}.")
     ran = copied.ok("import", str(folder), "-c", "ward")
-    assert "3 documents" in ran.out
-    assert "1 skipped" in ran.out
+    assert "documents: 3" in ran.out
+    assert "skipped: 1" in ran.out
     assert "not UTF-8" in ran.out
     assert "用药指南" in copied.ok("documents").out
 
@@ -289,7 +290,7 @@ def test_update_all_goes_on_after_one_that_fails(copied: Localmed, tmp_path: Pat
     assert ran.code == 2
     found = {each["collection"]: each for each in ran.json}
     assert set(found) == {"ward", "gone", "there"}
-    assert "mounted" in found["gone"]["error"]
+    assert "mounted" in found["gone"]["error"]["remedy"]
     assert found["there"]["counts"]["read"] == 1
     assert ran.err.startswith("localmed: gone: ")
 
@@ -299,3 +300,79 @@ def test_update_of_a_collection_of_which_all_was_refused_fails(copied: Localmed,
     copied.ok("collections", "create", "bad")
     assert copied("import", str(tmp_path / "bad.pdf"), "-c", "bad").code == 3
     assert copied("collections", "update", "bad").code == 3
+
+
+# --- what a librarian does with collections and lists -----------------------------------------------------------------
+
+
+def test_a_collection_gets_another_title(copied: Localmed) -> None:
+    copied.ok("collections", "set", "ward", "--title", "Ward notes", "--priority", "3")
+    (row,) = [each for name, each in copied.ok("collections", "list", "--json").json.items() if name == "ward"]
+    assert (row["title"], row["priority"]) == ("Ward notes", 3)
+    copied("collections", "set", "ward").failed(2)
+    copied("collections", "set", "nowhere", "--title", "x").failed(2)
+
+
+def test_a_deleted_collection_leaves_nothing_behind(copied: Localmed, tmp_path: Path) -> None:
+    _imported(copied, tmp_path / "more", "more", one="Aspirin is given.")
+    assert "1 document" in copied("collections", "delete", "more", stdin="n\n").out
+    assert "Aspirin" in copied.ok("search", "aspirin").out
+    assert "Deleted more" in copied.ok("collections", "delete", "more", "--yes").out
+    assert set(copied.ok("collections", "list", "--json").json) == {"ward"}
+    assert "Aspirin is given" not in copied.ok("search", "aspirin").out
+    assert not (copied.data / "corpora" / "more.toml").exists()
+    copied("collections", "delete", "more", "--yes").failed(2)
+    copied.ok("generations", "verify")
+
+
+def test_a_list_is_filtered_by_words_of_the_title(copied: Localmed) -> None:
+    titles = [each["title"] for each in copied.ok("documents", "list", "--title", "PARACETAMOL", "--json").json]
+    assert titles == ["Paracetamol"]
+    assert copied.ok("documents", "list", "--title", "paracetamol nothing").out == "Documents: none\n"
+
+
+def test_a_document_is_found_by_four_characters_of_its_id(copied: Localmed) -> None:
+    assert copied.ok("documents", "show", copied.id_of("Paracetamol")[:4], "--json").json["title"] == "Paracetamol"
+
+
+def test_a_rollback_says_what_it_undoes_and_asks(copied: Localmed) -> None:
+    copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
+    asked = copied("generations", "rollback", stdin="n\n")
+    assert asked.code == 130
+    assert "Going back from generation 2 to 1 undoes:\n2  " in asked.out
+    assert "Paracetamol" not in copied.titles("paracetamol")
+    copied.ok("generations", "rollback", stdin="y\n")
+    assert "Paracetamol" in copied.titles("paracetamol")
+
+
+# --- the language of the commands -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "setting", "spoken"),
+    [({}, "", "en"), ({"LANG": "zh_CN.UTF-8"}, "", "zh"), ({"LANG": "zh_CN.UTF-8"}, "en", "en"), ({}, "zh", "zh"),
+     ({"LOCALMED_LANGUAGE": "en", "LANG": "zh_CN"}, "zh", "en"), ({"LC_ALL": "C", "LANG": "zh_CN"}, "", "en"),
+     ({"LOCALMED_LANGUAGE": "fr"}, "", "en")],
+)  # fmt: skip
+def test_which_language_the_commands_speak(environment: dict[str, str], setting: str, spoken: str) -> None:
+    speaking.choose(setting)
+    try:
+        assert speaking.language(environment) == spoken
+    finally:
+        speaking.choose("")
+
+
+def test_errors_checks_and_tables_are_in_the_readers_language(
+    copied: Localmed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(speaking.VARIABLE, "zh")
+    assert copied("collections", "set", "nowhere", "--title", "x").failed(2).startswith("localmed: 没有合集“nowhere”")
+    assert "文献库：" in copied("doctor").out
+    assert "标题" in copied.ok("documents").out
+    checks = copied("doctor", "--json").json["checks"]
+    assert {"code", "parameters", "text", "name", "level"} <= set(checks[0])
+
+
+def test_the_language_of_the_settings(copied: Localmed) -> None:
+    (copied.data / "localmed.toml").write_text('[reader]\nlanguage = "fr"\n')
+    assert "reader.language" in copied("collections").failed(2)

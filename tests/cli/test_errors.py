@@ -77,7 +77,7 @@ def test_another_writer(copied: Localmed, folder: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         assert str(holder.pid) in copied("import", str(folder), "-c", "ward").failed(4)
         copied("collections", "create", "new").failed(4)
-        copied("generations", "rollback").failed(4)
+        copied("generations", "prune", "--yes").failed(4)
         assert copied.titles("paracetamol")  # reading goes on
         holder.communicate(b"")
     copied.ok("import", str(folder), "-c", "ward")

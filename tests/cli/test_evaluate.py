@@ -93,9 +93,9 @@ def test_without_a_reranker_half_of_the_ablation_is_left(localmed: Localmed, giv
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        ((), 2, "--queries and --qrels"),
+        ((), 2, "--queries, --qrels"),
         (("--set", "medquad"), 2, "--source"),
-        (("--set", "liveqa", "--source", "."), 2, "--queries and --qrels"),
+        (("--set", "liveqa", "--source", "."), 2, "--queries, --qrels"),
         (("--set", "medquad", "--source", "."), 2, "no collection 'medquad'"),
         (("--set", "other"), 2, "other"),
         (("--queries", "none.tsv", "--qrels", "none.txt"), 3, "cannot be read"),
@@ -112,12 +112,12 @@ def test_what_is_refused(localmed: Localmed, options: tuple[str, ...], code: int
 @pytest.mark.parametrize(
     ("queries", "qrels", "problem"),
     [
-        (f"{SECRET}\n", "q1 0 sepsis 1\n", "1 lines"),
-        ("q1\tx\n", "q1 0 sepsis\n", "1 lines"),
+        (f"{SECRET}\n", "q1 0 sepsis 1\n", "1 line is"),
+        ("q1\tx\n", "q1 0 sepsis\n", "1 line is"),
         ("", "q1 0 sepsis 1\n", "is empty"),
         ("q1\tx\n", "", "is empty"),
-        ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 lines judge questions"),
-        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "of 2 questions 1 have a relevant document"),
+        ("q1\tx\n", "q1 0 sepsis 1\nq2 0 sepsis 1\n", "1 line judges a question"),
+        ("q1\tx\nq2\ty\n", "q1 0 sepsis 1\nq2 0 sepsis 0\n", "of 2 questions 1 has a relevant document"),
     ],
 )
 def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str, problem: str) -> None:

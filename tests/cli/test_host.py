@@ -86,7 +86,7 @@ def test_the_whole_life_of_a_host(copied: Localmed) -> None:
         assert ended(process, signal.SIGTERM) == (0, "")
     assert not (copied.data / FOLDER / SOCKET).exists()
     assert [path.stat().st_size for path in (copied.data / FOLDER).iterdir()] == [0]  # no text is printed or kept
-    assert "no model host runs" in copied("host", "--status").failed(6)
+    assert "no model host is running" in copied("host", "--status").failed(6)
 
 
 def test_killed_in_the_middle_of_a_request_and_replaced(copied: Localmed) -> None:

@@ -32,7 +32,7 @@ def test_it_says_what_would_be_done_and_needs_no_library(tmp_path: Path, folder:
     code, output = dry(tmp_path, "--dry-run", str(folder))
     assert code == 0
     assert "nothing was stored" in output
-    assert "2 new, 1 refused, 1 skipped" in output
+    assert "new: 2, refused: 1, skipped: 1" in output
     assert not (tmp_path / "data").exists()
 
 

@@ -31,7 +31,6 @@ def qwen(tmp_path: Path) -> Path:
 
 
 def test_the_list_before_anything_is_added(empty: Localmed) -> None:
-    assert "recorded when added" in empty.ok("models", "list", "--json").out
     assert "qwen3-8b" in empty.ok("models").out
     rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
     assert rows["bge-m3"]["licence"] == "MIT"
@@ -62,7 +61,7 @@ def test_what_serves_after_a_removal_is_the_profiles_own(empty: Localmed, tmp_pa
     made = make_sentence_encoder(tmp_path / "ours")
     empty.ok("models", "add", str(made), "--role", "encoder")
     empty.ok("models", "use", "encoder", "ours")
-    assert empty.ok("models", "remove", "ours", "--yes").out == "Removed ours; minilm serves encoder\n"
+    assert empty.ok("models", "remove", "ours", "--yes").out == "Removed ours\nminilm serves encoder\n"
     assert empty.ok("models", "verify").out == "No model is registered\n"
     assert empty.ok("models", "verify", "--json").json == {}
 
@@ -173,7 +172,10 @@ def test_nothing_heavy_is_loaded(empty: Localmed) -> None:
 
 
 def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Path) -> None:
-    assert empty.ok("models", "use", "chat", "none").out == "none serves chat\n"
+    assert (
+        empty.ok("models", "use", "chat", "none").out
+        == "none serves chat\nNo chat model serves: every role is served by rules\n"
+    )
     assert empty.ok("models", "use", "reranker", "none").out == "none serves reranker\n"
     assert "reranker: none" in empty.ok("models", "list").out
     assert empty.ok("models", "use", "reranker", "default").out == "maxsim serves reranker\n"

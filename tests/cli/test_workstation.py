@@ -105,7 +105,7 @@ def test_from_one_profile_to_the_other_and_back(workstation: Localmed) -> None:
     assert "bge-m3-" in workstation("search", "visiting hours").failed(5)
     assert "Generation 0004 is served" in workstation.ok("reindex").out
     assert workstation.ok("search", QUESTION, "--json").json["dense"]
-    workstation.ok("generations", "rollback", "3")
+    workstation.ok("generations", "rollback", "3", "--yes")
     assert "all-MiniLM" in workstation("search", "visiting hours").failed(5)
     assert workstation.ok("models", "use", "encoder", "default").out == "minilm serves encoder\n"
     assert workstation.ok("search", "visiting hours", "--json").json["dense"]

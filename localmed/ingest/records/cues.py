@@ -44,14 +44,15 @@ LEAD = re.compile(
 # What a sentence may say of somebody or something else. Searched before an entry, or in its own clause.
 DENIED = re.compile(
     r"\b(?:no|not|nor|den(?:y|ies|ied|ying)|without|negative|never|none|nil|nkd?a|unknown|excluded|free of|avoid\w*"
-    r"|declin\w+|refus\w+|tolerat\w+|possible|probable|suspected|unremarkable)\b|\?|rule[sd]? out"
+    r"|declin\w+|refus\w+|tolerat\w+|nothing|question\w+|doubt\w*"
+    r"|unlikely|possible|probable|suspected|unremarkable)\b|\?|rule[sd]? out"
     r"|否认|未|无|没有|不|非|排除|待排|可疑|可能|疑似|拒绝|避免|禁|忌",
     re.IGNORECASE,
 )
 STOPPED = re.compile(  # anywhere in the sentence
     r"\b(?:stop\w*|discontinu\w*|ceas\w+|held|hold|withh\w+|omit\w*|suspend\w*|no longer|previous\w*|former\w*|prior"
-    r"|past|used to|was on|were on|had been|until|ago|last (?:year|month)|completed|finished|intoleran\w*)\b"
-    r"|停|暂|曾|既往|以前|过去|换用|改用",
+    r"|past|used to|was on|were on|had been|until|ago|last (?:year|month|week|visit|time)|completed|finished"
+    r"|intoleran\w*|chang\w+|switch\w*|replac\w+|instead)\b|停|暂|曾|既往|以前|过去|换|改",
     re.IGNORECASE,
 )
 PLANNED = re.compile(
@@ -109,6 +110,7 @@ SEX = re.compile(
 )
 PREGNANT = re.compile(
     r"\b(?:is|currently) pregnant\b|\bpregnant (?:woman|lady|patient|girl)\b|weeks? (?:pregnant|of gestation)"
+    r"|pregnancy test (?:is |was )?positive|妊娠试验阳性"
     r"|\bgravid\b"
     r"|(?:妊娠|怀孕|孕)\s{0,2}\d{1,2}\s{0,2}\+?\d?\s{0,2}周|孕妇"
 )

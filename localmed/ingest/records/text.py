@@ -100,9 +100,11 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
     """The record in prose that names nobody."""
     prose = _Prose(text)
     results, told = newest(_results(prose, as_of), detect(text))
+    allergies = list(_allergies(prose))
+    others = [(entry.start, entry.end) for entry in allergies] + [(result.start, result.end) for result in results]
     found = [
-        *_age(prose), *_sex(prose), *_pregnancy(prose), *_problems(prose), *_allergies(prose),
-        *_medicines(prose, results), *(_result(prose, result) for result in results),
+        *_age(prose), *_sex(prose), *_pregnancy(prose), *_problems(prose), *allergies,
+        *_medicines(prose, others), *(_result(prose, result) for result in results),
     ]  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text)): entry for entry in reversed(found)}.values())[::-1]
     lists: dict[str, tuple[str, ...]] = {}
@@ -195,7 +197,7 @@ def _problems(prose: _Prose) -> Iterator[RecordEntry]:
             spans.append(match.span(next(name for name, text in match.groupdict().items() if text)))
     for start, end in spans:
         text = prose.text[start:end].rstrip()
-        other = cues.ALLERGIC.search(text) or cues.DENIED.search(text) or medicines.mentions(text)
+        other = any(cue.search(text) for cue in (cues.ALLERGIC, cues.DENIED, cues.RELATIVE)) or medicines.mentions(text)
         if _is_entry(text) and not other and not prose.doubtful(start, start + len(text), listed=True):
             yield prose.entry(EntryKind.PROBLEM, start, start + len(text))
 
@@ -212,24 +214,24 @@ def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
     for start, end in spans:
         text = prose.text[start:end].rstrip()
         sentence = prose.at(start)
-        before = prose.text[sentence.start : start] + text
+        own = re.match(r"[^,，]*", prose.text[start + len(text) : sentence.end])
+        before = prose.text[sentence.start : start] + text + (own[0] if own else "")
         denied = cues.DENIED.search(before) or cues.RELATIVE.search(before) or sentence.section == "family"
         if _is_entry(text) and not denied:
             yield prose.entry(EntryKind.ALLERGY, start, start + len(text))
 
 
-def _medicines(prose: _Prose, results: tuple[Measured, ...]) -> Iterator[RecordEntry]:
-    """Every medicine that is named: as taken where something says so, else as named only."""
-    measured = {place for result in results for place in range(result.start, result.end)}
+def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordEntry]:
+    """Every medicine that is named outside ``others``: as taken where something says so, else as named only."""
+    covered = {place for start, end in others for place in range(start, end)}
     for mention in medicines.mentions(prose.folded):
         sentence = prose.at(mention.start)
-        if mention.start in measured or sentence.section == "allergies":
+        if mention.start in covered or sentence.section == "allergies":
             continue
-        if cues.ALLERGIC.search(prose.text, sentence.start, sentence.end):
-            continue
-        before = prose.text[sentence.start : mention.start]
+        listed = sentence.section == "medications" or cues.TAKING.search(prose.text, sentence.start, mention.start)
         amount = cues.AMOUNT.match(prose.text, mention.end, sentence.end)
-        taken = sentence.section == "medications" or amount or cues.TAKING.search(before)
+        allergic = cues.ALLERGIC.search(prose.text, sentence.start, sentence.end)
+        taken = bool(listed or amount) and not allergic
         item = cues.ITEM.match(prose.text, mention.start, sentence.end)
         end = item.end() if item else mention.end
         joint = cues.AND.search(prose.text, mention.end, end)
@@ -307,6 +309,8 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
 def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
     for result in measures.measured(prose.folded, as_of):
         sentence = prose.at(result.start)
+        if cues.STOPPED.search(prose.text, sentence.start, sentence.end):
+            continue  # of another time
         before = prose.text[sentence.start : result.start]
         if not _of_another(prose, result.start) and not cues.PLANNED.search(before) and sentence.section != "plan":
             yield result
