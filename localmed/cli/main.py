@@ -43,6 +43,7 @@ COMMANDS = {
     "collections": ("collections", "List, create and update collections, set their priority and readers."),
     "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
+    "repair": ("repair", "After damage: show what can be put right from what is whole, then do it."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),
     "host": ("host", "Keep the models loaded for other commands; see what it does."),
     "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
@@ -85,7 +86,8 @@ class Lazy(click.Group):
 def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: bool) -> None:
     """Offline medical question answering in which every sentence opens its page.
 
-    Begin with: localmed import FOLDER --collection NAME --manifest FILE. Each command has its own --help.
+    Begin with: localmed collections create NAME, then: localmed import FOLDER --collection NAME. Each command has its
+    own --help.
     """
     ctx.obj = {"data": data, "groups": groups, "debug": debug}
 
