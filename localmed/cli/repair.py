@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from localmed.cli.common import opened
+from localmed.cli.common import echo, opened
 from localmed.domain import message
 from localmed.messages import render
 
@@ -24,10 +24,10 @@ def command(ctx: click.Context, yes: bool) -> None:
         language = session.caller.language
         step = repair.plan(session.data)
         if step is None:
-            click.echo(render(message("generation.repair_nothing"), language))
+            echo(render(message("generation.repair_nothing"), language))
             return
-        click.echo(render(step.found, language))
-        click.echo(render(message("generation.repair_step", number=step.number), language))
+        echo(render(step.found, language))
+        echo(render(message("generation.repair_step", number=step.number), language))
         if not yes:
             click.confirm("?", abort=True)
         repair.repair(session, step)
