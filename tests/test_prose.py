@@ -32,7 +32,6 @@ ALLOWED = {
     "confined.py": "a line for the process that a child of a child tells",
     "language.py": "characters that most sentences hold",
     "library/catalogue.py": "SQL",
-    "library/governed.py": "what the import report says of a lapsed approval: still to be moved with the report",
     "library/graph.py": "SQL",
     "models/host/server.py": "a line of the host's log",
     "verification/matching.py": "stems of words that mean the same, to compare texts with",
