@@ -36,6 +36,7 @@ HEADING = re.compile(
     ),
     re.IGNORECASE,
 )
+HEADED = re.compile(r"[^.;。；:：\n]{1,40}[:：][ \t]{0,4}$")  # what stands right before a list's first sentence
 SENTENCE = re.compile(rf"(?:[^.;。；\n]|\.(?=\d)){{1,{SENTENCE_CHARACTERS}}}")
 ITEM = re.compile(r"(?:[^,，、;；\n]|(?<=\d),(?=\d))+")
 AND = re.compile(r"\band\b|和|及", re.IGNORECASE)
