@@ -86,7 +86,8 @@ class Lazy(click.Group):
 def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: bool) -> None:
     """Offline medical question answering in which every sentence opens its page.
 
-    Begin with: localmed import FOLDER --collection NAME --manifest FILE. Each command has its own --help.
+    Begin with: localmed collections create NAME, then: localmed import FOLDER --collection NAME. Each command has its
+    own --help.
     """
     ctx.obj = {"data": data, "groups": groups, "debug": debug}
 
