@@ -40,7 +40,7 @@ COMMANDS = {
     "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, govern, remove, supersede or withdraw documents."),
-    "collections": ("collections", "List, create and update collections, set their priority and readers."),
+    "collections": ("collections", "List, create and update collections, set their priority and access."),
     "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
     "repair": ("repair", "After damage: show what can be put right from what is whole, then do it."),
