@@ -146,7 +146,7 @@ class WorkflowSettings:
     m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
     m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
     patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
-    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (agents/safety.py)
+    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (messages/)
     safety_zh: str = ""
     crisis_line: str = ""  # its number, for the safety message; "": none is named
 
@@ -173,6 +173,7 @@ PROFILES: Mapping[str, Mapping[str, str]] = {
 }
 UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
 NONE = "none"  # in a model's place: nothing serves the role
+RETIRED = "starter-entailment"  # a judge that there was: chosen by an earlier version, it is none now
 CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
@@ -283,6 +284,8 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
     chosen |= uses
+    if chosen["entailment"] == RETIRED:
+        chosen["entailment"] = NONE
     if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
         if "reranker" in uses:
             raise BadSettings("settings.maxsim")

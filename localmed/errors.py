@@ -61,6 +61,12 @@ class LocalmedError(Exception):
         return what, *remedy
 
     @property
+    def told(self) -> Message:
+        """What happened and what to do next, as one message."""
+        what, *remedy = self.messages
+        return message("error.told", what=what, remedy=remedy[0]) if remedy else what
+
+    @property
     def what(self) -> str:
         """What happened, in English."""
         return self._english(0)
@@ -148,8 +154,10 @@ class Cancelled(ModelError):
     exit_code = 130  # as of a command that Ctrl-C ended
 
 
-def reason(error: OSError) -> Parameter:
-    """Why the system refused, as a parameter: in the reader's words where it is one of the usual reasons."""
+def reason(error: Exception) -> Parameter:
+    """What went wrong, as a parameter: in the reader's words where it is one of the system's usual reasons."""
+    if not isinstance(error, OSError):
+        return type(error).__name__
     if error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")
     return error.strerror or type(error).__name__
@@ -182,6 +190,15 @@ def from_json(
         return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
+
+
+def received(entry: Any) -> Message:
+    """The message that another process sent, its texts cut short; raise ``ValueError`` if it is none."""
+    from localmed.messages import from_json as read
+
+    if not isinstance(entry, Mapping):
+        raise ValueError("no message of localmed")
+    return _short(read(entry))
 
 
 def _short(told: Message) -> Message:

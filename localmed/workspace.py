@@ -19,10 +19,10 @@ from localmed.agents.asking import KEYWORDS, Keywords, KeywordsInput
 from localmed.agents.chat import ChatRoles
 from localmed.agents.role_rules import Models, RoleRules
 from localmed.agents.role_table import ROLES, RoleTable, role_table
-from localmed.agents.safety import message
+from localmed.agents.safety import site_message
 from localmed.agents.source_plan import SOURCES
 from localmed.config import SERVED_BY
-from localmed.domain import Document, Evidence, Hit, Kind, Passage, Provenance, SearchFilter, Status
+from localmed.domain import Document, Evidence, Hit, Kind, Message, Passage, Provenance, SearchFilter, Status
 from localmed.errors import BadSettings, UnknownName
 from localmed.hooks import Hooks
 from localmed.language import clean, detect
@@ -122,11 +122,11 @@ class Workspace:
             raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
         return tuple(each for each in named if self.roles.by(ROLES[each]) != "off")
 
-    def _safety(self) -> tuple[tuple[str, str], ...]:
+    def _safety(self) -> tuple[tuple[str, Message], ...]:
         """The site's safety message in each language."""
         site = self.settings.workflows
         chosen = (("en", site.safety_en), ("zh", site.safety_zh))
-        return tuple((language, message(language, text, site.crisis_line)) for language, text in chosen)
+        return tuple((language, site_message(language, text, site.crisis_line)) for language, text in chosen)
 
     def tiers(self, preset: str, only: tuple[str, ...] = ()) -> tuple[Tier, ...]:
         """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""

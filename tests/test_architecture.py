@@ -224,6 +224,14 @@ def test_sizes_and_names(path: Path) -> None:
             assert (node.end_lineno or 0) - node.lineno <= 60, node.name
 
 
+def test_there_is_one_way_to_print() -> None:
+    """Through ``echo``, which takes out what a terminal would obey; the others neutralise what they print."""
+    for path in sorted((PACKAGE / "cli").glob("*.py")):
+        if path.name not in ("common.py", "main.py", "speaking.py"):
+            names = {ast.unparse(node.func) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)}
+            assert not names & {"click.echo", "click.secho", "print"}, path.name
+
+
 def test_no_file_of_the_tests_is_too_long() -> None:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         assert len(path.read_text("utf-8").splitlines()) <= LONGEST_FILE, path

@@ -61,6 +61,6 @@ def quotation(source: Evidence, start: int, end: int) -> Statement:
     return Statement(text, (citation,), Origin.EXTRACTIVE)
 
 
-def in_words(message: Message | str | None, language: str = "en") -> str:
+def in_words(message: Message | None, language: str = "en") -> str:
     """What a reader of ``language`` is shown of a note or a reason."""
-    return words(message or "", language)
+    return words(message, language)

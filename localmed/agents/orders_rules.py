@@ -28,7 +28,7 @@ from localmed.agents.orders import (
     without_identity,
 )
 from localmed.agents.roles import Rules
-from localmed.clinical import medicines
+from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
 from localmed.domain import Passage, SearchFilter
 from localmed.library.graph import Graph
@@ -50,7 +50,6 @@ _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
-_DOSE = re.compile(r"\d\s*(?:mg|mcg|µg|g|ml|units?|iu|毫克|微克|克|毫升|单位|片|粒)(?![a-z])", re.IGNORECASE)
 _NO_NAMES = frozenset(
     """
     notice about this leaflet what it does how to take side effects checks when stop dose doses interactions storage
@@ -124,7 +123,7 @@ def explain(given: TermInput) -> Draft:
 
 def defines(sentence: str, names: list[str]) -> bool:
     """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
-    if _DOSE.search(sentence):
+    if units.dose(counted=True).search(sentence):
         return False
     plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
     plain = plain.removeprefix("小剂量")

@@ -26,6 +26,7 @@ from localmed.agents.practice import (
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines
 from localmed.clinical.medicines import Mention
+from localmed.clinical.units import dose as dosed
 from localmed.domain import Evidence, Passage, Statement
 from localmed.language import content_words, fold
 
@@ -53,7 +54,6 @@ _EFFECT_SIZE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_DOSE = re.compile(r"\bdos(?:e|es|age|ing)\b|how much|剂量|用量|多少", re.IGNORECASE)
-_DOSE = re.compile(r"\d[\d.,]*\s?(?:mg|mcg|µg|μg|g|units?|iu|u|ml|毫克|微克|克|单位|毫升)(?![a-z/])")
 
 
 class Practice:
@@ -133,7 +133,7 @@ class Subject:
             return True
         if not any(self._is(mention) for mention in _spoken_of(candidate.evidence.passage, candidate)):
             return False
-        dose = _DOSE.search(folded := fold(candidate.text)) if self.asks_dose else None
+        dose = dosed().search(folded := fold(candidate.text)) if self.asks_dose else None
         owners = medicines.mentions(folded[: dose.start()])[-1:] if dose else []
         return all(self._is(owner) for owner in owners)
 

@@ -85,7 +85,7 @@ def role_table(
         possible = [by for by in CHOICES if there[by]]
         by = chosen.get(name, usual if usual in possible else possible[0])
         if by not in possible:
-            raise BadSettings(f"roles.{name} cannot be {by!r}", f"Set one of: {', '.join(possible)}")
+            raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))
         serves[name] = by  # type: ignore[assignment]
     if unknown := set(chosen) - set(roles):
         raise BadSettings("agents.no_role", role=sorted(unknown)[0], roles=tuple(roles))

@@ -9,29 +9,21 @@ a chat model may add to what they find, never take away from it. Rules know word
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import Asked
 from localmed.agents.roles import Choosing, Role
+from localmed.domain import Message, message
+from localmed.messages import render
 from localmed.ports import Choice
 
 Audience = Literal["patient", "staff"]
 Concern = Literal["", "disclosure", "means", "chat"]
 
 READ = 4_000  # characters that a chat model is shown, the last ones: what somebody comes to ask stands at the end
-
-MESSAGES: Mapping[str, str] = {
-    "en": "This sounds as if you, or somebody near you, may be in danger. You do not have to face it alone. Please "
-    "speak to somebody now: go to the nearest emergency department, call the emergency number, or tell a member of "
-    "staff.{line} Nothing is searched or answered on how to do harm. If this is not about you or somebody near you, "
-    "please ask a member of staff.",
-    "zh": "听起来您或身边的人可能正处于危险之中。您不必独自面对。请现在就告诉别人：前往最近的急诊科，拨打急救电话，"
-    "或告诉身边的工作人员。{line}本系统不检索、也不回答任何伤害自己的方法。如果这与您和身边的人无关，请直接询问工作人员。",
-}
-LINES: Mapping[str, str] = {"en": " Crisis line: {number}.", "zh": "心理援助热线：{number}。"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +41,17 @@ class Screening:
     subject: bool = False
 
 
-def message(language: str, chosen: str, crisis_line: str) -> str:
-    """The site's message: ``chosen`` (a setting), else ours; ``crisis_line`` is put in for ``{line}``, or after it."""
-    text = chosen or MESSAGES[language]
-    line = LINES[language].format(number=crisis_line) if crisis_line else ""
-    return text.replace("{line}", line) if "{line}" in text else f"{text}{line}"
+def site_message(language: str, own_words: str, crisis_line: str) -> Message:
+    """What the site says to somebody in danger: its ``own_words`` in ``language`` (a setting), else ours.
+
+    ``crisis_line`` (a number) is put in for ``{line}`` in the site's words, or after them.
+    """
+    line = message("safety.line", number=crisis_line) if crisis_line else ""
+    if not own_words:
+        return message("safety.message", line=line)
+    words = render(line, language) if isinstance(line, Message) else ""
+    text = own_words.replace("{line}", words) if "{line}" in own_words else f"{own_words}{words}"
+    return message("literal", text=text)
 
 
 def _task(given: SafetyInput) -> str:

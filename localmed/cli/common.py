@@ -18,7 +18,7 @@ from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
 from localmed.errors import UsageError
-from localmed.presentation.neutral import escaped, neutral
+from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
     from localmed.config import Settings
@@ -122,9 +122,11 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
-def echo(text: object = "", *, err: bool = False, bold: bool = False, colour: str | None = None) -> None:
+def echo(
+    text: object = "", *, err: bool = False, nl: bool = True, bold: bool = False, colour: str | None = None
+) -> None:
     """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
-    click.secho(neutral(str(text)), err=err, bold=bold, fg=colour)
+    click.secho(neutral(str(text)), err=err, nl=nl, bold=bold, fg=colour)
 
 
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
@@ -166,12 +168,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if not rows:
         speaking.say("cli.none_of", title=title)
         return
-    table = Table(title=Text(title), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(title=Text(one_line(title)), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
         short = all(width_of(str(row[number])) <= SHORT for row in rows)
         table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(each)) for each in row))
+        table.add_row(*(Text(one_line(str(each))) for each in row))
     console = Console()
     with console.capture() as printed:
         console.print(table)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, progress, width_of
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, progress, width_of
 from localmed.cli.speaking import as_json, text, words
 from localmed.domain import Message, message
 from localmed.errors import BadSettings, ModelError
@@ -68,7 +68,7 @@ def _show(check: Check) -> None:
     level = text(f"doctor.level_{check.level}")
     styled = click.style(level + " " * (LEVEL - width_of(level)), fg=COLOURS[check.level])
     says, *remedy = map(words, check.messages)
-    click.echo(f"{styled} {text('doctor.line', name=_name(check), says=says)}")
+    echo(f"{styled} {text('doctor.line', name=_name(check), says=says)}")
     for part in remedy:
         echo_wrapped(part, " " * (LEVEL + 1) + "-> ", " " * (LEVEL + 4))
 

@@ -11,8 +11,8 @@ import click
 
 from localmed.cli import documents_governance
 from localmed.cli.common import echo, json_option, opened, print_json, print_table, width_of
-from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text
-from localmed.domain import Document, Passage, Status
+from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
+from localmed.domain import Document, Passage, Status, message
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -227,7 +227,13 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
         print_json(found)
         return
     rows = [
-        (each.collection, Path(each.path).name, each.place or text("documents.whole_file"), each.reason, each.time)
+        (
+            each.collection,
+            Path(each.path).name,
+            words(each.place or message("documents.whole_file")),
+            words(each.reason),
+            each.time,
+        )
         for each in found
     ]
     print_table(text("documents.quarantine"), columns("collection", "file", "part", "why", "since"), rows)

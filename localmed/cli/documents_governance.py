@@ -10,7 +10,7 @@ import click
 
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.cli.speaking import columns, say, status_message, status_word, tell_generation, text
-from localmed.domain import Message, message
+from localmed.domain import message
 from localmed.errors import InputError, UsageError, reason
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
@@ -61,8 +61,7 @@ def govern(ctx: click.Context, sheet: Path, collection: str, as_json: bool) -> N
         planned = lookups.planned_sheet(session, sheet, collection)
         if planned.faults:
             for fault in planned.faults[:FAULTS_SHOWN]:
-                told = fault.reason if isinstance(fault.reason, Message) else message("literal", text=fault.reason)
-                say("documents.row", row=fault.row, fault=told, err=True)
+                say("documents.row", row=fault.row, fault=fault.reason, err=True)
             raise InputError("documents.sheet_faults", count=len(planned.faults), file=sheet.name)
         number = changes.govern(session, planned.changes) if planned.changes else 0
     if planned.unused:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_table, progress
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_table, progress
 from localmed.cli.speaking import say, words
 from localmed.errors import UnknownName
 
@@ -63,7 +63,7 @@ def command(
         raise
     _write(found, out)
     if as_json:
-        click.echo(badges.as_json(found), nl=False)
+        echo(badges.as_json(found), nl=False)
         return
     for title, columns, rows in badges.tables(found):
         print_table(title, columns, rows)

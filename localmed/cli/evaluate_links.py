@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
+from localmed.cli.common import echo, echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
 from localmed.cli.speaking import say, words
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
         raise
     _write(found, out)
     if as_json:
-        click.echo(links.as_json(found), nl=False)
+        echo(links.as_json(found), nl=False)
     else:
         _tell(found, out)
 

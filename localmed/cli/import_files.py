@@ -103,7 +103,7 @@ def tell(report: Report) -> None:
     if told:
         echo(text("import.title", name=report.collection), bold=True)
     for line in told[:SHOWN]:
-        tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail)
+        tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail or "")
     if len(told) > SHOWN:
         say("cli.more", count=len(told) - SHOWN)
     counts = report.counts

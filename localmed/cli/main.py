@@ -22,6 +22,7 @@ import click
 from localmed import __version__
 from localmed.domain import Parameter
 from localmed.errors import LocalmedError
+from localmed.presentation.neutral import one_line
 
 COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
 _PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
@@ -40,9 +41,10 @@ COMMANDS = {
     "concept": ("concept", "What the concept graph says of a term: definition, synonyms, relations."),
     "show": ("show", "Show a passage, and its page as an image."),
     "documents": ("documents", "List, show, govern, remove, supersede or withdraw documents."),
-    "collections": ("collections", "List, create and update collections, set their priority and readers."),
+    "collections": ("collections", "List, create and update collections, set their priority and access."),
     "reindex": ("reindex", "Bring the library to the encoder that was chosen."),
     "generations": ("generations", "List, verify and roll back library generations."),
+    "repair": ("repair", "After damage: show what can be put right from what is whole, then do it."),
     "models": ("models", "List, add, verify and choose models; see what fits this machine."),
     "host": ("host", "Keep the models loaded for other commands; see what it does."),
     "doctor": ("doctor", "Check machine, software, models and library; say what to do."),
@@ -85,7 +87,8 @@ class Lazy(click.Group):
 def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: bool) -> None:
     """Offline medical question answering in which every sentence opens its page.
 
-    Begin with: localmed import FOLDER --collection NAME --manifest FILE. Each command has its own --help.
+    Begin with: localmed collections create NAME, then: localmed import FOLDER --collection NAME. Each command has its
+    own --help.
     """
     ctx.obj = {"data": data, "groups": groups, "debug": debug}
 
@@ -167,5 +170,5 @@ def _line(error: LocalmedError) -> str:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"localmed: {' '.join(message.split())}", err=True)
+    click.echo(f"localmed: {one_line(message)}", err=True)
     sys.exit(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +76,9 @@ def _plain(looked: Looked) -> dict[str, Any]:
          "passages": len(passages), "ocr": sum(each.ocr is not None for each in passages)}
         for (document, passages), outcome in looked.documents
     ]  # fmt: skip
+    faults = [{"where": each.where, "reason": each.reason} for each in looked.faults]
     return {"path": looked.path, "outcome": looked.outcome, "reason": looked.reason, "documents": documents,
-            "faults": [asdict(each) for each in looked.faults], "notes": list(looked.notes),
-            "going": looked.going}  # fmt: skip
+            "faults": faults, "notes": list(looked.notes), "going": looked.going}  # fmt: skip
 
 
 def _tell(collection: str, told: list[dict[str, Any]], report: Path | None) -> None:
@@ -107,4 +107,5 @@ def _why(told: dict[str, Any]) -> str:
     ocr = sum(each["ocr"] for each in told["documents"])
     read = [text("preview.ocr", count=ocr)] if ocr else []
     going = [text("preview.going", count=told["going"])] if told["going"] else []
-    return "; ".join(filter(None, [told["reason"], *faults[:FAULTS_SHOWN], *more, *read, *going]))
+    reason = [words(told["reason"])] if told["reason"] else []
+    return "; ".join([*reason, *faults[:FAULTS_SHOWN], *more, *read, *going])

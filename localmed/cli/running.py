@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
+from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.cli.following import steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
@@ -93,4 +93,4 @@ def show_trace(answer: Answer) -> None:
     """The steps on standard error: names, counts and ids."""
     for step in answer.trace:
         detail: Any = ", ".join(f"{name} {value}" for name, value in step.detail)
-        click.echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)
+        echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)

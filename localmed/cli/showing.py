@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from localmed.cli.common import echo, echo_wrapped
 from localmed.domain import Answer
-from localmed.presentation import PartView, StatementView, view
-from localmed.presentation.views import AnswerView, BadgeView, SourceView
+from localmed.presentation.answer import view
+from localmed.presentation.views import AnswerView, BadgeView, PartView, SourceView, StatementView
 
 
 def show(answer: Answer) -> None:

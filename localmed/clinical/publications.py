@@ -42,6 +42,12 @@ def base(publication_types: Iterable[str], kind: Kind = Kind.OTHER) -> int:
 
 
 @cache
+def of_standing(standing: str) -> frozenset[str]:
+    """The types, in small letters, that say that an article is ``retracted``, or a ``notice`` of another one."""
+    return frozenset(name for name, entry in _types().items() if entry.get("standing") == standing)
+
+
+@cache
 def of_jats() -> Mapping[str, str]:
     """PubMed's name for each article-type of JATS."""
     return {entry["jats"]: name for name, entry in table("publications")["types"].items() if "jats" in entry}

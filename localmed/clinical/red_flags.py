@@ -15,39 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.clinical import medicines
+from localmed.clinical import medicines, negation
 from localmed.clinical.tables import listed, table
 from localmed.clinical.wordings import MEDICINE, Clause, Lexicon, Wording, wordings
 from localmed.language import fold
 
-DENIAL = 120  # characters before a sign that may deny it
-REACH = 6  # words between a denial and what it denies
 TRIED = 20  # places of a sign in a clause that are looked at: where so many are denied, all are
 
 _BOUNDARY = re.compile(
     r"[!?;。！？；\n]|\.(?!\d)|,? (?:but|however|although)\b"
     r"|,(?= (?:and |then )?(?:i|he|she|it|they|we|my|his|her|now|suddenly|with|has|have|having)\b)|但|却|不过"
-)
-_DENIED = re.compile(
-    r"\b(?:no|without|den(?:y|ies|ied|ying)|never had|nor|neither"
-    r"|(?:do|does|did|have|has|had|is|am|are|was)(?:n'?t| not)"
-    r"(?: (?:had|have|has|having|feel|feeling|any|really)\b)?)\s"
-    r"(?P<between>[\w' ,/-]{0,70})$"
-)
-_NO_DENIAL = re.compile(
-    r"\b(relief|improv\w*|better|idea|longer|way|doubt|matter|wonder|sooner|know|understand|sure|stop\w*|help\w*"
-    r"|go(es)? away|eas\w+|sleep\w*|because|why|when|if)\b"
-)
-_DENIED_CHINESE = re.compile(
-    r"(?:无|没有|没|否认|未见|未出现|不伴|并无|未诉|不是|不)(?P<between>[^,.;!?，。；！？]{0,12})$"
-)
-_NO_DENIAL_CHINESE = re.compile(
-    r"诱因|征兆|先兆|原因|出现|突然|缓解|好转|改善|减轻|想到|想|办法|多久|多长|完|停|知道|得了"
-    r"|止|敢|能|舒服|适|清|醒|住|出|管用"
-)
-_ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # begins what a denial before does not reach
-_NEGATIVE = re.compile(  # a sign that is itself something missing: "can't pee", 没排气
-    r"(?:can'?t|cannot|won'?t|isn'?t|doesn'?t|hasn'?t|haven'?t|couldn'?t|unable|no|not|nothing|never)\b|[没不无]"
 )
 
 
@@ -134,7 +111,7 @@ def _counts(clause: str, read: Clause, sign: _Sign) -> bool:
         for number, match in enumerate(read.matches(wording)):
             if number == TRIED:
                 break
-            if _NEGATIVE.match(clause, match.start) or not denied(clause[max(0, match.start - DENIAL) : match.start]):
+            if not negation.denied(clause, match.start):
                 return True
     return False
 
@@ -156,16 +133,3 @@ def _clauses(text: str) -> Iterator[str]:
         yield marked[start : boundary.start()]
         start = boundary.start() if boundary[0][0] in "但却不, b" else boundary.end()
     yield marked[start:]
-
-
-def denied(before: str) -> bool:
-    """Whether what follows ``before`` in its clause is denied: by a denial near it, or one that a list carries on."""
-    if chinese := _DENIED_CHINESE.search(before):
-        return not _NO_DENIAL_CHINESE.search(chinese["between"])
-    english = _DENIED.search(_ANOTHER.split(before)[-1])
-    if not english or _NO_DENIAL.search(english[0]):
-        return False
-    between = english["between"]
-    if "," in between:
-        return bool(re.search(r"\b(or|nor)\b", between))
-    return len(between.split()) <= REACH

@@ -9,6 +9,7 @@ from functools import cache
 
 from localmed.clinical.tables import listed, rows, table
 
+_COUNTED = ("tablet", "capsule", "puff", "drop")  # what a dose may be counted in
 READ = ("amounts", "times", "counts")  # sections whose units sources are read by; orders use the rest as well
 
 
@@ -67,6 +68,22 @@ def rates() -> tuple[str, ...]:
 def shown(name: str) -> str:
     """A unit read in small letters as it is usually written."""
     return str(table("units")["shown"].get(name, name))
+
+
+@cache
+def dose_names(counted: bool = False) -> str:
+    """How a dose's unit is written, as a regular expression: a mass, a volume or units; tablets too if ``counted``."""
+    sections = ("amounts", "counts") if counted else ("amounts",)
+    every = (unit for section in sections for unit in units(section) if section == "amounts" or unit.name in _COUNTED)
+    kinds = ("mg", "mL", "units")
+    chosen = (unit for unit in every if unit.kind in kinds or unit.name in _COUNTED)
+    return pattern(dict.fromkeys(name for unit in chosen for name in (*unit.written, *unit.in_orders)))
+
+
+@cache
+def dose(counted: bool = False) -> re.Pattern[str]:
+    """A number with the unit of a dose, in folded text or as written in small letters."""
+    return re.compile(rf"\d[\d.,]{{0,12}}\s?(?:{dose_names(counted)})s?(?![a-z/])", re.IGNORECASE)
 
 
 def in_orders() -> Iterator[tuple[str, str]]:

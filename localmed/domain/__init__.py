@@ -12,39 +12,46 @@ left, on 1-based pages.
 
 from __future__ import annotations
 
-from localmed.domain.answers import (
-    Answer,
-    AnswerStatus,
-    Badge,
-    BadgeJudge,
-    Caution,
-    Conflict,
-    ConflictKind,
-    Provenance,
-    Quantity,
-    TraceStep,
-    Verification,
-)
-from localmed.domain.messages import Message, Parameter, Said, message
-from localmed.domain.parts import Part
-from localmed.domain.sources import (
-    ID_LENGTH,
-    STATED,
-    Box,
-    Collection,
-    Document,
-    Evidence,
-    Governance,
-    Hit,
-    Kind,
-    Passage,
-    SearchFilter,
-    Span,
-    Status,
-    digest,
-    is_date,
-)
-from localmed.domain.statements import Citation, Origin, Statement, Support, Verdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from localmed.domain.messages import Message, Parameter, message
+
+if TYPE_CHECKING:
+    from localmed.domain.answers import (
+        Answer,
+        AnswerStatus,
+        Badge,
+        BadgeJudge,
+        Caution,
+        Conflict,
+        ConflictKind,
+        Provenance,
+        Quantity,
+        TraceStep,
+        Verification,
+    )
+    from localmed.domain.parts import Part
+    from localmed.domain.sources import (
+        ID_LENGTH,
+        STATED,
+        Box,
+        Collection,
+        Document,
+        Evidence,
+        Governance,
+        Hit,
+        Kind,
+        Passage,
+        SearchFilter,
+        Span,
+        Status,
+        digest,
+        is_date,
+    )
+    from localmed.domain.statements import Citation, Origin, Statement, Support, Verdict
+
+_MODULES = ("answers", "parts", "sources", "statements")
 
 __all__ = [
     "ID_LENGTH",
@@ -71,7 +78,6 @@ __all__ = [
     "Passage",
     "Provenance",
     "Quantity",
-    "Said",
     "SearchFilter",
     "Span",
     "Statement",
@@ -84,3 +90,13 @@ __all__ = [
     "is_date",
     "message",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The other values, imported at the first use of one: errors and ``localmed --help`` need messages alone."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for module in _MODULES:
+        found = vars(import_module(f"{__name__}.{module}"))
+        globals().update({each: found[each] for each in __all__ if each in found})
+    return globals()[name]

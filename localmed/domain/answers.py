@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localmed.domain.messages import Message, Said
+from localmed.domain.messages import Message
 from localmed.domain.parts import Part
 from localmed.domain.sources import Evidence
 from localmed.domain.statements import Citation, Statement
@@ -46,7 +46,7 @@ class Verification:
     markers_rejected: int = 0
     judges: tuple[Message, ...] = ()  # who checked the statements
     badge: Badge = Badge.NONE
-    reason: Said = ""
+    reason: Message | None = None
     badge_judges: tuple[BadgeJudge, ...] = ()
     badge_before: Badge = Badge.NONE
     badges: tuple[tuple[str, Badge], ...] = ()
@@ -145,7 +145,7 @@ class Answer:
     searched: tuple[str, ...]
     provenance: Provenance
     verification: Verification = field(default_factory=Verification)
-    notes: tuple[Said, ...] = ()
+    notes: tuple[Message, ...] = ()
     trace: tuple[TraceStep, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     workflow: str = "ask"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 Parameter: TypeAlias = "str | int | float | Message | tuple[Parameter, ...]"
 
@@ -22,9 +22,3 @@ class Message:
 def message(code: str, /, **parameters: Parameter) -> Message:
     """The message ``code`` with ``parameters`` by the names that its template uses."""
     return Message(code, tuple(parameters.items()))
-
-
-if TYPE_CHECKING:
-    Said: TypeAlias = Any  # while some workflows still make English sentences; then Message takes its place
-else:
-    Said: TypeAlias = Message | str

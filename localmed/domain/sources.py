@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
+from localmed.domain.messages import Message
+
 ID_LENGTH = 32  # hex characters of a sha256 kept as an id: 128 bits, no collision below 2**60 passages
 
 
@@ -137,7 +139,7 @@ class Document:
     relations: tuple[tuple[str, str], ...] = ()
     pages: int = 0
     passages: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     governance: Governance = field(default_factory=Governance)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localmed.domain.messages import Said
+from localmed.domain.messages import Message
 from localmed.domain.sources import Box
 
 
@@ -50,8 +50,8 @@ class Verdict:
     """The outcome of checking one statement: what was found, who judged, and why."""
 
     support: Support
-    judge: Said
-    reason: Said = ""
+    judge: Message
+    reason: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

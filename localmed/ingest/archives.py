@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from localmed.config import Settings
+from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, SourceRecord
-from localmed.ingest.parsing import Parser
+from localmed.ingest.parsed import Fault, SourceRecord, named
+from localmed.ingest.parsing import Parser, renamed
 from localmed.library.originals import Keep
 
 _ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
@@ -46,7 +47,7 @@ class Parts:
     def __init__(self, settings: Settings, manifest: Manifest, parser: Parser, keep: Keep) -> None:
         """``keep`` makes a file of at most that many bytes an original and returns its sha256."""
         self._settings, self._manifest, self._parser, self._keep = settings, manifest, parser, keep
-        self.notes: list[str] = []
+        self.notes: list[Message] = []
 
     def members(self, part: Part) -> Iterator[Part | Fault]:
         """The members of the archive ``part`` that have a reader, and the faults of those that cannot be unpacked."""
@@ -56,8 +57,7 @@ class Parts:
     def _members(self, part: Part, depth: int) -> Iterator[Part | Fault]:
         """The members of the archive ``part``; all of it is unpacked before the first is handed over."""
         if depth > self._settings.read.archive_depth:
-            limit = f"{self._settings.read.archive_depth} archives within each other (read.archive_depth)"
-            raise LimitExceeded(f"{part.name} is nested deeper than {limit}", "Unpack it and import the folder")
+            raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)
         into = self._settings.data / FOLDER
         stored = self._settings.data / "files" / part.sha256
         found: list[Part | Fault] = []
@@ -67,14 +67,14 @@ class Parts:
         try:
             for member in self._parser.members(stored, into, self._settings.read, part.name):
                 if isinstance(member, Fault):
-                    found.append(Fault(_within(part.member, member.where), member.reason))
+                    found.append(Fault(within(part.member, member.where), member.reason))
                 else:
                     found += self._kept(_within(part.member, member.name), into / member.file, unread)
         finally:
             shutil.rmtree(into, ignore_errors=True)
         if unread:
-            kinds = ", ".join(sorted(unread))
-            self.notes.append(f"{unread.total()} members of {part.name} have no reader ({kinds})")
+            kinds = tuple(kind or message("reader.no_extension") for kind in sorted(unread))
+            self.notes.append(message("import.unread_members", count=unread.total(), name=part.name, kinds=kinds))
         for each in found:
             if isinstance(each, Part) and each.reader == "archive":
                 yield from self._members(each, depth + 1)
@@ -85,7 +85,7 @@ class Parts:
         """One unpacked file as an original; nothing where it has no reader."""
         name = PurePosixPath(member).name
         if sources.unwanted(name.lower(), readers.SUFFIXES, self._manifest.files):
-            unread[PurePosixPath(member).suffix or "no extension"] += 1
+            unread[PurePosixPath(member).suffix] += 1
             file.unlink()
             return []
         ending = next((each for each in _ENDINGS if name.lower().endswith(each)), "")
@@ -94,7 +94,7 @@ class Parts:
             reader = readers.name_of(called, self._manifest.reader)
             sha256 = self._keep(called, self._settings.read.file_bytes)
         except InputError as error:
-            return [Fault(member, error.what.replace(called.name, name))]
+            return [Fault(named(member), renamed(error, called.name, name).messages[0])]
         finally:
             called.unlink()
         return [Part(sha256, reader, name, member)]
@@ -104,10 +104,15 @@ def _within(archive: str, member: str) -> str:
     return f"{archive}/{member}" if archive else member
 
 
-def named(item: SourceRecord | Fault, member: str, latest: bool) -> SourceRecord | Fault:
+def within(member: str, where: Message) -> Message:
+    """The place ``where`` of the member of an archive; that of the archive itself as it is."""
+    return message("error.within", place=member, what=where) if member else where
+
+
+def called(item: SourceRecord | Fault, member: str, latest: bool) -> SourceRecord | Fault:
     """``item`` called by the member it stands in; where versions count, a record is called as it is anywhere."""
     if isinstance(item, Fault):
-        return Fault(f"{member}: {item.where}", item.reason)
+        return Fault(within(member, item.where), item.reason)
     path = PurePosixPath(member)
     beside = f"{member}#{item.replaced_by}" if item.key else str(path.parent / item.replaced_by)
     key = item.key if latest and item.key else f"{member}#{item.key}" if item.key else member

@@ -6,7 +6,7 @@ standard input and writes JSON messages, one a line, on its standard output::
     {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
                                                            ["fault", where, reason]*  ["working", page]*
                                                            then one of
-                                                           ["done"]  ["error", class, what, remedy]
+                                                           ["done"]  ["error", {class, messages}]
 
 Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
 can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
@@ -31,18 +31,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from localmed import confined
+from localmed import confined, errors
 from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Item, Line, Member, Reader, SourceRecord, Working
 from localmed.library.terms import Term
+from localmed.messages import as_json
 
 # The fields of a record in the order in which they travel; ``blocks`` are packed by ``_block``.
 FIELDS = tuple(item.name for item in dataclasses.fields(SourceRecord))
 TERM_FIELDS = tuple(item.name for item in dataclasses.fields(Term))
 
-Message = list[Any]
+Reply = list[Any]
 
 
 def main() -> None:
@@ -60,7 +61,7 @@ def main() -> None:
             files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_unpacked_into(request)]), True
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
             error = InputError("reader.not_isolated", name=Path(request["path"]).name)
-            replies.write(_encoded(["error", "InputError", error.what, error.remedy]))
+            replies.write(_encoded(["error", errors.as_json(error)]))
             replies.flush()
             continue
         try:
@@ -87,24 +88,20 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
             replies.write(packed(item))
             if isinstance(item, Working):  # the time that it asks for runs from now
                 replies.flush()
-        ending = ["done"]
+        ending: Reply = ["done"]
     except MemoryError:
         replies.write(_encoded(_out_of_memory(request, bounds)))
         replies.flush()
         raise
     except InputError as error:
-        ending = ["error", type(error).__name__, error.what, error.remedy]
+        ending = ["error", errors.as_json(error)]
     except RecursionError:
-        ending = ["error", "LimitExceeded", f"{Path(request['path']).name}: nested too deeply", ""]
+        ending = ["error", errors.as_json(LimitExceeded("import.deep", name=Path(request["path"]).name))]
     except BrokenPipeError:
         raise
     except Exception as error:
-        ending = [
-            "error",
-            "InputError",
-            f"{Path(request['path']).name}: the reader failed ({confined.place(error)})",
-            "",
-        ]
+        failed = InputError("import.reader_failed", name=Path(request["path"]).name, place=confined.place(error))
+        ending = ["error", errors.as_json(failed)]
     replies.write(_encoded(ending))
     replies.flush()
 
@@ -117,17 +114,14 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
     reader: Reader = readers.load(request["reader"])
     for item in reader(path, mapping):
         if isinstance(item, SourceRecord) and _characters(item) > bounds.record_characters:
-            raise LimitExceeded(
-                f"{path.name}: a record holds more than {bounds.record_characters} characters (read.record_characters)",
-                "Split the file or raise the bound",
-            )
+            raise LimitExceeded("import.record_characters", name=path.name, most=bounds.record_characters)
         yield item
 
 
 def packed(item: Item | Working) -> bytes:
     """``item`` as one line of the protocol."""
     if isinstance(item, Fault):
-        return _encoded(["fault", item.where, item.reason])
+        return _encoded(["fault", as_json(item.where), as_json(item.reason)])
     if isinstance(item, Working):
         return _encoded(["working", item.page])
     if isinstance(item, Member):
@@ -136,14 +130,15 @@ def packed(item: Item | Working) -> bytes:
         return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
     values = [getattr(item, name) for name in FIELDS]
     values[FIELDS.index("blocks")] = [_block(block) for block in item.blocks]
+    values[FIELDS.index("notes")] = [as_json(note) for note in item.notes]
     return _encoded(["record", *values])
 
 
-def _block(block: Block) -> Message:
+def _block(block: Block) -> Reply:
     return [block.kind, block.level, [_line(line) for line in block.lines]]
 
 
-def _line(line: Line) -> str | Message:
+def _line(line: Line) -> str | Reply:
     """A line without a box travels as its text alone."""
     box = line.box
     if box is None:
@@ -152,7 +147,7 @@ def _line(line: Line) -> str | Message:
     return placed if line.ocr is None else [*placed, line.ocr]
 
 
-def _encoded(message: Message) -> bytes:
+def _encoded(message: Reply) -> bytes:
     """UTF-8 as it is written to the pipe; half a surrogate pair, which is no text, becomes a question mark."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
@@ -161,9 +156,9 @@ def _characters(record: SourceRecord) -> int:
     return sum(len(line.text) for block in record.blocks for line in block.lines)
 
 
-def _out_of_memory(request: dict[str, Any], bounds: ReadBounds) -> Message:
-    limit = f"{bounds.child_memory_bytes // 2**20} MiB of memory (read.child_memory_bytes)"
-    return ["error", "LimitExceeded", f"{Path(request['path']).name}: needed more than {limit}", "Split the file"]
+def _out_of_memory(request: dict[str, Any], bounds: ReadBounds) -> Reply:
+    name, most = Path(request["path"]).name, bounds.child_memory_bytes // 2**20
+    return ["error", errors.as_json(LimitExceeded("import.memory", name=name, most=most))]
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ what stands before and after: each heading path before the first passage under i
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed import children
-from localmed.domain import Box, Evidence, Passage
-from localmed.environment import scrubbed
+from localmed import children, errors
+from localmed.domain import Box, Evidence, Passage, message
 from localmed.errors import InputError, LimitExceeded, UsageError
 from localmed.library import originals
-from localmed.messages import render
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
+COMMAND = children.command("localmed.ingest.render")
+ANSWER_BYTES = 2**16  # a line that says how it ended
 AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
 
 _GAP = "\n\n"
@@ -53,7 +51,7 @@ def cited(
     boxes = [box for box in marked if box.page == chosen]
     if not boxes:
         pages = sorted({box.page for box in passage.boxes()})
-        raise UsageError(f"the passage is not on page {page_number}", f"It is on {', '.join(map(str, pages))}")
+        raise UsageError("pdf.passage_elsewhere", page=page_number or 0, pages=tuple(pages))
     return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
@@ -79,30 +77,24 @@ def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
 
 def _draw(request: dict[str, Any], image: Path) -> None:
     if not image.absolute().parent.is_dir():
-        raise UsageError(f"the folder of {image} does not exist", "Create it first")
+        raise UsageError("pdf.no_folder", image=str(image))
     _run(request | {"output": str(image.absolute())})
 
 
 def _run(request: dict[str, Any]) -> None:
-    command = [*children.command("localmed.ingest.render"), str(os.getpid())]
-    text = json.dumps(request)
+    """Have the child (``render.py``) draw what ``request`` asks for; raise ``InputError`` where it cannot."""
     try:
-        done = subprocess.run(
-            command, env=scrubbed(), input=text, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise LimitExceeded(
-            f"drawing the page took longer than {SECONDS:g} seconds", "Open the original instead"
-        ) from None
-    if done.returncode:
-        raise InputError(f"the page could not be drawn: {_reason(done)}", "Open the original instead")
-
-
-def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """What the child said of its failure; of one that crashed only how: its libraries may print what they read."""
-    if done.returncode != InputError.exit_code:
-        return render(children.outcome(done.returncode), "en")
-    return (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
+        line = children.answer(COMMAND, json.dumps(request).encode() + b"\n", SECONDS, ANSWER_BYTES)
+        kind, *values = json.loads(line)
+        failure = None if kind == "done" else errors.from_json(values[0], InputError).messages[0]
+    except TimeoutError:
+        raise LimitExceeded("pdf.drawing_slow", seconds=SECONDS) from None
+    except children.Failed as failed:
+        failure = failed.how
+    except (ValueError, TypeError, LookupError, RecursionError):
+        failure = message("process.nonsense")
+    if failure:
+        raise InputError("pdf.not_drawn", reason=failure)
 
 
 # --- a passage in its context -----------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localmed.config import ReadBounds
-from localmed.domain import Document, Message
-from localmed.errors import InputError
+from localmed.domain import Document, Message, message
+from localmed.errors import InputError, reason
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import DATES, FIELDS
@@ -66,7 +66,7 @@ class Fault:
     """Why a row cannot be taken; never a cell's text, which may be a name."""
 
     row: int
-    reason: str | Message
+    reason: Message
 
 
 def read(path: Path) -> Sheet:
@@ -74,13 +74,14 @@ def read(path: Path) -> Sheet:
     table = _table(path)
     header = next((number for number, row in enumerate(table) if any(row)), None)
     if header is None:
-        raise InputError(f"{path.name} is empty", "Give a table with a first row such as: file, owner, review by")
+        raise InputError("governance.empty", name=path.name)
     columns = [_field(cell) for cell in table[header]]
     known = [each for each in columns if each]
     twice = [name for name, number in Counter(known).items() if number > 1]
     if "file" not in known or len(known) < 2 or twice:
-        why = f"has two columns for {twice[0]}" if twice else "has no column of files, or none beside it"
-        raise InputError(f"{path.name} {why}", f"Name the columns in the first row: {', '.join(HEADERS)}")
+        if twice:
+            raise InputError("governance.column_twice", name=path.name, column=twice[0], columns=tuple(HEADERS))
+        raise InputError("governance.no_columns", name=path.name, columns=tuple(HEADERS))
     rows = tuple(
         row for number, cells in enumerate(table[header + 1 :], header + 2) if (row := _row(number, cells, columns))
     )
@@ -92,13 +93,13 @@ def _table(path: Path) -> list[list[str]]:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
     if size > SHEET_BYTES:
-        raise InputError(f"{path.name} has more than {SHEET_BYTES} bytes", "Is it the right file? If so, split it")
+        raise InputError("governance.bytes", name=path.name, most=SHEET_BYTES)
     bounds = ReadBounds(archive_bytes=10 * SHEET_BYTES)
     table = xlsx.table(path, bounds) if path.suffix.lower() in (".xlsx", ".xlsm") else csv_rows.table(path)
     if len(table) > SHEET_ROWS:
-        raise InputError(f"{path.name} has more than {SHEET_ROWS} rows", "Split it")
+        raise InputError("governance.rows", name=path.name, most=SHEET_ROWS)
     return table
 
 
@@ -143,12 +144,12 @@ def named(
     taken: dict[str, int] = {}
     for row in rows:
         documents = _documents(catalogue, collection, files, row.file)
-        if isinstance(documents, str):
+        if isinstance(documents, Message):
             faults.append(Fault(row.number, documents))
             continue
         earlier = next((taken[each.id] for each in documents if each.id in taken), 0)
         if earlier:
-            faults.append(Fault(row.number, f"is about the same document as row {earlier}"))
+            faults.append(Fault(row.number, message("governance.same_document", row=earlier)))
             continue
         taken |= dict.fromkeys((each.id for each in documents), row.number)
         found.append((row, documents))
@@ -157,21 +158,21 @@ def named(
 
 def _documents(
     catalogue: Catalogue, collection: str, files: Mapping[str, ImportedFile], name: str
-) -> tuple[Document, ...] | str:
+) -> tuple[Document, ...] | Message:
     """The documents of the file called ``name``, or why there are none."""
     if not name:
-        return "names no file"
+        return message("governance.no_file")
     paths = [path for path, file in files.items() if name in (path, _within(path, file.root))]
     paths = paths or [path for path in files if Path(path).name == name]
     if len(paths) > 1:
-        return f"names {len(paths)} files of {collection}: give the path within the folder"
+        return message("governance.several_files", count=len(paths), collection=collection)
     if paths and (documents := catalogue.of_file(collection, paths[0])):
         return tuple(documents)
     if _ID.fullmatch(name):
         matching = [each for each in catalogue.documents(collection) if each.id.startswith(name)]
         if len(matching) == 1:
             return tuple(matching)
-    return f"names no file or document of {collection}"
+    return message("governance.unknown_file", collection=collection)
 
 
 def _within(path: str, root: str) -> str:

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Document, Status, digest
+from localmed.domain import Document, Status, digest, message
 from localmed.errors import BadSettings, InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Fault, FieldMapping
@@ -61,13 +61,11 @@ class GraphImporter(Importer):
         """The files under ``paths``; of a folder only those that the manifest is about."""
         named = self._manifest.reader
         if named and named not in readers.GRAPHS:
-            raise BadSettings(
-                f"reader {named!r} does not read graphs", f"The readers of graphs are {', '.join(readers.GRAPHS)}"
-            )
+            raise BadSettings("graph.reader", reader=named, readers=readers.GRAPHS)
         sources, skipped = find(paths, SUFFIXES)
         wanted = [source for source in sources if not source.root or self._is_meant(source)]
         others = [
-            Line(str(each.path), "skipped", "not a file of the manifest") for each in sources if each not in wanted
+            Line(str(each.path), "skipped", message("import.not_in_manifest")) for each in sources if each not in wanted
         ]
         return wanted, [*skipped, *others]
 
@@ -78,7 +76,7 @@ class GraphImporter(Importer):
     def _patterns(self) -> Mapping[str, Any]:
         given = self._manifest.mapping.options.get("files", {})
         if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
-            raise BadSettings("the manifest's options.files must be tables", 'Begin one with [options.files."*.obo"]')
+            raise BadSettings("graph.options_files")
         return given
 
     def _own_options(self, source: Source) -> Mapping[str, Any] | None:
@@ -95,10 +93,8 @@ class GraphImporter(Importer):
         named = str(self._mapping(source).options.get("reader") or self._manifest.reader)
         name = named or _BY_SUFFIX.get(source.path.suffix.lower(), "")
         if name not in readers.GRAPHS:
-            problem = f"there is no reader of graphs called {name!r}" if name else "which reader it needs is not known"
-            raise InputError(
-                f"{source.path.name}: {problem}", f"Name in the manifest one of {', '.join(readers.GRAPHS)}"
-            )
+            code = "graph.no_reader" if name else "graph.reader_unknown"
+            raise InputError(code, name=source.path.name, reader=name, readers=readers.GRAPHS)
         return name
 
     def _recipe(self, source: Source) -> str:
@@ -126,15 +122,17 @@ class GraphImporter(Importer):
             sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
-            refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
-            self.report.lines.append(Line(path, "quarantined", str(error)))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
+            self.report.lines.append(Line(path, "quarantined", error.told))
             self._progress(source.bytes, source.path.name)
         else:
             refused = [Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in taken.faults]
-            self.report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in taken.faults]
+            self.report.lines += [Line(path, "quarantined", each.told) for each in taken.faults]
             for old in twins.moved(document):
                 self._move(builder, old, document.id)
-                self.report.lines.append(Line(path, "note", f"the document was moved here from {old.source}"))
+                self.report.lines.append(
+                    Line(path, "note", message("import.moved", what=message("import.the_document"), source=old.source))
+                )
             self._catalogue(builder, document, ImportedFile(self._name, path, sha256, recipe, source.root))
         if refused or path in self._refused_before:
             state.requarantine(self._name, path, refused)
@@ -161,7 +159,7 @@ class GraphImporter(Importer):
         except BaseException:
             terms.undo()
             raise
-        return replace(document, edition=edition, notes=(f"{concepts} terms, {relations} relations",))
+        return replace(document, edition=edition, notes=(message("graph.stored", terms=concepts, relations=relations),))
 
     def _add_terms(
         self, terms: graph.Graph, number: int, items: Iterator[Term | Fault], source: Source, taken: _Taken
@@ -179,8 +177,9 @@ class GraphImporter(Importer):
             done = end
         self._progress(max(0, source.bytes - done), name)
         if not found:
-            first = f": {taken.faults[0].where}: {taken.faults[0].reason}" if taken.faults else ""
-            raise InputError(f"{name} holds no terms{first}", "Check that it is the file you meant")
+            if taken.faults:
+                raise InputError("graph.no_terms_because", name=name, first=taken.faults[0].told)
+            raise InputError("graph.no_terms", name=name)
 
     def _described(self, source: Source, sha256: str) -> Document:
         facts, path, own = self._descriptions.facts(source), str(source.path), self._manifest.collection

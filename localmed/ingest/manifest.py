@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
-from localmed.errors import BadSettings, UsageError
+from localmed.errors import BadSettings, UsageError, reason
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.governed import GOVERNANCE
 
@@ -68,9 +68,9 @@ def load(path: Path) -> Manifest:
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise BadSettings(f"manifest {path} cannot be read ({type(error).__name__})", "Check the path") from None
+        raise BadSettings("manifest.corpus_unreadable", path=str(path), reason=reason(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"manifest {path} is not valid TOML ({error})", "Correct the line named") from None
+        raise BadSettings("manifest.toml", path=str(path), problem=str(error)) from None
     _check(path, values)
     described = {
         name: values[name] for name in ("title", "priority", "language", "source", "licence") if name in values
@@ -100,10 +100,7 @@ def chosen(data: Path, collection: str, file: Path | None, known: Callable[[], C
         return Manifest(known())
     manifest = load(file or kept)
     if manifest.collection.name != collection:
-        raise UsageError(
-            f"the manifest describes {manifest.collection.name!r}, not {collection!r}",
-            f"Give --collection {manifest.collection.name}",
-        )
+        raise UsageError("manifest.other_collection", described=manifest.collection.name, collection=collection)
     return manifest if file else replace(manifest, collection=known())
 
 
@@ -127,33 +124,31 @@ def kept_at(data: Path, collection: str) -> Path:
 def _check(path: Path, values: dict[str, Any]) -> None:
     unknown = set(values) - KEYS
     if unknown:
-        raise BadSettings(
-            f"manifest {path} has an unknown key {sorted(unknown)[0]!r}", f"Keys: {', '.join(sorted(KEYS))}"
-        )
+        raise BadSettings("manifest.key", path=str(path), key=sorted(unknown)[0], keys=tuple(sorted(KEYS)))
     for name in ("name", "title", "language", "source", "licence", "reader"):
         if not isinstance(values.get(name, ""), str):
-            raise BadSettings(f"manifest {path}: {name} must be text", "Put it in quotes")
+            raise BadSettings("manifest.text", path=str(path), key=name)
     if not values.get("name"):
-        raise BadSettings(f"manifest {path} has no name", 'Add: name = "..."')
+        raise BadSettings("manifest.no_name", path=str(path))
     if not _NAME.fullmatch(values["name"]):
-        raise BadSettings(f"manifest {path}: name is not a collection name", "Use up to 64 letters, digits, - and _")
+        raise BadSettings("manifest.name", path=str(path))
     if values.get("kind", "") not in set(Kind):
-        kinds = ", ".join(each.value for each in Kind if each)
-        raise BadSettings(f"manifest {path}: there is no kind {values['kind']!r}", f"One of {kinds}")
+        kinds = tuple(each.value for each in Kind if each)
+        raise BadSettings("manifest.kind", path=str(path), kind=str(values["kind"]), kinds=kinds)
     if type(values.get("priority", 0)) is not int:
-        raise BadSettings(f"manifest {path}: priority must be a whole number", "Lower comes first")
+        raise BadSettings("manifest.priority", path=str(path))
     for name in ("fields", "options", "documents"):
         if not isinstance(values.get(name, {}), dict):
-            raise BadSettings(f"manifest {path}: {name} must be a table", f"Begin it with [{name}]")
+            raise BadSettings("manifest.corpus_table", path=str(path), key=name)
     files = values.get("files", [])
     if not isinstance(files, list) or not all(isinstance(each, str) and each for each in files):
-        raise BadSettings(f"manifest {path}: files must be a list of file names", 'Such as files = ["*.txt"]')
+        raise BadSettings("manifest.files", path=str(path))
     if values.get("options", {}).get("versions", "latest") != "latest":
-        raise BadSettings(f"manifest {path}: options.versions is not known", 'Use versions = "latest" or leave it out')
+        raise BadSettings("manifest.versions", path=str(path))
     for name, value in values.get("fields", {}).items():
         names = value if isinstance(value, list) else [value]
         if not all(isinstance(each, str) for each in names):
-            raise BadSettings(f"manifest {path}: fields.{name} must be text or a list of texts", "Put it in quotes")
+            raise BadSettings("manifest.field", path=str(path), key=name)
     _check_documents(path, values.get("documents", {}))
 
 
@@ -161,15 +156,9 @@ def _check_documents(path: Path, documents: dict[str, Any]) -> None:
     for file, facts in documents.items():
         known = isinstance(facts, dict) and not set(facts) - FACTS
         if not known or not all(isinstance(value, str) for value in facts.values()):
-            raise BadSettings(
-                f"manifest {path}: documents.{file!r} may hold {', '.join(sorted(FACTS))}, as text", "Correct it"
-            )
+            raise BadSettings("manifest.facts", path=str(path), file=file, facts=tuple(sorted(FACTS)))
         if facts.get("status", "current") not in STATED:
-            raise BadSettings(
-                f"manifest {path}: documents.{file!r} has an unknown status", f"One of {', '.join(STATED)}"
-            )
+            raise BadSettings("manifest.status", path=str(path), file=file, statuses=STATED)
         for name in ("effective_from", "review_by"):
             if facts.get(name) and not is_date(facts[name]):
-                raise BadSettings(
-                    f"manifest {path}: documents.{file!r} has a {name} that is no date", "Write it as 2026-12-31"
-                )
+                raise BadSettings("manifest.date", path=str(path), file=file, key=name)

@@ -15,18 +15,18 @@ from types import TracebackType
 from typing import Self
 
 from localmed.config import Settings
+from localmed.domain import Message
 from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.ahead import Items, Parsers, Task
-from localmed.ingest.archives import Part, Parts, named
+from localmed.ingest.archives import Part, Parts, called
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.parsed import Fault, SourceRecord
+from localmed.ingest.parsed import Fault, SourceRecord, named
 from localmed.ingest.parsing import Parser
 from localmed.ingest.sources import Source
 from localmed.library.originals import Keep
 
-Note = str
-Content = Iterator[tuple[Part, SourceRecord | Fault | Note]]
+Content = Iterator[tuple[Part, SourceRecord | Fault | Message]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class _Step:
     source: Source
     sha256: str
     part: Part
-    found: Fault | Note | InputError | None = None
+    found: Fault | Message | InputError | None = None
+    read: bool = True  # False: nothing is, as of an archive itself
 
 
 class Opening:
@@ -88,7 +89,7 @@ class Opening:
 
     def _members(self, source: Source, part: Part) -> Iterator[_Step]:
         parts = Parts(self._settings, self._manifest, self._unpacker, self._keep)
-        yield _Step(source, part.sha256, part, "")  # also one without members is a file
+        yield _Step(source, part.sha256, part, read=False)  # also one without members is a file
         for each in parts.members(part):
             found, step = (each, part) if isinstance(each, Fault) else (None, each)
             yield _Step(source, part.sha256, step, found)
@@ -96,7 +97,7 @@ class Opening:
             yield _Step(source, part.sha256, part, note)
 
     def _task(self, step: _Step) -> Task | None:
-        if step.found is not None:
+        if step.found is not None or not step.read:
             return None
         copy = self._settings.data / "files" / step.part.sha256
         return Task(copy, step.part.reader, step.part.name, copy.stat().st_size)
@@ -117,8 +118,8 @@ class Opening:
         try:
             whole = list(items)
         except InputError as error:
-            return [Fault(part.member, error.what)]
-        return [named(_untitled(item, part), part.member, self._manifest.latest) for item in whole]
+            return [Fault(named(part.member), error.messages[0])]
+        return [called(_untitled(item, part), part.member, self._manifest.latest) for item in whole]
 
 
 def _untitled(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:

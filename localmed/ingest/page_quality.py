@@ -17,11 +17,12 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
+from localmed.domain import Message, message
 from localmed.ingest.readers.encoding import misread
 
-NO_TEXT = "no text layer (a scan?)"
-TOO_LITTLE = "little text over an image (a scan?)"
-GARBLED = "garbled text layer"
+NO_TEXT = message("ocr.no_text")
+TOO_LITTLE = message("ocr.little_text")
+GARBLED = message("ocr.garbled")
 REASONS = (NO_TEXT, TOO_LITTLE, GARBLED)
 
 # The thresholds were set on the text pages of a clinical guide, a three-column gazette and a Chinese guide (none may be
@@ -47,16 +48,16 @@ _LETTERS = re.compile(r"(?<![a-z0-9])[a-z]{4,}(?![a-z0-9])")  # neither units, a
 _HAN = re.compile(r"[㐀-䶿一-鿿]")
 
 
-def why_ocr(characters: int, garbled: bool, imaged: bool, blank: bool) -> str:
-    """Why a page with ``characters`` of text needs OCR: one of ``REASONS``, "" if it does not.
+def why_ocr(characters: int, garbled: bool, imaged: bool, blank: bool) -> Message | None:
+    """Why a page with ``characters`` of text needs OCR: one of ``REASONS``, None if it does not.
 
     ``imaged``: an image covers most of it; ``blank``: there is no image and next to nothing is drawn.
     """
     if garbled:
         return GARBLED
     if not characters:
-        return "" if blank else NO_TEXT
-    return TOO_LITTLE if imaged and characters < FEW else ""
+        return None if blank else NO_TEXT
+    return TOO_LITTLE if imaged and characters < FEW else None
 
 
 def is_garbled(texts: Sequence[str]) -> bool:

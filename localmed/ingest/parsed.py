@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from localmed.domain import Box
+from localmed.domain import Box, Message, message
 from localmed.library.terms import Term
 
 BlockKind = Literal["heading", "paragraph", "row"]
@@ -71,7 +71,7 @@ class SourceRecord:
     status: str = ""
     replaced_by: str = ""
     pages: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     lost: int = 0
 
     @property
@@ -82,10 +82,31 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A part of a file that was refused: ``where`` ("line 7", "page 3", "PMID 123") and why, without its text."""
+    """A part of a file that was refused: ``where`` (a line, a page, a PMID) and why, without its text."""
 
-    where: str
-    reason: str
+    where: Message
+    reason: Message
+
+    @property
+    def told(self) -> Message:
+        """Place and reason as one message."""
+        return message("error.within", place=self.where, what=self.reason)
+
+
+class Unusable(ValueError):
+    """A line or an object makes no record; ``reason`` says why, without its text."""
+
+    def __init__(self, reason: Message) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+
+
+FILE = message("reader.file")  # where a fault of the file as a whole is
+
+
+def named(name: str) -> Message:
+    """A place that is called as a file, a member of an archive or a record calls itself."""
+    return message("reader.key", key=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +140,14 @@ Item = SourceRecord | Term | Member | Fault
 Reader = Callable[[Path, FieldMapping], Iterator[Item | Working]]
 
 
-def once(items: Iterable[SourceRecord | Fault], where: str = "{}") -> Iterator[SourceRecord | Fault]:
-    """``items`` with a fault in place of a record whose key came before; ``where`` is how a fault calls a key."""
+def once(items: Iterable[SourceRecord | Fault], where: str = "reader.key") -> Iterator[SourceRecord | Fault]:
+    """``items`` with a fault in place of a record whose key came before; ``where`` is the code of its place."""
     seen: set[str] = set()
     for item in items:
         if isinstance(item, Fault):
             yield item
         elif item.key in seen:
-            yield Fault(where.format(item.key), "comes twice in the file; the first was read")
+            yield Fault(message(where, key=item.key), message("reader.twice"))
         else:
             seen.add(item.key)
             yield item

@@ -29,16 +29,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, get_args
 
-from localmed import children
+from localmed import children, errors
 from localmed.config import ReadBounds
-from localmed.domain import Box
-from localmed.errors import InputError, LimitExceeded
+from localmed.domain import Box, Message, Parameter, message
+from localmed.errors import InputError, LimitExceeded, reason, received
 from localmed.ingest import readers
 from localmed.ingest.child import FIELDS, TERM_FIELDS
 from localmed.ingest.ocr.pages import TRIES
-from localmed.ingest.parsed import Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
+from localmed.ingest.parsed import FILE, Block, BlockKind, Fault, FieldMapping, Item, Line, Member, SourceRecord
 from localmed.library.terms import Term
-from localmed.messages import render
 
 COMMAND = children.command("localmed.ingest.child")
 
@@ -50,7 +49,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM
 _LEAST = 2**20  # bytes that a message may have however few characters a record may
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a box of up to 60 bytes for every few characters
 _KINDS = frozenset(get_args(BlockKind))
-_LISTS = ("identifiers", "publication_types", "mesh", "notes")
+_LISTS = ("identifiers", "publication_types", "mesh")
 
 
 class Parser:
@@ -97,10 +96,7 @@ class Parser:
         """
         for item in self._named(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name or path.name):
             if isinstance(item, Term | Member):
-                raise InputError(
-                    f"{name or path.name} holds terms of a graph, not text",
-                    'Put kind = "graph" into the manifest',
-                )
+                raise InputError("import.terms", name=name or path.name)
             yield item
 
     def members(self, path: Path, into: Path, bounds: ReadBounds, name: str) -> Iterator[Member | Fault]:
@@ -115,14 +111,14 @@ class Parser:
         """Yield the terms and faults of ``path``, as ``parse`` does records."""
         for item in self._named(path, reader, mapping, bounds, name):
             if isinstance(item, SourceRecord | Member):
-                raise InputError(f"{name} holds text, not terms of a graph", "Name a graph's reader in the manifest")
+                raise InputError("import.no_terms", name=name)
             yield item
 
     def _named(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str) -> Iterator[Item]:
         try:
             yield from self._parsed(path, reader, mapping, bounds)
         except InputError as error:
-            raise type(error)(error.what.replace(path.name, name, 1), error.remedy) from None
+            raise renamed(error, path.name, name) from None
 
     def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Item]:
         _admit(path, bounds)
@@ -156,7 +152,7 @@ class Parser:
                 self.close()
         with self._starting:
             if self._stopped:
-                raise InputError("parsing was stopped")
+                raise InputError("import.stopped")
             child = self._child = _Child(self._command, bounds)
         with suppress(OSError):  # one that has ended already says why when it is read from
             child.send(request, bounds.file_seconds)
@@ -194,9 +190,9 @@ class _Child:
                 if kind == "working":
                     self._allow_page()
                     continue
-                item = _error(values) if kind == "error" else _item(kind, values)
+                item = _error(*values) if kind == "error" else _item(kind, values)
             except (ValueError, TypeError, LookupError, RecursionError):
-                raise InputError(f"{path.name}: the reader's process sent what is no record") from None
+                raise InputError("import.no_record", name=path.name) from None
             if isinstance(item, InputError):
                 raise _Refused(item)
             yield item
@@ -214,13 +210,11 @@ class _Child:
         try:
             line = self._process.line(self._left) if self._left > 0 else None
         except children.TooLong:
-            told = f"{path.name}: one record is larger than {self._most // 2**20} MiB as it is sent"
-            raise LimitExceeded(told) from None
+            raise LimitExceeded("import.message_bytes", name=path.name, most=self._most // 2**20) from None
         except BrokenPipeError:
             raise self._ending(path, self.bounds) from None
         if line is None:
-            limit = f"{self.bounds.file_seconds:g} seconds (read.file_seconds)"
-            raise LimitExceeded(f"{path.name}: took longer than {limit}", "Split the file or raise the bound")
+            raise LimitExceeded("import.slow", name=path.name, seconds=self.bounds.file_seconds)
         self._left -= time.monotonic() - began
         return line
 
@@ -228,14 +222,12 @@ class _Child:
         """Why the child ended in the middle of ``path``."""
         code = self._process.code()
         if code is None:
-            return InputError(f"{path.name}: the reader's process stopped answering")
+            return InputError("import.silent", name=path.name)
         if code == -signal.SIGXCPU:
-            limit = f"{bounds.file_cpu_seconds} seconds of processor time (read.file_cpu_seconds)"
-            return LimitExceeded(f"{path.name}: needed more than {limit}", "Split the file or raise the bound")
+            return LimitExceeded("import.processor", name=path.name, seconds=bounds.file_cpu_seconds)
         if code == -signal.SIGKILL:
-            return InputError(f"{path.name}: the reader's process was killed, perhaps because memory ran out")
-        how = render(children.outcome(code), "en")
-        return InputError(f"{path.name}: the reader's process crashed ({how})", "The file is damaged or hostile")
+            return InputError("import.killed", name=path.name)
+        return InputError("import.crashed", name=path.name, how=children.outcome(code))
 
 
 def _admit(path: Path, bounds: ReadBounds) -> None:
@@ -243,12 +235,11 @@ def _admit(path: Path, bounds: ReadBounds) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
     if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{path.name} is not a regular file", "Import files and folders of files")
+        raise InputError("source.not_regular", name=path.name)
     if found.st_size > bounds.file_bytes:
-        limit = f"{bounds.file_bytes} bytes (read.file_bytes)"
-        raise LimitExceeded(f"{path.name} is larger than {limit}", "Split the file or raise the bound")
+        raise LimitExceeded("import.file_bytes", name=path.name, most=bounds.file_bytes)
 
 
 def _request(path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> bytes:
@@ -271,19 +262,19 @@ def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[
         else:
             records += 1
         if records > bounds.records:
-            limit = f"{bounds.records} records (read.records)"
-            raise LimitExceeded(f"{path.name}: holds more than {limit}", "Split the file or raise the bound")
+            raise LimitExceeded("import.records", name=path.name, most=bounds.records)
         if not isinstance(item, Fault) or faults <= bounds.faults:
             yield item
     if faults > bounds.faults:
-        yield Fault("file", f"{faults - bounds.faults} more refused parts are not listed (read.faults)")
+        yield Fault(FILE, message("import.more_faults", count=faults - bounds.faults))
 
 
 def _item(kind: str, values: list[Any]) -> Item:
     """A record, term or fault from the child's message; raise ``ValueError`` or ``TypeError`` where it is none."""
     if kind == "fault":
-        where, reason = _strings(values)
-        return Fault(where, reason)
+        if len(values) != 2:
+            raise ValueError
+        return Fault(*map(received, values))
     if kind == "member":
         return _member(*values)
     if kind == "term":
@@ -293,10 +284,11 @@ def _item(kind: str, values: list[Any]) -> Item:
     given = dict(zip(FIELDS, values, strict=True))
     blocks = tuple(_block(*block) for block in given.pop("blocks"))
     relations = tuple(_pair(*pair) for pair in given.pop("relations"))
+    notes = tuple(map(received, given.pop("notes")))
     pages, lost = int(given.pop("pages")), int(given.pop("lost"))
     lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
     plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
-    return SourceRecord(blocks=blocks, relations=relations, pages=pages, lost=lost, **lists, **plain)
+    return SourceRecord(blocks=blocks, relations=relations, pages=pages, notes=notes, lost=lost, **lists, **plain)
 
 
 def _member(name: Any, file: Any) -> Member:
@@ -352,6 +344,25 @@ def _string(value: Any) -> str:
     return value
 
 
-def _error(values: list[Any]) -> InputError:
-    kind, what, remedy = _strings(values)
-    return LimitExceeded(what, remedy) if kind == "LimitExceeded" else InputError(what, remedy)
+def _error(entry: Any) -> InputError:
+    error = errors.from_json(entry, InputError)
+    if not isinstance(error, InputError):
+        raise TypeError
+    return error
+
+
+def renamed(error: InputError, stored: str, name: str) -> InputError:
+    """``error`` of a copy called ``stored``, said of the file that people call ``name``."""
+    return type(error)(*(_called(part, stored, name) for part in error.messages))
+
+
+def _called(part: Message, stored: str, name: str) -> Message:
+    return Message(part.code, tuple((key, _calling(value, stored, name)) for key, value in part.parameters))
+
+
+def _calling(value: Parameter, stored: str, name: str) -> Parameter:
+    if isinstance(value, Message):
+        return _called(value, stored, name)
+    if isinstance(value, tuple):
+        return tuple(_calling(item, stored, name) for item in value)
+    return value.replace(stored, name) if isinstance(value, str) else value

@@ -39,7 +39,6 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
-from localmed.messages import render
 from localmed.ports import Embedder
 
 __all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
@@ -94,8 +93,7 @@ class Importer:
         self._sources, skipped = self._find(paths)
         self.report.lines += [*skipped, *empty(self._roots, self._sources)]
         if self._sources and not children.isolation().network:
-            said = render(message("import.not_isolated"), "en")
-            self.report.lines.append(Line(self._name, "note", said))
+            self.report.lines.append(Line(self._name, "note", message("import.not_isolated")))
 
     def compare(self, builder: Builder) -> None:
         """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""
@@ -156,7 +154,7 @@ class Importer:
             builder.remove(each.id for each in documents)
             builder.catalogue.remove_file(self._name, path)
             builder.changed = True
-            self.report.lines.append(Line(path, "removed", "no longer in the folder", len(documents)))
+            self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
 
     def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path], gone: Sequence[str]) -> None:
         """Take files that are gone out of quarantine."""
@@ -171,7 +169,7 @@ class Importer:
         known = {name for each in (*sources, *earlier) for name in (each.name, each.path.name)}
         for name in self._manifest.documents:
             if name not in known:
-                self.report.lines.append(Line(name, "note", "the manifest describes it, but it was not imported"))
+                self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def _unread(
         self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, gone: bool
@@ -191,7 +189,7 @@ class Importer:
                 else ("", "")
             )
             if rejected and not retry and (rejected.sha256, rejected.recipe) == now:
-                again = f"{rejected.reason} (as before; --retry reads it again)"
+                again = message("import.as_before", reason=rejected.reason)
                 self.report.lines.append(Line(path, "quarantined", again))
             elif before and (before.sha256, before.recipe) == now:
                 self._unchanged(builder, before, source)
@@ -231,8 +229,8 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, "", sha256, recipe, str(error))]
-            self.report.lines.append(Line(path, "quarantined", str(error)))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
+            self.report.lines.append(Line(path, "quarantined", error.told))
             builder.remove(each.id for each in context.twins.refuse(self._name, path))
             if context.versions:
                 context.versions.refuse(path)
@@ -241,7 +239,7 @@ class Importer:
             refused = [
                 Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in reading.faults
             ]
-            self.report.lines += [Line(path, "quarantined", f"{each.where}: {each.reason}") for each in reading.faults]
+            self.report.lines += [Line(path, "quarantined", each.told) for each in reading.faults]
             self.report.lines += [Line(path, "note", note) for note in reading.notes]
             context.twins.accept(reading.contents)
             if context.versions:
@@ -285,7 +283,7 @@ class Importer:
             self._enter(builder, file, document, earlier.get(document.id))
         catalogue.put_file(file)
         builder.changed = True
-        self.report.lines.append(Line(file.path, "read", "", len(documents), taken.passages))
+        self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
         if not taken.passages:
             self._progress(taken.bytes, "")
         return True
@@ -300,7 +298,7 @@ class Importer:
         builder.put(document)
         notes = [*governed.outdated(document, before)]
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
-            notes.append(f"is {status.value}: it does not answer")
+            notes.append(message(f"import.status_{status.value}"))
         self.report.lines += [Line(file.path, "note", each) for each in notes]
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:

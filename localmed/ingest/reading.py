@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localmed.config import ChunkSettings
-from localmed.domain import Document, Passage
+from localmed.domain import Document, Message, Parameter, Passage, message
 from localmed.errors import InputError
 from localmed.ingest import chunking
-from localmed.ingest.archives import Part
+from localmed.ingest.archives import Part, within
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.opening import Content
-from localmed.ingest.parsed import Fault, SourceRecord
+from localmed.ingest.parsed import FILE, Fault, SourceRecord, named
 from localmed.ingest.sources import Source
 from localmed.ingest.twins import Twins
 from localmed.ingest.versions import Versions
@@ -37,7 +37,7 @@ class Reading:
     """What has been read of a file so far."""
 
     documents: list[Cut] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     moved: list[tuple[Document, str]] = field(default_factory=list)  # stored under a path that is gone, and its new id
     contents: dict[str, str] = field(default_factory=dict)  # content -> document id
@@ -90,17 +90,20 @@ def read(content: Content, source: Source, context: Context) -> Reading:
     for part, item in content:
         if isinstance(item, Fault):
             reading.faults.append(item)
-        elif isinstance(item, str):
+        elif isinstance(item, Message):
             reading.notes.append(item)
         else:
             _add(reading, item, source, part, context)
-    reading.notes += [f"{count} records are newer in {Path(newer).name}" for newer, count in reading.newer.items()]
+    reading.notes += [
+        message("import.newer", count=count, name=Path(path).name) for path, count in reading.newer.items()
+    ]
     if not reading.documents and not reading.mark:
         if reading.faults:
             first, others = reading.faults[0], len(reading.faults) - 1
-            more = f" (and {others} more parts)" if others else ""
-            raise InputError(f"{name}: {first.where}: {first.reason}{more}", "Check that it is the file you meant")
-        raise InputError(f"{name} holds no document", "Check that it is the file you meant")
+            if others:
+                raise InputError("import.all_refused_more", name=name, first=first.told, count=others)
+            raise InputError("import.all_refused", name=name, first=first.told)
+        raise InputError("import.no_document", name=name)
     return reading
 
 
@@ -114,23 +117,31 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
     here = reading.contents.get(content, "")
     twin = here or context.twins.of(document)
     if twin:
-        what = record.key or "the document"
-        reading.notes.append(f"{what} has the same content as document {twin[:12]}, not stored twice")
+        reading.notes.append(message("import.same_content", what=_called(record), document=twin[:12]))
         reading.settled = reading.settled and bool(here)
         return
     cut = tuple(chunking.passages(record, document, context.chunk))
     if not cut and not record.deleted:
-        reading.faults.append(Fault(record.key or "file", "has no text"))
+        reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
         return
     reading.contents[content] = document.id
-    reading.notes += [f"{record.key}: {note}" if record.key else note for note in record.notes]
+    reading.notes += [within(record.key, note) for note in record.notes]
     if context.versions and (older := context.versions.stored(document)):
         reading.replaced.append(older)
     for old in context.twins.moved(document):
         reading.moved.append((old, document.id))
-        reading.notes.append(f"{record.key or 'the document'} was moved here from {old.source}")
+        reading.notes.append(message("import.moved", what=_called(record), source=old.source))
     reading.documents.append((replace(document, passages=len(cut)), cut))
     reading.lost += record.lost
+
+
+def _called(record: SourceRecord) -> Message:
+    return named(record.key) if record.key else message("import.the_document")
+
+
+def _holds(part: Parameter, code: str) -> bool:
+    """Whether a message or one of its parameters has the code."""
+    return isinstance(part, Message) and (part.code == code or any(_holds(value, code) for _, value in part.parameters))
 
 
 def refusal(
@@ -145,8 +156,5 @@ def refusal(
     fewer = sum(len(cut) for _, cut in reading.documents) < sum(each.passages for each in stored)
     if before.recipe.startswith(UNFINISHED) and not (before.sha256 == sha256 and fewer):
         return None
-    name, notes = Path(before.path).name, "; ".join(note for note in reading.notes if "OCR failed" in note)
-    return InputError(
-        f"{name}: OCR failed on {reading.lost} pages, so what was stored of it before stays ({notes})",
-        "The next import tries again; to take it as it is, remove its document first",
-    )
+    name, notes = Path(before.path).name, tuple(note for note in reading.notes if _holds(note, "ocr.failed"))
+    return InputError("import.ocr_failed", name=name, count=reading.lost, notes=notes)

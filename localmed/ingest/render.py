@@ -5,8 +5,7 @@ place and moved there, so that no half picture is ever served. Boxes are points 
 files are rendered too, callers run this as a child, which limits its own memory and processor time, leaves the network
 and dies with the thread that started it; what it says of a failure holds no text of the page::
 
-    python -m localmed.ingest.render PARENT_PID   (a JSON request on standard input; exit code 0, or 3 and a line on
-                                                   standard error)
+    python -m localmed.ingest.render PARENT_PID   (a JSON request a line in, one line of JSON out)
     {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
     {"file": ..., "pages": [1, 2], "folder": ...}    (1.jpg, 2.jpg; a page that cannot be drawn is left out)
@@ -26,9 +25,9 @@ from typing import Any
 
 import pymupdf
 
-from localmed import confined
+from localmed import confined, errors
 from localmed.domain import Box
-from localmed.errors import InputError, LocalmedError
+from localmed.errors import InputError, LocalmedError, reason
 from localmed.ingest.readers.pdf.opening import opened, silence
 
 THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
@@ -58,13 +57,13 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
     """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with ``boxes`` of that page marked."""
     with opened(file) as document:
         if not 1 <= page <= document.page_count:
-            raise InputError(f"{file.name} has no page {page}", f"It has {document.page_count} pages")
+            raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
         try:
             shown = document[page - 1]
             scale = _scale(shown.rect.width, shown.rect.height, dpi)
             picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
-            raise InputError(f"Page {page} of {file.name} cannot be drawn", "Get a new copy of the file") from None
+            raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
     wanted = [box for box in boxes if box.page == page]
     _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(wanted)]), output)
 
@@ -207,9 +206,7 @@ def _save(picture: Any, output: Path) -> None:
         os.replace(beside, output)  # noqa: PTH105  the atomic move is the point
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise InputError(
-            f"{output.name} cannot be written ({error.strerror})", "Check the folder and its space"
-        ) from None
+        raise InputError("pdf.unwritable", name=output.name, reason=reason(error)) from None
 
 
 def answer(request: dict[str, Any]) -> None:
@@ -227,24 +224,26 @@ def answer(request: dict[str, Any]) -> None:
     render_page(Path(str(request["file"])), int(request["page"]), boxes, output, int(request.get("dpi", DPI)))
 
 
-def main() -> int:
-    """Answer the request on standard input; 3 and one line on standard error if that cannot be done."""
+def main() -> None:
+    """Answer the one request of the parent: ``["done"]``, or ``["error", {class, messages}]``."""
+    requests, replies = confined.take_streams()
     confined.leave_network()
     confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
     confined.limit(MEMORY, SECONDS)
+    failure: LocalmedError | None = None
     try:
-        answer(json.load(sys.stdin))
+        answer(json.loads(requests.readline()))
     except LocalmedError as error:
-        print(str(error), file=sys.stderr)
-        return InputError.exit_code
+        failure = error
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        print(f"The request is not one ({type(error).__name__}). See localmed.ingest.render", file=sys.stderr)
-        return InputError.exit_code
+        failure = InputError("pdf.no_request", reason=reason(error))
     except Exception as error:  # MuPDF raises many classes, and its messages may quote the page
-        print(f"The page's process failed ({confined.place(error)})", file=sys.stderr)
-        return InputError.exit_code
-    return 0
+        failure = InputError("pdf.drawing_failed", place=confined.place(error))
+    reply = ["error", errors.as_json(failure)] if failure else ["done"]
+    replies.write(json.dumps(reply).encode() + b"\n")
+    replies.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

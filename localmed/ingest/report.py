@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from localmed.domain import Message
+
 OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "note")
 
 
@@ -13,7 +15,7 @@ class Line:
 
     path: str
     outcome: str
-    detail: str = ""
+    detail: Message | None = None
     documents: int = 0
     passages: int = 0
 

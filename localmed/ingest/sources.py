@@ -16,7 +16,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from localmed.errors import InputError, UsageError
+from localmed.domain import Message, message
+from localmed.errors import InputError, UsageError, reason
 from localmed.files import open_regular
 from localmed.ingest import readers
 from localmed.ingest.report import Line
@@ -78,19 +79,18 @@ def find(
     skipped: dict[Path, Line] = {}
     for path in map(absolute, paths):
         if not _is_text(str(path)):
-            raise UsageError("the name of a file or folder given is not UTF-8", "Rename it")
+            raise UsageError("source.not_utf8")
         if path.is_file():
             sources.setdefault(path, Source(path, "", path.is_symlink()))
         elif not path.is_dir():
-            problem = "is not a file or folder" if path.exists() else "does not exist"
-            raise UsageError(f"{path} {problem}", "Check the path")
+            raise UsageError("source.neither" if path.exists() else "source.missing", path=str(path))
         else:
             for file in _files(path):
                 if not _is_text(str(file)):
                     shown = str(file).encode("utf-8", "replace").decode()
-                    skipped[file] = Line(shown, "skipped", "its name is not UTF-8: rename it")
+                    skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
                 elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
-                    skipped[file] = Line(str(file), "skipped", "a link out of the folder: copy the file there")
+                    skipped[file] = Line(str(file), "skipped", message("source.link_out"))
                 elif problem := unwanted(file.name.lower(), suffixes, wanted):
                     skipped[file] = Line(str(file), "skipped", problem)
                 elif file not in sources or not sources[file].root:
@@ -104,12 +104,12 @@ def largest_first(source: Source) -> int:
     return -size if size >= LARGE else 0
 
 
-def unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> str:
-    """Why a file of a folder is passed over; "" if it is not."""
+def unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> Message | None:
+    """Why a file of a folder is passed over; None if it is not."""
     if wanted:
         matched = any(fnmatch(name, pattern.lower()) for pattern in wanted)
-        return "" if matched else "not among the files that the manifest names"
-    return "" if name.endswith(suffixes) else "no reader for this kind of file"
+        return None if matched else message("import.not_in_manifest")
+    return None if name.endswith(suffixes) else message("source.no_reader")
 
 
 def _is_text(name: str) -> bool:
@@ -140,10 +140,7 @@ def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Seq
         earlier = under(root, earlier_files)
         gone = [path for path in earlier if path not in present]
         if gone and not any(source.path.is_relative_to(root) for source in sources):
-            raise UsageError(
-                f"{root} holds nothing to import, but {len(earlier)} files were imported from it before",
-                "Is it mounted? To remove them on purpose: localmed documents remove --collection NAME --all",
-            )
+            raise UsageError("source.emptied", root=str(root), count=len(earlier))
         found |= dict.fromkeys(gone)
     return list(found)
 
@@ -151,7 +148,7 @@ def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Seq
 def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
     """A line for each folder that holds nothing to import: more often another folder was meant."""
     bare = [root for root in roots if not any(source.path.is_relative_to(root) for source in sources)]
-    return [Line(str(root), "note", "holds nothing to import") for root in bare]
+    return [Line(str(root), "note", message("source.holds_nothing")) for root in bare]
 
 
 def _files(root: Path) -> list[Path]:
@@ -169,4 +166,4 @@ def _hidden(name: str) -> bool:
 
 
 def _unreadable(error: OSError) -> NoReturn:
-    raise UsageError(f"{error.filename} cannot be listed ({type(error).__name__})", "Check its rights") from None
+    raise UsageError("source.unlistable", path=str(error.filename), reason=reason(error)) from None

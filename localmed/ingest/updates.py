@@ -16,7 +16,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain import Document
-from localmed.errors import LocalmedError, UsageError
+from localmed.errors import LocalmedError, UsageError, reason
 from localmed.ingest.pipeline import Importer, Progress, Report, Started, together
 from localmed.ingest.reading import UNSETTLED, unmarked
 from localmed.library.catalogue import Catalogue, ImportedFile
@@ -42,10 +42,7 @@ def origins(files: Iterable[ImportedFile], refused: Iterable[str]) -> Origins:
     singly = {each.path for each in imported if not each.root}
     for folder in (*roots, *(Path(path).parent for path in sorted(singly))):
         if not _is_there(folder, stat.S_ISDIR):
-            raise UsageError(
-                f"{folder} is gone, and files were imported from it",
-                "Is it mounted? Bring it back, or list its documents and remove them: localmed documents remove",
-            )
+            raise UsageError("source.folder_gone", folder=str(folder))
     singly |= {path for path in refused if not any(Path(path).is_relative_to(root) for root in roots)}
     there = {path for path in singly if _is_there(Path(path), stat.S_ISREG)}
     return Origins((*roots, *map(Path, sorted(there))), tuple(sorted(singly - there)))
@@ -58,10 +55,7 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
     with State(data) as state:
         refused = {each.path for each in state.quarantined(collection)}
     if not files and not refused:
-        raise UsageError(
-            f"{collection} was never imported from files, or they were removed",
-            f"Import into it: localmed import PATH --collection {collection}",
-        )
+        raise UsageError("source.never_imported", collection=collection)
     return origins(files.values(), refused - files.keys())
 
 
@@ -127,4 +121,4 @@ def _is_there(path: Path, kind: Callable[[int], bool]) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise UsageError(f"{path} cannot be looked at ({type(error).__name__})", "Check its rights") from None
+        raise UsageError("source.unseen", path=str(path), reason=reason(error)) from None

@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Collection, Document, Kind, Status
+from localmed.domain import Collection, Document, Kind, Message, Status, message
 from localmed.errors import Damaged, UnknownName
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.reading import Checked
 from localmed.library.summaries import Summaries
+from localmed.messages import as_json, from_json
 
 FILE = "library.sqlite"
 COLUMNS = (
@@ -47,7 +48,7 @@ _DIGESTED = (*_STORED, "file")  # what the digest of a row is made of
 _GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
 _GOVERNED = 3  # schema since which there is governance
 _OLDEST = 2  # schema that can be read as it is; the one before had no kinds of collections
-_TUPLES = ("identifiers", "publication_types", "mesh", "notes")
+_TUPLES = ("identifiers", "publication_types", "mesh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +272,9 @@ class Catalogue:
         """Add or replace a document; a mark on it overrides the status it comes with, unless that is withdrawn."""
         marked = self.marked(document)
         values = [getattr(marked, name) for name in COLUMNS] + [getattr(marked.governance, name) for name in GOVERNANCE]
-        more = json.dumps({name: getattr(marked, name) for name in _MORE}, ensure_ascii=False)
+        stored = {name: getattr(marked, name) for name in _MORE}
+        stored["notes"] = [as_json(note) for note in marked.notes]
+        more = json.dumps(stored, ensure_ascii=False)
         names = (*_STORED, "file")
         query = f"INSERT OR REPLACE INTO documents ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
         self._database.execute(query, (*values, more, marked.source))
@@ -355,7 +358,13 @@ def _document(row: tuple[Any, ...]) -> Document:
     facts["status"] = Status(facts["status"])
     facts["relations"] = tuple((kind, target) for kind, target in facts["relations"])
     facts |= {name: tuple(facts[name]) for name in _TUPLES}
+    facts["notes"] = tuple(map(_note, facts["notes"]))
     return Document(**facts, governance=governance_of(stored))
+
+
+def _note(stored: Any) -> Message:
+    """A note; a generation of an older version holds it as text in one language."""
+    return message("literal", text=stored) if isinstance(stored, str) else from_json(stored)
 
 
 def originals_of(generation: Path) -> set[str]:

@@ -103,12 +103,26 @@ def path_of(data: Path, number: int) -> Path:
 
 
 def current(data: Path) -> Path:
-    """The folder being served; raise ``NoLibrary`` if nothing has been imported."""
+    """The folder being served; raise ``NoLibrary`` if nothing has been imported.
+
+    Raise ``Damaged`` if the link is lost beside generations, or all of these beside withdrawals: what is built then
+    would stand in the place of what was lost.
+    """
     try:
-        target = data / (data / "current").readlink()
+        return data / (data / "current").readlink()
     except OSError:
+        ledger = data / "withdrawals"
+        if numbers(data) and not _first_unfinished(data):
+            raise Damaged("generation.no_current", data=str(data)) from None
+        if not numbers(data) and ledger.exists() and ledger.stat().st_size:
+            raise Damaged("generation.all_lost", data=str(data), ledger=str(ledger)) from None
         raise NoLibrary("library.none", data=str(data)) from None
-    return target
+
+
+def _first_unfinished(data: Path) -> bool:
+    """Whether the very first import was cut off between naming its generation and serving it."""
+    fresh = data / "current.new"
+    return numbers(data) == [1] and fresh.is_symlink() and fresh.exists()
 
 
 def read_manifest(generation: Path) -> Manifest:
@@ -201,6 +215,8 @@ def start_build(data: Path) -> tuple[Path, int]:
     """
     building = abandon_build(data)
     building.mkdir(parents=True, mode=0o700)
+    if not (data / "current").is_symlink() and _first_unfinished(data):
+        switch(data, 1)
     try:
         parent = current(data)
     except NoLibrary:
@@ -257,19 +273,25 @@ def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, 
     (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(building)
     target = folder(data) / f"{number:04d}"
+    _point(data, number)  # before there is such a generation: one without a link to it is damage
     building.rename(target)
     files.sync(target.parent)
     switch(data, number)
     return number
 
 
+def _point(data: Path, number: int) -> Path:
+    """A link to generation ``number`` beside ``current``, which it is to replace."""
+    fresh = data / "current.new"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(f"generations/{number:04d}")
+    return fresh
+
+
 def switch(data: Path, number: int) -> None:
     """Point ``current`` at generation ``number``, in one step that survives a power cut."""
     path_of(data, number)
-    link, fresh = data / "current", data / "current.new"
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(f"generations/{number:04d}")
-    fresh.replace(link)
+    _point(data, number).replace(data / "current")
     files.sync(data)
     served.note(folder(data), number)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from localmed.domain import Document, Governance, Passage
+from localmed.domain import Document, Governance, Message, Passage, message
 
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
 FIELDS = ("edition", *GOVERNANCE)
@@ -69,7 +69,7 @@ class Governed:
         )
         return frozenset(row[0] for row in self._database.execute(query, (APPROVED,)))
 
-    def outdated(self, document: Document, before: Document | None) -> list[str]:
+    def outdated(self, document: Document, before: Document | None) -> list[Message]:
         """What to look at again now that the text of ``document`` may be another than ``before``, to be reported."""
         query = "SELECT field FROM governed WHERE document = ?"
         fields = {row[0] for row in self._database.execute(query, (document.id,))}
@@ -77,8 +77,9 @@ class Governed:
             return []
         lapsed = "approver" in fields - self.of(document).keys()
         dated = [each for each in DATES if each in fields] if before and before.content != document.content else []
-        told = ["has no approver now: the text that was approved is another"] if lapsed else []
-        return told + ([f"its text changed; set for the one before: {', '.join(dated)}"] if dated else [])
+        notes = [message("governance.lapsed")] if lapsed else []
+        fields_set = tuple(message(f"governance.field_{name}") for name in dated)
+        return notes + ([message("governance.dated", fields=fields_set)] if dated else [])
 
     def over(self, document: Document) -> Document:
         """``document`` with what was set of it."""

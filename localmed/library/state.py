@@ -12,19 +12,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from localmed.domain import Message
 from localmed.library.migrations import STATE, open_database
+from localmed.messages import from_text, to_text
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A file (``place`` empty) or a part of it that was refused, and why."""
+    """A file (no ``place``) or a part of it that was refused, and why."""
 
     collection: str
     path: str
-    place: str
+    place: Message | None
     sha256: str
     recipe: str
-    reason: str
+    reason: Message
     time: str = ""
 
 
@@ -67,7 +69,7 @@ class State:
             "WHERE ? = '' OR collection = ? ORDER BY collection, path, place",
             (collection, collection),
         )
-        return [Quarantined(*row) for row in rows]
+        return [_quarantined(*row) for row in rows]
 
     def requarantine(self, collection: str, path: str, refused: Iterable[Quarantined]) -> None:
         """Replace what is in quarantine of one file."""
@@ -76,8 +78,23 @@ class State:
             self._database.execute("DELETE FROM quarantine WHERE collection = ? AND path = ?", (collection, path))
             self._database.executemany(
                 "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(q.collection, q.path, q.place, q.sha256, q.recipe, q.reason, _now()) for q in refused],
+                [_row(each) for each in refused],
             )
+
+
+def _row(refused: Quarantined) -> tuple[str, ...]:
+    place = to_text(refused.place) if refused.place else ""
+    return (
+        refused.collection, refused.path, place, refused.sha256, refused.recipe, to_text(refused.reason), _now()
+    )  # fmt: skip
+
+
+def _quarantined(
+    collection: str, path: str, place: str, sha256: str, recipe: str, reason: str, time: str
+) -> Quarantined:
+    """A row; what an older version stored is text in one language."""
+    where = from_text(place) if place else None
+    return Quarantined(collection, path, where, sha256, recipe, from_text(reason), time)
 
 
 def _now() -> str:

@@ -3,16 +3,19 @@
 Each line of ``<data>/withdrawals`` is one JSON object. The newest line about a document decides. A document is
 withdrawn by its id and by the digest of its content, so that neither a rollback nor the same text under another file
 name brings it back. A line that cannot be read, or whose digest is not its own, is an error, never skipped: it may be
-a withdrawal, and a flipped bit in an id would otherwise cancel it without a word.
+a withdrawal, and a flipped bit in an id would otherwise cancel it without a word. So is a ledger that ends before the
+place it is known to have reached (``withdrawals.known``): cut at a line's end, or emptied, it reads well.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,18 +89,44 @@ class Withdrawals:
         line = json.dumps(asdict(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n"
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent):
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                before = os.pread(handle, os.fstat(handle).st_size, 0)
+                self._compare(before, self._extent_known())
                 _write(handle, line.encode())
+                files.replace(self._known, _extent(before + line.encode()))
             finally:
                 os.close(handle)
-        files.sync(self._path.parent)
         return entry
+
+    @property
+    def _known(self) -> Path:
+        """Beside the ledger: how far it goes at least. Behind it after a crash, never ahead of it."""
+        return self._path.with_name("withdrawals.known")
+
+    def _extent_known(self) -> bytes | None:
+        """What stands there; None beside a ledger of before."""
+        with suppress(FileNotFoundError):
+            return self._known.read_bytes()
+        return None
+
+    def _compare(self, content: bytes, known: bytes | None) -> None:
+        """Raise ``Damaged`` if ``content`` lacks lines that the ledger had, or holds others in their place.
+
+        A ledger of before, beside which nothing is known, is taken as it is until the next line.
+        """
+        if known is None:
+            return
+        size = known.partition(b" ")[0]
+        if not size.isdigit() or len(content) < int(size) or _extent(content[: int(size)]) != known:
+            raise Damaged("withdrawal.cut", path=str(self._path))
 
     def _read(self) -> Iterable[Entry]:
         with self._path.open("rb") as ledger:
             fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
-            lines = ledger.read().split(b"\n")  # not splitlines: a title may hold U+2028
+            content, known = ledger.read(), self._extent_known()
+            lines = content.split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
         for number, line in enumerate(lines, 1):
@@ -105,6 +134,7 @@ class Withdrawals:
                 yield _entry(line)
             except (ValueError, TypeError):
                 raise self._damaged(number) from None
+        self._compare(content, known)
 
     def _damaged(self, line: int) -> Damaged:
         return Damaged("withdrawal.line", line=line, path=str(self._path))
@@ -128,9 +158,13 @@ def _digest(entry: Entry) -> str:
     return digest(json.dumps(asdict(entry), sort_keys=True))
 
 
+def _extent(content: bytes) -> bytes:
+    """How far the ledger goes, and the digest of what stands there."""
+    return f"{len(content)} {hashlib.sha256(content).hexdigest()}".encode()
+
+
 def _write(handle: int, line: bytes) -> None:
     """Append the whole of ``line`` and sync, or leave the file as it was: half a line stops every answer."""
-    fcntl.flock(handle, fcntl.LOCK_EX)
     before = os.fstat(handle).st_size
     try:
         if os.write(handle, line) != len(line):

@@ -13,6 +13,7 @@ version: the code is shown with its parameters rather than refused.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -146,6 +147,18 @@ def from_json(entry: Mapping[str, Any]) -> Message:
     if not isinstance(code, str) or not isinstance(parameters, Mapping):
         raise ValueError("a message has a code and parameters")
     return Message(code, tuple((str(name), _parameter(value)) for name, value in parameters.items()))
+
+
+def to_text(message: Message) -> str:
+    """``message`` as it is stored: JSON, the same for equal messages."""
+    return json.dumps(as_json(message), ensure_ascii=False)
+
+
+def from_text(text: str) -> Message:
+    """The message that ``to_text`` wrote; words that an older version stored, as they are."""
+    with suppress(ValueError, AttributeError, RecursionError):
+        return from_json(json.loads(text))
+    return Message("literal", (("text", text),))
 
 
 def _parameter_json(parameter: Parameter) -> Any:

@@ -21,7 +21,6 @@ from localmed.errors import ModelError
 
 CONFIG = "config.json"
 WEIGHTS = "*.safetensors"
-AGAIN = "Remove it (localmed models remove NAME) and add the whole checkpoint: localmed models add FOLDER"
 ENGLISH = ("en",)  # what is assumed where no manifest says more
 
 

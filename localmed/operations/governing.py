@@ -86,7 +86,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
         if not wrong and (field := stated(catalogue, manifest, change)):
             wrong = message("governance.stated", field=field)
         if wrong:
-            faults.append(Fault(row.number, wrong))
+            faults.append(Fault(row.number, UsageError(wrong).messages[0]))
         elif values:
             changes.append(change)
     return changes, sorted(faults, key=lambda fault: fault.row)

@@ -27,6 +27,8 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
 
 def _verdict(support: Support, reason: str, language: str) -> str:
     name = Message(f"answer.verdict.{support.value}")
+    if support not in (*NOT_CARRIED, Support.UNCHECKED):  # the name says it all
+        return words(name, language)
     if support is Support.UNCHECKED and reason:  # the reason says by itself that nothing was shown
         return reason
     return words(message("answer.verdict.because", verdict=name, reason=reason) if reason else name, language)

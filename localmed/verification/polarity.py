@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localmed.clinical import negation
 from localmed.language import detect, fold
 from localmed.language import words as pairs
 from localmed.verification.matching import alike, stems
@@ -22,22 +23,6 @@ SHARED = 2  # words at least, of a clause that has as many
 NEARLY = 0.75  # of the best clause's share: another clause this like it, of the same polarity, clears the statement
 SHORT = 1  # words; a clause with fewer does not tell what it is about
 
-_LIMIT = re.compile(
-    r"\b(?:no|not|never|cannot)(?: \w+){0,3}? (?:exceed|more|less|above|below|over|later|sooner|longer|fewer"
-    r"|greater)\w*|\b(?:do not|never|without|not) (?:be )?delay\w*|\bnot necessary\b|\bnot only\b|\bif not\b"
-    r"|\bwhether or not\b|\bno change\b"
-    r"|(?:不得|不应|不宜|不可|不要|不|勿)(?:超过|高于|大于|低于|少于)"
-    r"|[控限]制在|要不要|还要不要|不足|不到|不满|不然|不明|不清|不适|不一致|不同|不良|不规则|无痛"
-)
-_DENIES = re.compile(
-    r"\b(?:not|never|nor|neither|cannot|nobody|unreliable|unsafe|ineffective|unsuitable)\b|n't\b"
-    r"|不(?:应|能|要|得|可|宜|推荐|建议|需|必|再|是|属|支持|会)|勿|禁(?=用|止|忌)|无需|没有(?=不)"
-)
-_MAY_DENY = re.compile(
-    r"\b(no\b|none|nothing|without|free of|avoid|contraindicat|stop|omit|absen|rule|exclu|paus|rather"
-    r"|instead|unless|only|danger|reject|withh|rare|lack|few|alone|skip|wait)"
-    r"|(不|避免|未|无|没有|非|停|慎|除外|排除|延迟|忌|除非|禁)"
-)
 _CONDITION = re.compile(r"\s*(?:if|when|once|where|until|unless|after)\b|.*(?:时|后)$")
 _GOES_ON = re.compile(r"\s*(?:in|or|for|with|to|at|by|on|of|during|after|before|from)\b")  # after a comma: a list
 _CLAUSE = re.compile(
@@ -73,15 +58,15 @@ def clauses(text: str) -> list[Clause]:
     """The clauses of ``text``; one too short to compare goes with the next, at the end with the one before."""
     pieces: list[str] = []
     short = False
-    for piece in _CLAUSE.split(_LIMIT.sub(" ", fold(text))):
+    for piece in _CLAUSE.split(negation.without_limits(fold(text))):
         pieces[-1:] = [f"{pieces[-1]} {piece}"] if short and pieces else [*pieces[-1:], piece]
         short = len(_words(pieces[-1])) < SHORT
     if short and len(pieces) > 1:
         pieces[-2:] = [" ".join(pieces[-2:])]
     found: list[Clause] = []
     for piece in pieces:
-        denies = bool(_DENIES.search(piece)) or bool(found and found[-1].denies and _GOES_ON.match(piece))
-        may = frozenset(match[1] or match[2] for match in _MAY_DENY.finditer(_DENIES.sub(" ", piece)))
+        denies = negation.denies(piece) or bool(found and found[-1].denies and _GOES_ON.match(piece))
+        may = negation.doubtful(piece)
         found.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece))))
     return found
 

@@ -7,6 +7,7 @@ links, should its status say otherwise.
 
 from __future__ import annotations
 
+from localmed.clinical.publications import of_standing
 from localmed.domain import Document, Status
 from localmed.verification.planted import planted
 
@@ -15,9 +16,7 @@ RETRACTED = "retracted"
 NOTICE = "notice"  # of a retraction, correction or concern: it speaks of a study and is none
 DOUBTED = "doubted"  # counts, but its editors say that something is wrong with it
 
-_RETRACTED = frozenset({"retracted publication", "withdrawn publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
-_NOTICES = frozenset({"retraction of publication", "retraction notice", "published erratum", "expression of concern"})
 _DOUBTS = frozenset({"partial_retraction_in", "expression_of_concern_in"})
 
 
@@ -25,11 +24,11 @@ def excluded(document: Document, text: str) -> str:
     """Why ``document`` with ``text`` may not count, "" if it may: a code of ``verify.standing``."""
     types = {each.lower() for each in document.publication_types}
     links = {kind for kind, _ in document.relations}
-    if not types.isdisjoint(_RETRACTED) or not links.isdisjoint(_RETRACTED_LINKS):
+    if not types.isdisjoint(of_standing(RETRACTED)) or not links.isdisjoint(_RETRACTED_LINKS):
         return RETRACTED
     if document.status is not Status.CURRENT:
         return document.status.value
-    if not types.isdisjoint(_NOTICES):
+    if not types.isdisjoint(of_standing(NOTICE)):
         return NOTICE
     return PLANTED if planted(f"{document.title}\n{text}") else ""
 

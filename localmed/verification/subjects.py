@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from localmed.clinical import negation
 from localmed.language import content_words, fold
 
 # Words that doses, guidelines and questions all hold; they name no subject.
@@ -97,11 +98,6 @@ _ABOVE = (
 )
 _BEFORE = re.compile(rf"(?P<below>{_BELOW})|(?P<above>{_ABOVE})")
 _AFTER = re.compile(r"\s*(?:(?P<below>以下|or (?:less|lower|below))|(?P<above>以上|or (?:more|higher|above)))")
-_NOT = re.compile(r"\b(?:not|never|no longer)\b|不得|不应|不宜|不可|不要|禁|勿")
-_LIMIT = re.compile(
-    r"\b(?:no|not|never)(?: \w+){0,3}? (?:exceed|more than|less than|above|below|over)|be exceeded"
-    r"|(?:不得|不应|不宜|不可|不要|不|勿)(?:超过|高于|大于|低于|少于)"
-)
 
 
 def salient(text: str) -> frozenset[str]:
@@ -134,4 +130,4 @@ def side(before: str, after: str) -> str:
 
 def denied(clause: str) -> bool:
     """Whether a clause says what not to do, other than by a limit ("not more than")."""
-    return bool(_NOT.search(clause)) and not _LIMIT.search(clause)
+    return negation.denies(clause)

@@ -42,7 +42,6 @@ from localmed.domain import (
     Kind,
     Message,
     Provenance,
-    Said,
     SearchFilter,
     Statement,
     Status,
@@ -258,7 +257,7 @@ def citing(
     )
 
 
-def abstained(answer: Answer, reason: Said) -> Answer:
+def abstained(answer: Answer, reason: Message) -> Answer:
     """``answer`` as an abstention, with its reason."""
     return replace(answer, notes=(*answer.notes, reason))
 

@@ -12,12 +12,12 @@ from typing import Any
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
 from localmed.clinical import qualifiers
-from localmed.domain import Hit, Said, SearchFilter
+from localmed.domain import Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.flow import Asked, Search, attempt
 
-Notes = tuple[Said, ...]
+Notes = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Plan:
     roles: frozenset[str] = frozenset({"keywords", "relevance", "cited_answer"})
     own_knowledge: bool = False
     audience: Audience = "staff"
-    safety: tuple[tuple[str, str], ...] = ()
+    safety: tuple[tuple[str, Message], ...] = ()
     unsupported: str = "withhold"
     jury: tuple[str, ...] = ()
 

@@ -54,7 +54,7 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
     wrong = tuple(
         message("agents.correct_sentence", number=number, reason=each.verdict.reason)
         for number, each in enumerate(statements, 1)
-        if each.origin is Origin.GENERATED and each.verdict and support.unsupported(each)
+        if each.origin is Origin.GENERATED and each.verdict and each.verdict.reason and support.unsupported(each)
     )
     return wrong if plan.unsupported == "regenerate" else ()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, message
+from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.language import detect
@@ -43,5 +43,5 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Generator[Asked, 
 def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:
     """The answer that is the site's safety message, in the question's language: its only note."""
     language = detect(question)
-    chosen = dict(plan.safety).get(language) or message(language, "", "")
+    chosen = dict(plan.safety).get(language) or site_message(language, "", "")
     return Answer(AnswerStatus.SAFETY, question, language, (), (), (), provenance, notes=(chosen,), workflow=workflow)

@@ -30,7 +30,7 @@ def sources() -> tuple[Evidence, ...]:
 
 
 def index_of(folder: Path, passages: Sequence[Passage]) -> LexicalIndex:
-    index = LexicalIndex(folder)
+    index = LexicalIndex(folder, make=True)
     writer = index.writer(15_000_000)
     writer.add(passages)
     writer.finish()

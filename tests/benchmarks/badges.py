@@ -24,7 +24,7 @@ from localmed.agents.extractive import Candidate, quotation, units
 from localmed.agents.judging import JudgingInput
 from localmed.agents.judging_rules import JudgingRules
 from localmed.config import Settings
-from localmed.domain import Evidence, Passage, SearchFilter, Status, Support, Verdict, digest
+from localmed.domain import Evidence, Passage, SearchFilter, Status, Support, Verdict, digest, message
 from localmed.evaluation import medquad
 from localmed.ingest import manifest
 from localmed.library.lexical import LexicalIndex
@@ -91,7 +91,9 @@ def _given(asked: str, head: str, body: str, index: LexicalIndex) -> JudgingInpu
     question = weigh(asked, index)
     spans = sorted(units(passage), key=lambda span: -question.coverage(index.analyse(body[span[0] : span[1]])))
     quoted = (quotation(Candidate(source, 0, start, end, 0.0, frozenset())) for start, end in spans[:QUOTED])
-    shown = tuple(replace(each, verdict=Verdict(Support.VERBATIM, "")) for each in quoted)
+    shown = tuple(
+        replace(each, verdict=Verdict(Support.VERBATIM, message("support.judge.quotation"))) for each in quoted
+    )
     return JudgingInput(asked, (source,), shown)
 
 

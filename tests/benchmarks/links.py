@@ -31,7 +31,7 @@ from localmed.language import detect
 from localmed.operations import importing, lookups
 from localmed.session import Session
 from localmed.verification import link_eval
-from localmed.verification.link_eval import VALID_FROM, citation_sets, of_answer
+from localmed.verification.link_eval import VALID_FROM, of_answer
 from localmed.verification.wording import holds
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
@@ -172,9 +172,7 @@ def starter(session: Session) -> Scored:
 def rows(session: Session) -> list[Row]:
     """The metrics over the starter corpus's questions, the judge alone on the same quotations, and the time taken."""
     asked = link_files.questions(CORPORA / "starter_questions.toml")
-    found, seconds, quoted = [], [], 0
-    judge = session.site.entailment
-    agreed = 0
+    found, seconds = [], []
     for each in asked:
         answer = session.ask(each.text, SearchFilter())
         if not answer.statements:
@@ -184,10 +182,7 @@ def rows(session: Session) -> list[Row]:
         counts = counts_of(session.links(given, SearchFilter()))
         seconds.append(time.perf_counter() - began)
         found.append(LinkRow(each.id, detect(each.text), "answered", counts))
-        pairs = [(one.premise, one.statement) for one in citation_sets(given, judge.languages)
-                 if one.verbatim and detect(one.statement) in judge.languages]  # fmt: skip
-        quoted, agreed = quoted + len(pairs), agreed + sum(one.label == "entailment" for one in judge.judge(pairs))
-    return [_metrics(links.report(found, {}, SEED)), _alone(judge.name, agreed, quoted), _time(seconds)]
+    return [_metrics(links.report(found, {}, SEED)), _time(seconds)]
 
 
 def _metrics(report: links.LinkReport) -> Row:
@@ -203,11 +198,6 @@ def _metrics(report: links.LinkReport) -> Row:
         f"{'/'.join(str(each.defined) for each in report.metrics)} questions"
     )
     return Row("Link-Eval, starter corpus, extractive answers", "", told, "-", how)
-
-
-def _alone(judge: str, agreed: int, quoted: int) -> Row:
-    measured = f"{agreed / quoted:.1%} of {quoted} called entailed"
-    return Row("Link-Eval's judge on sentences quoted word for word", "", measured, "-", f"{judge}; all of them are")
 
 
 def _time(seconds: Sequence[float]) -> Row:

@@ -376,3 +376,13 @@ def test_errors_checks_and_tables_are_in_the_readers_language(
 def test_the_language_of_the_settings(copied: Localmed) -> None:
     (copied.data / "localmed.toml").write_text('[reader]\nlanguage = "fr"\n')
     assert "reader.language" in copied("collections").failed(2)
+
+
+def test_the_hint_of_an_empty_folder_works_when_pasted(tmp_path: Path) -> None:
+    empty = Localmed(tmp_path / "data")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("Aspirin is given after a heart attack.\n")
+    hint = empty("search", "aspirin").failed(5).partition("To begin: ")[2].strip()
+    for line in hint.replace("FOLDER", str(tmp_path / "folder")).split(" && "):
+        empty.ok(*line.removeprefix("localmed ").split())
+    assert "Aspirin" in empty.ok("search", "aspirin").out

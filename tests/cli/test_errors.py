@@ -61,7 +61,7 @@ def test_one_line_and_the_code_of_its_kind(localmed: Localmed, arguments: tuple[
 )  # fmt: skip
 def test_no_library(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     data = tmp_path / "data"
-    assert "Import documents first" in Localmed(data)(*arguments).failed(5)
+    assert "To begin: localmed collections create" in Localmed(data)(*arguments).failed(5)
     assert not (data / "generations").exists()
 
 

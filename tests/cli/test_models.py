@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from localmed import config
 from localmed.operations.audit import BEGUN, Audit
+from localmed.site import Site
 from tests.cli.conftest import COMMAND, Localmed, environment
 from tests.models import model_files as files
 from tests.models.host.house import House
@@ -183,3 +185,16 @@ def test_what_is_built_in_is_chosen_but_not_added(empty: Localmed, tmp_path: Pat
     for name in ("minilm", "none", "default", "chat"):
         bad = make(tmp_path / f"{name}.gguf", files.gguf())
         assert "built in" in empty("models", "add", str(bad), "--role", "chat").failed(2)
+
+
+def test_a_chat_model_serves_the_roles_with_one_command(empty: Localmed, qwen: Path) -> None:
+    empty.ok("models", "add", str(qwen))
+    (empty.data / "localmed.toml").write_text('[roles]\nkeywords = "rules"\n')
+    out = " ".join(empty.ok("models", "use", "chat", "qwen3-8b").out.split())
+    assert "It serves these roles: " in out
+    assert out.endswith("By [roles] of the settings others serve: keywords")
+    with Site(config.load(empty.data)) as site:
+        assert site.chat_chosen
+    empty.ok("models", "use", "chat", "none")
+    with Site(config.load(empty.data)) as site:
+        assert not site.chat_chosen

@@ -114,6 +114,12 @@ def test_ordinary_complaints_and_look_alikes(entries: tuple[str, str]) -> None:
     assert len(wrong) <= 0.02 * len(texts), wrong
 
 
+def test_a_second_look() -> None:
+    second = tomllib.loads((CASES / "second_look.toml").read_text("utf-8"))
+    assert [text for text in second["emergencies"].splitlines() if not red_flags(text)] == []
+    assert [text for text in second["ordinary"].splitlines() if red_flags(text)] == []
+
+
 def test_the_departments_a_sign_belongs_to() -> None:
     stroke = red_flags("my face is drooping on one side")
     assert fits("Neurology and stroke unit", stroke)

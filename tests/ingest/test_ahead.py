@@ -17,7 +17,7 @@ from localmed.config import IngestSettings, ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
-from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, named
 from tests.ingest.test_child import HOSTILE, gone
 
 AS_NAMED = FieldMapping(options={"do": "as named"})
@@ -164,7 +164,7 @@ from pathlib import Path
 from localmed.config import IngestSettings, ReadBounds
 from localmed.ingest import readers
 from localmed.ingest.ahead import Parsers, Task
-from localmed.ingest.parsed import FieldMapping
+from localmed.ingest.parsed import FieldMapping, named
 readers.MODULES["hostile"] = "__main__"
 given = [Task(Path(each), "hostile", each) for each in sys.argv[1:]]
 mapping = FieldMapping(options={{"do": "hang"}})
@@ -202,4 +202,4 @@ def test_how_many_children_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ahead.children_of(IngestSettings()) == 2, "what a model holds is not free"
     monkeypatch.setattr(ahead, "CHILD_BYTES", 2**50)
     assert ahead.children_of(IngestSettings()) == 1, "more than one would not fit into the memory"
-    assert ahead.size_of(Fault("a", "b")) > 0
+    assert ahead.size_of(Fault(named("a"), named("b"))) > 0

@@ -13,6 +13,7 @@ from localmed.ingest.pipeline import Report
 from localmed.operations import changes
 from localmed.operations.governing import Change
 from tests.fakes import HashedWords, documents, import_into, jsonl, opened, write
+from tests.words import words
 
 SET = {"owner": "Dr Lin", "approver": "Dr Wu", "review_by": "2030-01", "edition": "2026-05"}
 FIRST, SECOND = "Sepsis\n\nGive antibiotics within one hour.\n", "Sepsis\n\nGive antibiotics within three hours.\n"
@@ -26,7 +27,7 @@ def govern(settings: Settings, document: Document, values: dict[str, str]) -> No
 
 
 def notes(report: Report) -> list[str]:
-    return [line.detail for line in report.lines if line.outcome == "note"]
+    return [words(line.detail) for line in report.lines if line.outcome == "note"]
 
 
 @pytest.fixture

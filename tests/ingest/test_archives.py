@@ -23,6 +23,7 @@ from localmed.library.state import State
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
 from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
+from tests.words import words
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:
@@ -54,7 +55,7 @@ def word(text: str) -> bytes:
 
 def reasons(settings: Settings) -> dict[str, str]:
     with State(settings.data) as state:
-        return {each.place: each.reason for each in state.quarantined()}
+        return {words(each.place): words(each.reason) for each in state.quarantined()}
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all.tar.gz"])
@@ -79,7 +80,7 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
     }
     assert {each.media_type for each in found.values()} == {"text", "docx", "pdf", "jsonl"}
     assert reasons(settings) == {"empty.txt": "empty.txt holds no text"}
-    assert [line.detail for line in report.lines if line.outcome == "note"] == [
+    assert [words(line.detail) for line in report.lines if line.outcome == "note"] == [
         f"1 members of {name} have no reader (.jpg)"
     ]
     assert answers(settings, "insulin kept cool", limit=1) == {"ward"}
@@ -260,7 +261,7 @@ def test_a_link_out_of_the_folder_is_passed_over_and_one_within_is_read(corpus: 
     (corpus / "in.txt").symlink_to(corpus / "a.txt")
     found, skipped = sources.find([corpus])
     assert {each.name for each in found} == {"a.txt", "in.txt"}
-    assert [(Path(line.path).name, line.detail) for line in skipped] == [
+    assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [
         ("out.txt", "a link out of the folder: copy the file there")
     ]
 

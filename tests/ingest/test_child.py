@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from localmed.config import ReadBounds
-from localmed.domain import Box
+from localmed.domain import Box, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import child, parsing, readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.parsing import Parser
 from tests.test_confined import interfaces, namespace, needs_namespaces
+from tests.words import words
 
 HOSTILE = (sys.executable, "-P", str(Path(__file__).parent / "fixtures" / "hostile.py"))
 SMALL = ReadBounds(file_seconds=20, file_cpu_seconds=20, child_memory_bytes=512 * 2**20, record_characters=4000)
@@ -182,14 +183,19 @@ def test_an_abandoned_file_takes_its_child_with_it(parser: Parser, file: Path) -
 def test_what_a_library_prints_does_not_reach_the_protocol(parser: Parser, file: Path) -> None:
     items, error = attempt(parser, file, "print")
     assert error is None
-    assert items[1:] == [Fault("stdin", "''")]
+    assert words(items[1:]) == [("stdin", "''")]
 
 
 def test_faults_and_records_are_bounded(parser: Parser, file: Path) -> None:
     items, error = attempt(parser, file, "faults", dataclasses.replace(SMALL, faults=3))
     assert error is None
-    assert [item.where for item in items if isinstance(item, Fault)] == ["line 0", "line 1", "line 2", "file"]
-    assert items[-1] == Fault("file", "7 more refused parts are not listed (read.faults)")
+    assert [words(item.where) for item in items if isinstance(item, Fault)] == [
+        "line 0",
+        "line 1",
+        "line 2",
+        "the whole file",
+    ]
+    assert words(items[-1]) == ("the whole file", "7 more refused parts are not listed (read.faults)")
     items, error = attempt(parser, file, "nothing", dataclasses.replace(SMALL, records=5), good=9)
     assert len(items) == 5
     assert isinstance(error, LimitExceeded)
@@ -226,7 +232,11 @@ def test_nothing_is_lost_on_the_way() -> None:
         status="withdrawn",
         replaced_by="x",
         pages=3,
-        notes=("n",),
+        notes=(
+            message(
+                "pdf.on_pages", pages=message("pdf.page_numbers", count=1, pages=("3",)), note=message("pdf.blank")
+            ),
+        ),
     )
     kind, *values = json.loads(child.packed(full))
     arrived = parsing._item(kind, values)

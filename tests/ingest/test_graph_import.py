@@ -27,6 +27,7 @@ from localmed.library.state import State
 from localmed.operations import changes, lookups
 from localmed.session import Session
 from tests.fakes import HashedWords, described, documents, hashes, import_into, opened, write
+from tests.words import words
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -77,7 +78,7 @@ def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path
         assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
         assert terms.counts() == {"doid": 3}
     stored = documents(settings)["DO_small_slim.obo"]
-    assert (stored.notes, stored.edition, stored.passages) == (("3 terms, 3 relations",), "2025-02-03", 0)
+    assert (words(stored.notes), stored.edition, stored.passages) == (("3 terms, 3 relations",), "2025-02-03", 0)
 
 
 def test_interactions_with_their_severity_and_date(settings: Settings, corpus: Path) -> None:
@@ -238,7 +239,7 @@ def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpu
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
     assert ids(settings, "first") == ["DOID:1"]
     with State(settings.data) as state:
-        assert {each.place for each in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
+        assert {words(each.place) for each in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
     run(settings, corpus)
     with State(settings.data) as state:
@@ -249,9 +250,9 @@ def test_faults_are_listed_up_to_their_bound(settings: Settings, corpus: Path) -
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first") + "no tag\n" * 50})
     bounded = replace(settings, read=ReadBounds(faults=3))
     report = run(bounded, corpus)
-    details = [line.detail for line in report.lines if line.outcome == "quarantined"]
+    details = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
     assert len(details) == 4
-    assert details[-1] == "file: 47 more refused parts are not listed (read.faults)"
+    assert details[-1] == "the whole file: 47 more refused parts are not listed (read.faults)"
 
 
 @pytest.mark.parametrize(
@@ -270,19 +271,19 @@ def test_a_file_without_terms_is_quarantined_and_leaves_what_was_there(
     run(settings, corpus)
     write(corpus, {"doid.obo": text, "DO_other.obo": OBO.format(id="DOID:2", name="second")})
     report = run(settings, corpus)
-    refused = [line.detail for line in report.lines if line.outcome == "quarantined"]
+    refused = [words(line.detail) for line in report.lines if line.outcome == "quarantined"]
     assert len(refused) == 1
     assert f"doid.obo {why}" in refused[0]
     assert ids(settings, "first") == ["DOID:1"]
     assert ids(settings, "second") == ["DOID:2"]
     again = run(settings, corpus)
-    assert "as before" in next(line.detail for line in again.lines if line.outcome == "quarantined")
+    assert "as before" in next(words(line.detail) for line in again.lines if line.outcome == "quarantined")
 
 
 def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) -> None:
     write(corpus, {"doid.obo": "".join(OBO.format(id=f"DOID:{n}", name=f"n{n}") for n in range(9))})
     report = run(replace(settings, read=ReadBounds(records=5)), corpus)
-    assert "more than 5 records" in report.lines[0].detail
+    assert "more than 5 records" in words(report.lines[0].detail)
 
 
 def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
@@ -298,12 +299,12 @@ def test_a_reader_of_documents_is_refused(settings: Settings, ontology: Path) ->
     odd = manifest("symp")
     odd.mapping.options["files"]["symp*.obo"]["reader"] = "pdf"
     report = run(settings, ontology, of=odd)
-    assert "no reader of graphs called 'pdf'" in next(x.detail for x in report.lines if x.outcome == "quarantined")
+    assert "no reader of graphs called pdf" in next(words(x.detail) for x in report.lines if x.outcome == "quarantined")
 
 
 def test_terms_are_refused_by_a_collection_of_documents(settings: Settings, ontology: Path) -> None:
     report = import_into(settings, ontology / "symp.obo", manifest=described(reader="obo"))
-    assert 'Put kind = "graph"' in report.lines[0].detail
+    assert 'Put kind = "graph"' in words(report.lines[0].detail)
 
 
 def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, corpus: Path) -> None:

@@ -16,6 +16,7 @@ from localmed.ingest.graphs.codes import canonical
 from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term, folded
+from tests.words import words
 
 FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 
@@ -59,12 +60,12 @@ def test_what_was_replaced_leads_to_what_replaced_it() -> None:
 
 def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
     terms, faults = parts("obo", FIXTURES / "broken.obo")
-    assert [each.where for each in faults] == [f"line {n}" for n in (6, 7, 8, 9, 12, 17, 19, 22)]
+    assert [words(each.where) for each in faults] == [f"line {n}" for n in (6, 7, 8, 9, 12, 17, 19, 22)]
     assert [(each.id, each.relations) for each in terms] == [
         ("DOID:1", (("DOID:1", "is_a", "DOID:2", ""),)),
         ("DOID:2", (("DOID:2", "is_a", "DOID:1", ""),)),
     ]
-    assert not [each for each in faults if "SIDEWAYS" in each.reason or "closed EXACT" in each.reason]
+    assert not [each for each in faults if "SIDEWAYS" in words(each.reason) or "closed EXACT" in words(each.reason)]
 
 
 # --- lines ---------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, rea
     path = written(tmp_path, b"[Term]\nid: A:1\n" + bad + b"name: one\n\n[Term]\nid: A:2\nname: two\n")
     terms, faults = parts("obo", path)
     assert [each.name for each in terms] == ["one", "two"]
-    assert faults == [Fault("line 3", reason)]
+    assert words(faults) == [("line 3", reason)]
     assert terms[-1].end == path.stat().st_size
 
 
@@ -145,7 +146,7 @@ def test_bad_rows_of_a_table(tmp_path: Path) -> None:
             f'"A:6"\t"{"n" * (NAME_CHARACTERS + 1)}"\t""', '"A:7"\t"seven"\t""']  # fmt: skip
     terms, faults = parts("crossrefs", written(tmp_path, "\n".join(["id\tlabel\txrefs", *rows])))
     assert [each.id for each in terms] == ["A:1", "A:7"]
-    assert [each.where for each in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
+    assert [words(each.where) for each in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
 
 
 def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_bad_pairs(tmp_path: Path) -> None:
     rows = "A$DB1$B$DB2$\nA$DB1$B$\nA$DB1$A$DB1$\n$DB1$B$DB2$\nA$$B$DB2$\n\nA$DB1$B$DB2$C$\n"
     terms, faults = parts("interactions", written(tmp_path, rows))
     assert len(terms) == 2
-    assert [each.where for each in faults] == ["line 2", "line 3", "line 4", "line 5", "line 7"]
+    assert [words(each.where) for each in faults] == ["line 2", "line 3", "line 4", "line 5", "line 7"]
 
 
 # --- UMLS ----------------------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def test_bad_rows_of_umls(tmp_path: Path) -> None:
     rows = [good, "C1561643|A1|AT1|", good.replace("C1561643", "D1561643"), good.replace("Short.", ""), "", good + "x"]
     terms, faults = parts("umls", written(tmp_path, "\n".join(rows)))
     assert len(terms) == 1
-    assert [each.where for each in faults] == ["line 2", "line 3", "line 4", "line 6"]
+    assert [words(each.where) for each in faults] == ["line 2", "line 3", "line 4", "line 6"]
 
 
 def test_another_table_of_umls_is_refused(tmp_path: Path) -> None:

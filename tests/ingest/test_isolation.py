@@ -20,6 +20,7 @@ from localmed.operations.check import Site
 from tests.fakes import documents, import_into, write
 from tests.operations.test_doctor import lines, site  # noqa: F401  (a fixture)
 from tests.strict import needs
+from tests.words import words
 
 NO_KERNEL = "confined.leave_network = lambda: 'interpreter'; confined.leave_files = lambda *_: 'nobody';"
 SCRIPT = f"from localmed import confined; {NO_KERNEL} from localmed.ingest import child; child.main()"
@@ -100,11 +101,11 @@ def test_an_import_and_the_doctor_say_that_children_keep_the_network(
     write(corpus, {"a.txt": "Sepsis\n\nGive antibiotics.\n"})
     monkeypatch.setattr(children, "isolation", lambda: confined.Isolation(network=False, files=True))
     report = import_into(settings, corpus)
-    assert [line.outcome for line in report.lines if "keep the network" in line.detail] == ["note"]
+    assert [line.outcome for line in report.lines if "keep the network" in words(line.detail)] == ["note"]
     assert set(documents(settings)) == {"a.txt"}
     (line,) = lines(site, "isolation")
     assert (line.level, line.messages[0].code) == ("warning", "doctor.isolation_none.what")
     strict = replace(site, settings=replace(site.settings, read=ReadBounds(isolation=True)))
     assert lines(strict, "isolation")[0].level == "problem"
     monkeypatch.undo()
-    assert not [line for line in import_into(settings, corpus).lines if "network" in line.detail]
+    assert not [line for line in import_into(settings, corpus).lines if "network" in words(line.detail)]

@@ -57,10 +57,10 @@ def test_text_that_nobody_can_read_is_garbled(text: str) -> None:
 
 
 def test_a_blank_page_is_no_scan_and_a_stamp_on_a_scan_is_no_text() -> None:
-    assert why_ocr(0, garbled=False, imaged=False, blank=True) == ""
+    assert why_ocr(0, garbled=False, imaged=False, blank=True) is None
     assert why_ocr(0, garbled=False, imaged=True, blank=False) == NO_TEXT
     assert why_ocr(0, garbled=False, imaged=False, blank=False) == NO_TEXT  # letters drawn as outlines
     assert why_ocr(60, garbled=False, imaged=True, blank=False) == TOO_LITTLE
-    assert why_ocr(60, garbled=False, imaged=False, blank=True) == ""  # a short page
-    assert why_ocr(2000, garbled=False, imaged=True, blank=False) == ""  # text on a background
+    assert why_ocr(60, garbled=False, imaged=False, blank=True) is None  # a short page
+    assert why_ocr(2000, garbled=False, imaged=True, blank=False) is None  # text on a background
     assert why_ocr(2000, garbled=True, imaged=False, blank=False) == GARBLED

@@ -9,7 +9,7 @@ import pymupdf
 import pytest
 
 from localmed.config import ReadBounds, Settings
-from localmed.domain import Document
+from localmed.domain import Document, message
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
 from localmed.library.catalogue import ImportedFile
@@ -17,6 +17,7 @@ from localmed.library.state import State
 from tests.fakes import answers, described, import_into, verify
 from tests.ingest.readers.pdf import fixtures as make
 from tests.strict import needs
+from tests.words import words
 
 needs_engine = needs(ocr.installed(), "the extra ocr")
 
@@ -39,13 +40,16 @@ def stored(passages: int) -> list[Document]:
 def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
     lost: int, mark: str, sha256: str, passages: int, refused: bool
 ) -> None:
-    reading = Reading(lost=lost, notes=["page 2: no text, OCR failed: crashed", "another note"])
+    failed = message("ocr.failed", needs="no text", why="crashed")
+    reading = Reading(
+        lost=lost, notes=[message("pdf.on_pages", pages="page 2", note=failed), message("reader.no_abstract")]
+    )
     found = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
     assert bool(found) is refused
     if found:
-        assert "a.pdf: OCR failed on 1 pages" in str(found)
+        assert "a.pdf: OCR failed on 1 page" in str(found)
         assert "crashed" in str(found)
-        assert "another note" not in str(found)
+        assert "no abstract" not in str(found)
 
 
 def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
@@ -61,7 +65,7 @@ def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_l
 ) -> None:
     make_mixed(corpus / "mixed.pdf")
     failing = replace(settings, read=ReadBounds(ocr_page_seconds=0.01))
-    assert any("OCR failed" in line.detail for line in import_into(failing, corpus).lines)
+    assert any("OCR failed" in words(line.detail) for line in import_into(failing, corpus).lines)
     assert (answers(settings, "reaction"), answers(settings, "otitis")) == ({"mixed"}, set())
     assert import_into(settings, corpus).count("read") == 1
     assert answers(settings, "otitis") == {"mixed"}

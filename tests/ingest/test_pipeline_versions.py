@@ -17,6 +17,7 @@ from localmed.library.library import Library, build
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import changes
 from tests.fakes import HashedWords, answers, documents, import_into, opened, titles, verify, write
+from tests.words import words
 
 LATEST = Manifest(Collection("pubmed", "PubMed"), "pubmed", FieldMapping(options={"versions": "latest"}))
 BASE, UPDATE, LATER = "pubmed26n0001.xml", "pubmed26n0900.xml", "pubmed26n0901.xml"
@@ -78,7 +79,7 @@ def test_all_at_once(settings: Settings, corpus: Path) -> None:
     write(corpus, FILES)
     report = import_into(settings, corpus, manifest=LATEST)
     assert held(settings) == NEWEST
-    assert "1 records are newer in pubmed26n0901.xml" in {line.detail for line in report.lines}
+    assert "1 records are newer in pubmed26n0901.xml" in {words(line.detail) for line in report.lines}
     assert import_into(settings, corpus, manifest=LATEST).generation == 0
 
 
@@ -128,7 +129,7 @@ def test_a_deletion_takes_the_record_away_until_its_file_goes(settings: Settings
     brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin."}))
     brought(settings, corpus, n2=articles({"3": "Insulin."}, deleted=("1", "9")))
     deleted = documents(settings)["1"]
-    assert (deleted.status, deleted.passages, deleted.notes) == (Status.WITHDRAWN, 0, ("deleted by PubMed",))
+    assert (deleted.status, deleted.passages, words(deleted.notes)) == (Status.WITHDRAWN, 0, ("deleted by PubMed",))
     assert answers(settings, "aspirin") == set()
     assert held(settings)["2"] == ("n1.xml", "Heparin.")
     brought(settings, corpus, n1=articles({"1": "Aspirin again.", "2": "Heparin."}))
@@ -216,7 +217,7 @@ def test_without_the_option_each_file_keeps_its_own(settings: Settings, corpus: 
     write(corpus, {"n1.xml": FILES[BASE], "n2.xml": articles({"1": "Aspirin twice."}, deleted=("2",))})
     report = import_into(settings, corpus, manifest=Manifest(Collection("pubmed", "PubMed"), "pubmed"))
     assert set(documents(settings)) == {"n1.xml#1", "n1.xml#2", "n2.xml#1"}
-    assert any(line.outcome == "quarantined" and "deleted 1 records" in line.detail for line in report.lines)
+    assert any(line.outcome == "quarantined" and "deleted 1 records" in words(line.detail) for line in report.lines)
 
 
 def test_a_library_made_without_the_option_is_brought_over(settings: Settings, corpus: Path) -> None:

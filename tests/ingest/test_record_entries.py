@@ -75,3 +75,10 @@ def test_most_of_what_the_notes_hold_is_read() -> None:
 )
 def test_what_was_or_is_anothers_is_not_listed_as_the_patients(written: str, kinds: set[EntryKind]) -> None:
     assert {entry.kind for entry in text(written).entries} == kinds
+
+
+def test_a_list_is_quoted_with_its_heading() -> None:
+    (entry,) = text("Allergies: penicillin.").entries
+    assert (entry.text, entry.words) == ("penicillin", "Allergies: penicillin")
+    (entry,) = text("过敏史：青霉素。").entries
+    assert entry.words == "过敏史：青霉素"

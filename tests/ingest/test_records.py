@@ -111,7 +111,7 @@ def test_a_medicine_in_a_sentence_that_denies_is_named_and_not_taken() -> None:
     assert record.medications == ()
     (entry,) = record.entries
     assert (entry.kind, entry.text) == (EntryKind.NAMED, "amoxicillin")
-    assert entry.words == "No medications other than recent amoxicillin"
+    assert entry.words == "Medications: No medications other than recent amoxicillin"
 
 
 @pytest.mark.parametrize(

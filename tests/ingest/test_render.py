@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pymupdf
 import pytest
 
-from localmed import children
+from localmed import children, errors
 from localmed.domain import Box
 from localmed.errors import InputError
 from localmed.ingest import draw
@@ -95,47 +96,48 @@ def _yellow_pixels(picture: Any) -> int:
     return sum(red > 200 and blue < 150 for red, blue in pairs)
 
 
-def _child(request: object) -> subprocess.CompletedProcess[str]:
-    command = [*children.command("localmed.ingest.render"), str(os.getpid())]
-    return subprocess.run(command, input=json.dumps(request), text=True, capture_output=True, timeout=60, check=False)
+def _child(request: object, command: Sequence[str] = draw.COMMAND) -> str:
+    """What the child answers: "done", or the words of its refusal."""
+    kind, *values = json.loads(children.answer(command, json.dumps(request).encode() + b"\n", 60, draw.ANSWER_BYTES))
+    return str(kind) if kind == "done" else str(errors.from_json(values[0], InputError))
 
 
 def test_the_child_draws_pages_and_texts(tmp_path: Path) -> None:
     path = make.two_columns(tmp_path / "page.pdf")
     request = {"file": str(path), "page": 1, "boxes": [[1, 60, 100, 200, 130]], "output": str(tmp_path / "a.png")}
-    assert _child(request).returncode == 0
+    assert _child(request) == "done"
     assert yellow(pymupdf.Pixmap(str(tmp_path / "a.png")), 100, 110)
-    done = _child({"text": "some words", "title": "t", "start": 0, "end": 4, "output": str(tmp_path / "b.png")})
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    text = {"text": "some words", "title": "t", "start": 0, "end": 4, "output": str(tmp_path / "b.png")}
+    assert _child(text) == "done"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "b.png", "page.pdf"]  # nothing half-written
 
 
 @pytest.mark.parametrize(
-    "request_",
-    [{"page": 1}, [], {"file": "no-such.pdf", "page": 1, "output": "x.png"}, {"text": "t", "output": "no/such/x.png"}],
+    ("request_", "problem"),
+    [
+        ({"page": 1}, "the request is not one (KeyError)"),
+        ([], "the request is not one (TypeError)"),
+        ({"file": "no-such.pdf", "page": 1, "output": "x.png"}, "no-such.pdf cannot be read"),
+        ({"text": "t", "output": "no/such/x.png"}, "x.png cannot be written"),
+    ],
 )
-def test_the_child_fails_in_one_line(request_: object) -> None:
-    done = _child(request_)
-    assert done.returncode == InputError.exit_code
-    assert len(done.stderr.splitlines()) == 1
-    assert "Traceback" not in done.stderr
+def test_the_child_says_why_it_fails(request_: object, problem: str) -> None:
+    assert _child(request_).startswith(problem)
 
 
 def test_what_a_library_says_of_a_failure_stays_in_the_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code = (
         "import sys; from localmed.ingest import render\n"
         "def fails(request): raise RuntimeError('patient Zyx')\n"
-        "render.answer = fails; sys.exit(render.main())"
+        "render.answer = fails; render.main()"
     )
-    command = [sys.executable, "-c", code, str(os.getpid())]
-    done = subprocess.run(command, input="{}", text=True, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (InputError.exit_code, 1)
-    assert "RuntimeError at render.py" in done.stderr
-    assert "Zyx" not in done.stderr
+    said = _child({}, (sys.executable, "-c", code))
+    assert "RuntimeError at render.py" in said
+    assert "Zyx" not in said
     crashing = tmp_path / "crashing"
     crashing.write_text("#!/bin/sh\necho patient Zyx >&2\nkill -SEGV $$\n")
     crashing.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(crashing))
+    monkeypatch.setattr(draw, "COMMAND", (str(crashing),))
     with pytest.raises(InputError, match="could not be drawn: signal SIGSEGV") as caught:
         draw.text("t", "text", 0, 1, tmp_path / "a.png")
     assert "Zyx" not in str(caught.value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
 from localmed.operations.audit import Audit
 from tests.fakes import HashedWords
+from tests.words import words
 
 STEPS = (
     "CREATE TABLE t (a TEXT DEFAULT 'x;y'); CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t WHERE a = 'z'; END;",
@@ -180,17 +183,32 @@ def test_a_damaged_cache_costs_time_only(tmp_path: Path) -> None:
 
 
 def test_quarantine_is_kept_by_file(tmp_path: Path) -> None:
-    def refused(path: str, place: str = "") -> Quarantined:
-        return Quarantined("ward", path, place, "00", "recipe", "reason")
+    def refused(path: str, line: int = 0) -> Quarantined:
+        place = message("reader.line", number=line) if line else None
+        return Quarantined("ward", path, place, "00", "recipe", message("reader.json_broken", problem="{", column=3))
 
     with State(tmp_path) as state:
-        state.requarantine("ward", "a", [refused("a", "line 1"), refused("a", "line 2")])
+        state.requarantine("ward", "a", [refused("a", 1), refused("a", 2)])
         state.requarantine("ward", "b", [refused("b")])
-        state.requarantine("ward", "a", [refused("a", "line 3")])
+        state.requarantine("ward", "a", [refused("a", 3)])
     with State(tmp_path) as state:
-        assert [(each.path, each.place) for each in state.quarantined("ward")] == [("a", "line 3"), ("b", "")]
+        kept = state.quarantined("ward")
+        assert [replace(each, time="") for each in kept] == [refused("a", 3), refused("b")]
         assert all(each.time for each in state.quarantined())
         assert state.quarantined("other") == []
+
+
+def test_what_an_older_version_refused_is_shown_in_its_words(tmp_path: Path) -> None:
+    with State(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as database, database:
+        row = ("ward", "a", "line 1", "00", "recipe", "a.txt: [1] is no text. Check it", "2026-01-01")
+        database.execute("INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    with State(tmp_path) as state:
+        (kept,) = state.quarantined()
+        assert words((kept.place, kept.reason)) == ("line 1", "a.txt: [1] is no text. Check it")
+        state.requarantine("ward", "a", [])
+        assert state.quarantined() == []
 
 
 @pytest.fixture

@@ -114,4 +114,6 @@ def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: s
     access, ledger = rest[1:border], rest[border + 1 :]
     readers = str(data / "access.json")
     assert access == [("fsync", f"{readers}.new"), ("rename", f"{readers}.new", readers), ("fsync", str(data))]
-    assert ledger == [("fsync", str(data / "withdrawals")), ("fsync", str(data))]
+    known = str(data / "withdrawals.known")
+    replaced = [("fsync", f"{known}.new"), ("rename", f"{known}.new", known), ("fsync", str(data))]
+    assert ledger == [("fsync", str(data / "withdrawals")), *replaced]

@@ -156,7 +156,8 @@ def test_it_is_on_the_disk_before_it_is_reported(filled: Settings) -> None:
     finally:
         sys.setprofile(None)
         _WATCH.clear()
-    assert synced[-2:] == [str(filled.data / "withdrawals"), str(filled.data)]
+    known = str(filled.data / "withdrawals.known.new")
+    assert synced[-3:] == [str(filled.data / "withdrawals"), known, str(filled.data)]
 
 
 _WATCH: list = []  # type: ignore[type-arg]
@@ -193,6 +194,33 @@ def test_a_line_that_is_being_written_is_waited_for(filled: Settings) -> None:
         writing.flush()
         fcntl.flock(writing, fcntl.LOCK_UN)
         assert asked.result(20) == {"Fever"}
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_ledger_cut_at_the_end_of_a_line_stops_every_answer(filled: Settings, kept: int) -> None:
+    """It reads well, and the withdrawals that it lacks would be lifted without a word."""
+    withdraw(filled, "fever.txt")
+    document = documents(filled)["sepsis.txt"]
+    withdraw(filled)
+    ledger = filled.data / "withdrawals"
+    whole = ledger.read_bytes()
+    ledger.write_bytes(b"".join(whole.splitlines(keepends=True)[:kept]))
+    for attempt in (
+        lambda: answers(filled, "antibiotics"),
+        lambda: Withdrawals(filled.data).append(document, True, "again", "me"),
+    ):
+        with pytest.raises(Damaged, match="lacks lines"):
+            attempt()
+    ledger.write_bytes(whole)
+    assert answers(filled, "antibiotics") == set()
+
+
+def test_a_crash_between_the_line_and_what_is_known_of_it_keeps_the_line(filled: Settings) -> None:
+    withdraw(filled, "fever.txt")
+    known = (filled.data / "withdrawals.known").read_bytes()
+    withdraw(filled)
+    (filled.data / "withdrawals.known").write_bytes(known)
+    assert answers(filled, "antibiotics") == set()
 
 
 def test_a_lost_ledger_stops_every_answer(filled: Settings) -> None:

@@ -35,6 +35,7 @@ def test_the_profiles_own() -> None:
 
 def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_chosen() -> None:
     assert chosen("workstation")["entailment"] == "none"
+    assert chosen("workstation", {"entailment": "starter-entailment"}, (NLI,))["entailment"] == "none", "what there was"
     assert chosen("starter", {"entailment": NLI})["entailment"] == NLI
 
 

@@ -192,7 +192,10 @@ def test_an_audit_log_that_is_no_database(full_site: Site) -> None:
 
 
 def test_refused_files(full_site: Site) -> None:
-    refused = [Quarantined("ward", "/x/a.pdf", place, "s", "r", "why") for place in ("page 1", "page 2")]
+    refused = [
+        Quarantined("ward", "/x/a.pdf", message("reader.line", number=number), "s", "r", message("reader.deep"))
+        for number in (1, 2)
+    ]
     with State(full_site.settings.data) as state:
         state.requarantine("ward", "/x/a.pdf", refused)
     assert only(full_site, "quarantine", Level.WARNING).startswith("1 file was")

@@ -9,7 +9,7 @@ import pytest
 from localmed.agents.chat import ChatRoles
 from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInput
 from localmed.agents.judging_rules import carried
-from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification
+from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification, message
 from localmed.messages import catalogue, render
 from localmed.models.scripted import ScriptedChat
 from localmed.presentation.badge import badge_view
@@ -99,7 +99,9 @@ def test_what_was_not_shown_is_not_grounded() -> None:
     quoted = quotation(SOURCE, 0, 19)
 
     def judged(support: Support) -> Statement:
-        return Statement(quoted.text, quoted.citations, Origin.GENERATED, Verdict(support, "x"))
+        return Statement(
+            quoted.text, quoted.citations, Origin.GENERATED, Verdict(support, message("support.judge.rules"))
+        )
 
     assert carried((judged(Support.VERBATIM), judged(Support.SUPPORTED)))
     assert not carried((judged(Support.SUPPORTED), judged(Support.UNCHECKED)))

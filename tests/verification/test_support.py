@@ -81,7 +81,7 @@ RULES = evidence(
 )
 
 
-def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withhold") -> tuple[Message, bool]:
+def reason(text: str, source: Evidence = RULES, policy: support.Policy = "withhold") -> tuple[Message | None, bool]:
     statement = Statement(text, (citation(source, text),), Origin.GENERATED)
     (checked,), _ = support.check((statement,), (source,), (NEITHER,), Verification(1, 0), policy)
     assert checked.verdict is not None
@@ -160,7 +160,7 @@ def test_two_hundred_statements() -> None:
         ("Serum electrolytes deserve another look later.", 0.75, comparison.MORE),  # not one word of the source
     ],
 )
-def test_meaning_counts_beside_words_where_a_judge_compared_it(text: str, likeness: float, expected: str) -> None:
+def test_meaning_counts_beside_words_where_a_judge_compared_it(text: str, likeness: float, expected: Message) -> None:
     statement = Statement(text, (citation(RULES, text),), Origin.GENERATED)
     stance = Stance(0.2, 0.6, 0.2, likeness)
     (checked,), _ = support.check((statement,), (RULES,), (stance,), Verification(1, 0))

@@ -32,7 +32,7 @@ from localmed.domain.parts import (
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.errors import Rejected
 from localmed.ports import Stance
-from localmed.presentation import view
+from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH

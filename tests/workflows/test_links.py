@@ -19,7 +19,7 @@ from localmed.domain.parts import LinkSetPart
 from localmed.hooks import Hooks
 from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
-from localmed.presentation import view
+from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkStatement

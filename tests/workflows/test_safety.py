@@ -11,9 +11,9 @@ import pytest
 
 from localmed.agents.asking import Relevance
 from localmed.agents.chat import ChatRoles
-from localmed.agents.safety import MESSAGES, SAFETY, SafetyInput, Screening, message
+from localmed.agents.safety import SAFETY, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import screen
-from localmed.domain import AnswerStatus, SearchFilter
+from localmed.domain import AnswerStatus, SearchFilter, message
 from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -21,7 +21,7 @@ from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Perform, Search
 from localmed.workflows.safety import refused, screened
-from tests.values import PROVENANCE
+from tests.values import PROVENANCE, in_words
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "cases" / "safety.toml").read_text("utf-8"))[
     "case"
@@ -98,7 +98,7 @@ def test_nothing_is_searched_and_nothing_is_quoted() -> None:
     assert requests == []
     assert answer.status is AnswerStatus.SAFETY
     assert (answer.statements, answer.evidence, answer.parts, answer.searched) == ((), (), (), ())
-    assert answer.notes == (message("en", "", ""),)
+    assert answer.notes == (message("safety.message", line=""),)
 
 
 def test_staff_are_answered_without_another_request() -> None:
@@ -152,16 +152,20 @@ def test_planted_orders_do_not_leave_their_marks() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_message_names_the_crisis_line_where_the_site_gives_one(language: str) -> None:
-    assert "{line}" not in message(language, "", "")
-    assert "12345" in message(language, "", "12345")
-    assert message(language, "Call {line}", "12345").count("12345") == 1
-    assert message(language, "Own words.", "") == "Own words."
-    assert "{line}" in MESSAGES[language]
+    def said(own_words: str, crisis_line: str) -> str:
+        return in_words(site_message(language, own_words, crisis_line), language)
+
+    assert "{line}" not in said("", "")
+    assert "12345" in said("", "12345")
+    assert said("Call {line}", "12345").count("12345") == 1
+    assert said("Own words.", "") == "Own words."
 
 
 def test_the_message_is_in_the_questions_language_and_the_sites_own_words() -> None:
-    plan = replace(PATIENT, safety=(("en", "English words"), ("zh", "中文内容")))
-    assert refused("我想死", plan, PROVENANCE).notes == ("中文内容",)
+    plan = replace(
+        PATIENT, safety=(("en", site_message("en", "English words", "")), ("zh", site_message("zh", "中文内容", "")))
+    )
+    assert refused("我想死", plan, PROVENANCE).notes == (message("literal", text="中文内容"),)
     assert refused("I want to die", plan, PROVENANCE, "departments").workflow == "departments"
 
 

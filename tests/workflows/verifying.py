@@ -27,7 +27,8 @@ from localmed.domain.parts import (
 )
 from localmed.hooks import Hooks
 from localmed.ports import NOT_JUDGED, Stance
-from localmed.presentation import AnswerView, view
+from localmed.presentation.answer import view
+from localmed.presentation.views import AnswerView
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.answer_file import VerifyInput

@@ -14,6 +14,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.graphs.codes import canonical
 from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, is_id, lines, one_line
@@ -64,8 +65,7 @@ def _places(path: Path, header: list[str] | Fault, mapping: FieldMapping) -> dic
     called = COLUMNS | {ours: theirs for ours, theirs in mapping.fields.items() if isinstance(theirs, str)}
     places = {ours: names.index(called[ours]) for ours in COLUMNS if called[ours] in names}
     if not {"id", "name"} <= set(places):
-        wanted = f"{called['id']} and {called['name']}"
-        raise InputError(f"{path.name}: its first line has no columns {wanted}", "Name them in the manifest's [fields]")
+        raise InputError("graph.no_columns", name=path.name, id=called["id"], label=called["name"])
     places["columns"] = len(names)
     return places
 
@@ -74,12 +74,12 @@ def _row(line: Numbered, cells: list[str] | Fault, places: dict[str, int]) -> Ro
     if isinstance(cells, Fault):
         return cells
     if len(cells) != places["columns"]:
-        return line.fault(f"has {len(cells)} columns, not {places['columns']}")
+        return line.fault(message("graph.columns", count=len(cells), expected=places["columns"]))
     row = {ours: one_line(cells[places[ours]]) if ours in places else "" for ours in COLUMNS}
     if not is_id(row["id"]):
-        return line.fault("has no id")
+        return line.fault(message("graph.no_id"))
     if not 0 < len(row["name"]) <= NAME_CHARACTERS:
-        return line.fault("has no name")
+        return line.fault(message("graph.no_name"))
     return line, row
 
 
@@ -87,4 +87,4 @@ def _cells(line: Numbered, delimiter: str) -> list[str] | Fault:
     try:
         return next(csv.reader([line.text], delimiter=delimiter, strict=True))
     except (csv.Error, StopIteration):
-        return line.fault("is not closed or quoted as a table's row is")
+        return line.fault(message("graph.row_quotes"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.ingest.graphs.codes import canonical
 from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, is_id, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping
@@ -34,13 +35,13 @@ def _terms(line: Numbered, delimiter: str, severity: str) -> Iterator[Term | Fau
     if len(cells) == COLUMNS + 1 and not cells[-1]:  # the separator ends the line as well
         cells.pop()
     if len(cells) != COLUMNS:
-        yield line.fault(f"has {len(cells)} columns, not {COLUMNS}")
+        yield line.fault(message("graph.columns", count=len(cells), expected=COLUMNS))
         return
     drugs = {canonical(cells[place + 1]): cells[place] for place in (0, 2)}
     if not all(map(is_id, drugs)) or not all(0 < len(name) <= NAME_CHARACTERS for name in drugs.values()):
-        yield line.fault("lacks a drug's name or id")
+        yield line.fault(message("graph.no_drug"))
     elif len(drugs) < 2:
-        yield line.fault("pairs a drug with itself")
+        yield line.fault(message("graph.same_drug"))
     else:
         first, second = sorted(drugs)
         pair = ((first, "interacts_with", second, severity),)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from localmed.errors import InputError
+from localmed.domain import Message, message
+from localmed.errors import InputError, reason
 from localmed.ingest.parsed import Fault
 from localmed.ingest.readers.encoding import clean
 
@@ -31,9 +32,9 @@ class Numbered:
     end: int
     text: str
 
-    def fault(self, reason: str) -> Fault:
+    def fault(self, why: Message) -> Fault:
         """This line, refused."""
-        return Fault(f"line {self.number}", reason)
+        return Fault(message("reader.line", number=self.number), why)
 
 
 def lines(path: Path) -> Iterator[Numbered | Fault]:
@@ -41,11 +42,11 @@ def lines(path: Path) -> Iterator[Numbered | Fault]:
     try:
         with path.open("rb") as stream:
             if stream.read(2) in _UTF16:
-                raise InputError(f"{path.name} is UTF-16", "Save it as UTF-8 and import it again")
+                raise InputError("graph.utf16", name=path.name)
             stream.seek(0)
             yield from _lines(stream)
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
 
 
 def one_line(text: str) -> str:
@@ -65,9 +66,9 @@ def _lines(stream: BinaryIO) -> Iterator[Numbered | Fault]:
         end += len(raw)
         if len(raw) > LINE_BYTES:
             end += _skip(stream, raw)
-            yield Fault(f"line {number}", f"is longer than {LINE_BYTES} bytes")
+            yield Fault(message("reader.line", number=number), message("reader.line_long", most=LINE_BYTES))
         elif b"\x00" in raw:
-            yield Fault(f"line {number}", "holds a NUL byte")
+            yield Fault(message("reader.line", number=number), message("graph.nul"))
         else:
             yield _decoded(raw.removeprefix(_MARK) if number == 1 else raw, number, end)
 
@@ -85,4 +86,4 @@ def _decoded(raw: bytes, number: int, end: int) -> Numbered | Fault:
     try:
         return Numbered(number, end, clean(raw.decode("utf-8").rstrip("\r\n")))
     except UnicodeDecodeError:
-        return Fault(f"line {number}", "is not UTF-8")
+        return Fault(message("reader.line", number=number), message("graph.not_utf8"))

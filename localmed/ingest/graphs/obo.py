@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.ingest.graphs.codes import canonical
 from localmed.ingest.graphs.lines import Numbered, is_id, lines, one_line
-from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 
 _HEAD = re.compile(r"\[(\w+)\]\s*")
@@ -61,8 +62,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
         elif stanza and line.text.strip():
             try:
                 _take(stanza, line.text)
-            except ValueError as error:
-                yield line.fault(str(error))
+            except Unusable as error:
+                yield line.fault(error.reason)
     yield from _terms(stanza, edition, path.stat().st_size)
 
 
@@ -73,14 +74,14 @@ def _edition(line: str) -> str:
 
 
 def _take(stanza: _Stanza, text: str) -> None:
-    """One line of a stanza; raise ``ValueError`` with a reason, which holds none of its text."""
+    """One line of a stanza; raise ``Unusable`` with a reason that holds none of its text."""
     tag, colon, value = text.partition(":")
     value = value.strip()
     if not colon or " " in tag:
-        raise ValueError("is no tag with a value")
+        raise Unusable(message("graph.no_tag"))
     if tag == "id":
         if stanza.id:
-            raise ValueError("is a second id in one stanza")
+            raise Unusable(message("graph.second_id"))
         stanza.id = _target(value)
     elif tag == "name":
         stanza.name = _text(_COMMENT.sub("", value))
@@ -108,7 +109,8 @@ def _terms(stanza: _Stanza | None, edition: str, end: int) -> Iterator[Term | Fa
     if stanza is None:
         return
     if not stanza.id or not stanza.name:
-        yield stanza.line.fault(f"begins a term without {'a name' if stanza.id else 'an id'}")
+        missing = "graph.term_without_name" if stanza.id else "graph.term_without_id"
+        yield stanza.line.fault(message(missing))
         return
     if stanza.obsolete:
         name = _OBSOLETE.sub("", stanza.name, count=1)
@@ -126,7 +128,7 @@ def _synonym(value: str) -> tuple[str, str, str]:
     declared = rest.split("[")[0].split()
     scope = declared[0] if declared else "RELATED"  # what the format assumes
     if scope not in _SCOPES:
-        raise ValueError("is a synonym of a scope that OBO does not know")
+        raise Unusable(message("graph.scope"))
     acronym = len(declared) > 1 and bool(_ACRONYM.search(declared[1]))
     return text, "", "abbreviation" if acronym else _SCOPES[scope]
 
@@ -135,19 +137,19 @@ def _quoted(value: str) -> tuple[str, str]:
     """The text in quotes and what follows it."""
     found = _QUOTED.match(value)
     if not found:
-        raise ValueError("has no text in closed quotes")
+        raise Unusable(message("graph.quotes"))
     return _text(found[1]), found[2]
 
 
 def _text(value: str) -> str:
     text = one_line(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value))
     if not text:
-        raise ValueError("is empty")
+        raise Unusable(message("graph.empty_text"))
     return text
 
 
 def _target(value: str) -> str:
     target = _ESCAPE.sub(r"\1", _COMMENT.sub("", f" {value}").strip())
     if not is_id(target):
-        raise ValueError("names no id")
+        raise Unusable(message("graph.names_no_id"))
     return target

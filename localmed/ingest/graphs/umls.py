@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.graphs.codes import canonical
 from localmed.ingest.graphs.lines import NAME_CHARACTERS, lines, one_line
-from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 
 # Fields of each table, with the empty one that the closing bar makes.
@@ -53,8 +54,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
             continue
         try:
             term = _term(line.text.split("|"), languages)
-        except ValueError as error:
-            yield line.fault(str(error))
+        except Unusable as error:
+            yield line.fault(error.reason)
             continue
         known = True
         if term is None:
@@ -66,16 +67,16 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
     if waiting:
         yield _together(waiting)
     if not known:
-        raise InputError(f"{path.name} holds no row of MRCONSO, MRDEF or MRREL", "Import those tables of UMLS only")
+        raise InputError("graph.umls", name=path.name)
 
 
 def _term(row: Sequence[str], languages: Sequence[str]) -> Term | None:
-    """What one row says, None where it is left out; raise ``ValueError`` if it belongs to none of the tables."""
+    """What one row says, None where it is left out; raise ``Unusable`` if it belongs to none of the tables."""
     taking = {CONSO: _name, DEF: _definition, REL: _relation}.get(len(row))
     if taking is None or row[-1]:
-        raise ValueError(f"has {len(row) - 1} fields, as neither MRCONSO, MRDEF nor MRREL has")
+        raise Unusable(message("graph.umls_fields", count=len(row) - 1))
     if not _CUI.fullmatch(row[0]):
-        raise ValueError("does not begin with a concept's id (CUI)")
+        raise Unusable(message("graph.no_cui"))
     return taking(row, languages)
 
 
@@ -83,7 +84,7 @@ def _name(row: Sequence[str], languages: Sequence[str]) -> Term | None:
     cui, language, status, _, form, _, preferred, *_, source, kind, code, text, _, suppress, _, _ = row
     text = one_line(text)
     if not 0 < len(text) <= NAME_CHARACTERS:
-        raise ValueError("has no name")
+        raise Unusable(message("graph.no_name"))
     if suppress in _SUPPRESSED or language not in languages:
         return None
     chosen = (status, form, preferred, language) == ("P", "PF", "Y", "ENG")
@@ -96,7 +97,7 @@ def _definition(row: Sequence[str], languages: Sequence[str]) -> Term | None:
     del languages
     text = one_line(row[5])
     if not text:
-        raise ValueError("has no definition")
+        raise Unusable(message("graph.no_definition"))
     return None if row[6] in _SUPPRESSED else Term(row[0], definition=text)
 
 
@@ -105,7 +106,7 @@ def _relation(row: Sequence[str], languages: Sequence[str]) -> Term | None:
     del languages
     first, second, rel, rela, source, direction, suppress = row[0], row[4], row[3], row[7], row[10], row[13], row[14]
     if not _CUI.fullmatch(second):
-        raise ValueError("relates to no concept's id (CUI)")
+        raise Unusable(message("graph.relates_no_cui"))
     if suppress in _SUPPRESSED or first == second or direction == "N":  # N: the other row of the pair is the source's
         return None
     if rela in ("isa", "inverse_isa"):

@@ -35,7 +35,9 @@ from typing import Any
 
 from localmed import confined
 from localmed.config import ReadBounds
+from localmed.domain import Message, message
 from localmed.environment import before_models
+from localmed.messages import as_json
 
 DPI = 200  # what scanners are set to; the models read a scan of 150 dpi no better at its own resolution
 MOST_PIXELS = 4000  # a side: A3 at 240 dpi; a 144,000-point page must not cost gigabytes
@@ -106,12 +108,16 @@ def main() -> None:
             engine = engine or load(bounds.ocr_threads)
             answer = read(engine, Path(request["path"]), int(request["page"]))
         except MemoryError:
-            answer = {"failure": f"needed more than {bounds.ocr_memory_bytes // 2**20} MiB (read.ocr_memory_bytes)"}
+            answer = _failure(message("ocr.memory", most=bounds.ocr_memory_bytes // 2**20))
         except Exception as error:  # of the engine or of MuPDF; a message may hold text of the page
-            answer = {"failure": f"the engine failed ({confined.place(error)})"}
+            answer = _failure(message("ocr.engine", place=confined.place(error)))
         replies.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
         replies.flush()
     os._exit(0)
+
+
+def _failure(why: Message) -> dict[str, Any]:
+    return {"failure": as_json(why)}
 
 
 def load(threads: int) -> Engine:

@@ -21,15 +21,15 @@ from typing import Any, Self
 
 from localmed import children
 from localmed.config import ReadBounds
-from localmed.domain import Box
-from localmed.messages import render
+from localmed.domain import Box, Message, message
+from localmed.errors import received
 
 COMMAND = children.command("localmed.ingest.ocr.child")
 TRIES = 2  # of a page whose child hung or crashed
 GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page, and a book has thousands
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
-NO_PAGE = "the engine's process sent what is no page"
+NO_PAGE = message("ocr.no_page")
 
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
 Corners = tuple[tuple[float, float], ...]  # four, in points, the top left first, clockwise as read
@@ -62,7 +62,7 @@ class Scan:
 class Failure:
     """Why a page was not read; ``again``: its child hung or crashed, and another may do better."""
 
-    why: str
+    why: Message
     again: bool = False
 
 
@@ -103,7 +103,7 @@ class Ocr:
     def read(self, path: Path, page: int) -> Scan | Failure:
         """What stands on ``page`` (1-based) of the PDF at ``path``, or why that is not known."""
         if self._failed >= GIVE_UP:
-            return Failure(f"not tried after {GIVE_UP} failures in a row")
+            return Failure(message("ocr.given_up", count=GIVE_UP))
         found = self._asked(path, page)
         if isinstance(found, Scan):
             self._failed = self._tried = 0
@@ -120,15 +120,14 @@ class Ocr:
         try:
             line = self._answer(json.dumps(request).encode() + b"\n")
         except TimeoutError:
-            told = f"took longer than {self._bounds.ocr_page_seconds:g} seconds (read.ocr_page_seconds)"
-            return Failure(told, again=True)
+            return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
         except children.TooLong:
             return Failure(NO_PAGE)
         except OSError:
-            return Failure(f"the engine's process failed ({render(children.outcome(self._code()), 'en')})", again=True)
+            return Failure(message("ocr.crashed", how=children.outcome(self._code())), again=True)
         try:
             answer = json.loads(line)
-            return Failure(f"{answer['failure']:.200}") if "failure" in answer else _scan(answer)
+            return Failure(received(answer["failure"])) if "failure" in answer else _scan(answer)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return Failure(NO_PAGE)
 

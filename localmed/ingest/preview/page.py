@@ -27,6 +27,7 @@ from localmed.ingest.preview.preview import Looked, Outcome
 from localmed.ingest.preview.tables import as_tables
 from localmed.ingest.preview.texts import TEXTS
 from localmed.language import clean
+from localmed.messages import render
 
 FILES = 2_000  # listed; a librarian reads no more, and --json has them all
 DETAILED = 200  # files shown with their documents
@@ -117,7 +118,8 @@ class Page:
 
     def _row(self, looked: Looked) -> str:
         cells = (self._outcome(looked.outcome), str(len(looked.documents)), str(looked.passages))
-        why = (looked.reason, self._said("going", count=looked.going) if looked.going else "")
+        reason = render(looked.reason, self._language) if looked.reason else ""
+        why = (reason, self._said("going", count=looked.going) if looked.going else "")
         plain = "".join(f"<td>{each}</td>" for each in (*cells, len(looked.faults)))
         said = " ".join((escape(clean(why[0])), why[1])).strip()
         return f'<tr><th scope="row">{_shown(Path(looked.path).name)}</th>{plain}<td>{said}</td></tr>'
@@ -132,8 +134,8 @@ class Page:
         self._detailed += 1
         yield f'<section class="file"><h2>{_shown(Path(looked.path).name)}</h2>'
         yield f'<p class="small">{_shown(looked.path)}</p><p>{self._outcome(looked.outcome)}</p>'
-        yield self._list("faults", [f"{each.where}: {each.reason}" for each in looked.faults])
-        yield self._list("notes", looked.notes)
+        yield self._list("faults", [render(each.told, self._language) for each in looked.faults])
+        yield self._list("notes", [render(note, self._language) for note in looked.notes])
         for (document, passages), outcome in looked.documents[:DOCUMENTS]:
             yield from self._document(document, passages, outcome, looked.folder)
         yield self._more("more documents", len(looked.documents) - DOCUMENTS) + "</section>"

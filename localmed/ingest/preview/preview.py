@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from localmed.config import Settings
-from localmed.domain import Document, Kind
+from localmed.domain import Document, Kind, Message, message
 from localmed.errors import InputError, NoLibrary, UsageError
 from localmed.files import Opener, open_regular
 from localmed.ingest import temporary
@@ -52,10 +52,10 @@ class Looked:
 
     path: str
     outcome: Outcome
-    reason: str = ""
+    reason: Message | None = None
     documents: tuple[tuple[Cut, Outcome], ...] = ()
     faults: tuple[Fault, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     going: int = 0  # documents stored of it that are in it no more
     folder: Path = Path()
 
@@ -73,7 +73,7 @@ class Preview:
     ) -> None:
         """``progress`` is told of every file's bytes; raise ``UsageError`` for a collection of terms."""
         if manifest.collection.kind is Kind.GRAPH:
-            raise UsageError("a dry run shows text, and this collection holds terms", "Import it without --dry-run")
+            raise UsageError("preview.terms")
         self._settings, self._manifest, self._progress = settings, manifest, progress
         self._descriptions = Descriptions(manifest, settings.chunk)
         self._kept: Counter[str] = Counter()  # originals in the temporary folder -> how often they are needed
@@ -102,7 +102,7 @@ class Preview:
                         self._progress(size, opened.source.path.name)
             for path in gone:
                 count = len(catalogue.of_file(self._manifest.collection.name, path))
-                yield Looked(path, "removed", "no longer in the folder", going=count)
+                yield Looked(path, "removed", message("import.gone"), going=count)
 
     def _apart(self, folder: Path) -> Settings:
         """The settings of a reading whose copies go to ``folder``, a few at a time."""
@@ -125,7 +125,7 @@ class Preview:
             context.twins.refuse(name, path)
             if context.versions:
                 context.versions.refuse(path)
-            return Looked(path, "refused", str(error))
+            return Looked(path, "refused", error.told)
         finally:
             self._release(folder, parts)
         context.twins.accept(reading.contents)
@@ -179,7 +179,10 @@ def _compared(path: str, reading: Reading, before: dict[str, Document], catalogu
         [outcome] = outcomes
     else:
         outcome = "changed" if before or "changed" in outcomes else "new" if documents else "same"
-    reason = "" if documents else "; ".join(reading.notes[:3])  # of what it is a copy, or in which file is the newer
+    notes = tuple(reading.notes[:3])
+    reason = (
+        message("preview.reasons", notes=notes) if notes and not documents else None
+    )  # of what it is a copy, or in which file is the newer
     return Looked(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import cast
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError
+from localmed.domain import message
+from localmed.errors import InputError, reason
 from localmed.files import open_regular
 from localmed.ingest.parsed import FieldMapping, Reader
 
@@ -92,7 +93,7 @@ def name_of(path: Path, reader_name: str = "") -> str:
         return "archive"
     if reader_name:
         if reader_name not in MODULES:
-            raise InputError(f"there is no reader called {reader_name}", f"The readers are {', '.join(MODULES)}")
+            raise InputError("reader.unknown", name=reader_name, readers=tuple(MODULES))
         return reader_name
     by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(path)
     return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(path)) else by_suffix
@@ -135,11 +136,11 @@ def _by_content(path: Path) -> str:
     if root == "article" and _JATS_MARKS.search(head):
         return "jats"
     if root:
-        raise InputError(f"{path.name}: no reader knows XML with the root element {root}", "Name a reader for it")
+        raise InputError("reader.xml_root", name=path.name, root=root)
     if path.suffix.lower() in (".xml", ".gz", ".nxml"):
-        raise InputError(f"{path.name} holds no XML", "Copy it again")
-    kind = path.suffix or "files without an extension"
-    raise InputError(f"{path.name}: no reader for {kind}", f"Importable are {', '.join(SUFFIXES)}")
+        raise InputError("reader.no_xml", name=path.name)
+    kind = path.suffix or message("reader.no_extension")
+    raise InputError("reader.no_reader", name=path.name, kind=kind, suffixes=SUFFIXES)
 
 
 def _beginning(path: Path) -> bytes:
@@ -160,7 +161,7 @@ def _head(path: Path) -> bytes:
             file = gzip.GzipFile(fileobj=whole) if zipped else whole
             return file.read(_SNIFFED).replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Copy it again") from None
+        raise InputError("reader.broken", name=path.name, reason=reason(error)) from None
 
 
 def _root(head: bytes) -> str:

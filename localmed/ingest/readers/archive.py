@@ -21,8 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError, LimitExceeded
-from localmed.ingest.parsed import Fault, FieldMapping, Member
+from localmed.domain import message
+from localmed.errors import InputError, LimitExceeded, reason
+from localmed.ingest.parsed import Fault, FieldMapping, Member, named
 from localmed.ingest.readers import bounds_of, zipped
 from localmed.ingest.readers.encoding import clean
 
@@ -40,14 +41,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Member | Fault]:
         members = _zip(path, into, bounds) if zipfile.is_zipfile(path) else _tar(path, into, bounds)
         yield from _once(members)
     except _DAMAGED as error:
-        raise InputError(f"{path.name} is damaged or no archive ({type(error).__name__})", "Copy it again") from None
+        raise InputError("reader.no_archive", name=path.name, reason=reason(error)) from None
 
 
 def _once(members: Iterator[Member | Fault]) -> Iterator[Member | Fault]:
     seen: set[str] = set()
     for member in members:
         if isinstance(member, Member) and member.name in seen:
-            yield Fault(member.name, "comes twice in the archive; the first was read")
+            yield Fault(named(member.name), message("reader.twice"))
         else:
             if isinstance(member, Member):
                 seen.add(member.name)
@@ -63,7 +64,7 @@ def _zip(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
             if member.is_dir() or _hidden(name):
                 continue
             if stat.S_ISLNK(mode):
-                yield Fault(name, "is a link, which is not followed")
+                yield Fault(named(name), message("reader.link"))
                 continue
             _check_member(path, name, member.file_size, bounds)
             with archive.open(member) as file:
@@ -82,7 +83,7 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
             unpacked += max(member.size, 0)
             zipped.check_size(path, unpacked, bounds)
             if member.issym() or member.islnk():
-                yield Fault(name, "is a link, which is not followed")
+                yield Fault(named(name), message("reader.link"))
             elif member.isfile() and not _hidden(name):
                 _check_member(path, name, member.size, bounds)
                 file = archive.extractfile(member)
@@ -100,16 +101,15 @@ def _checked(path: Path, name: str, mode: int) -> str:
     plain = name.replace("\\", "/")
     parts = PurePosixPath(plain).parts
     if plain.startswith("/") or ".." in parts or (parts and parts[0][1:2] == ":"):
-        raise InputError(f"{path.name} holds a member whose name leads out of it", "Such files are made to do harm")
+        raise InputError("reader.leads_out", name=path.name)
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        raise InputError(f"{path.name} holds a device or pipe", "Such files are made to do harm")
+        raise InputError("reader.device", name=path.name)
     return "/".join(parts)
 
 
 def _check_member(path: Path, name: str, size: int, bounds: ReadBounds) -> None:
     if size > bounds.file_bytes:
-        limit = f"{bounds.file_bytes} bytes (read.file_bytes)"
-        raise LimitExceeded(f"{path.name}: {name} is larger than {limit}", "Split the file or raise the bound")
+        raise LimitExceeded("reader.member_bytes", name=path.name, member=name, most=bounds.file_bytes)
 
 
 def _hidden(name: str) -> bool:

@@ -10,16 +10,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from localmed.domain import Message, message
 from localmed.ingest.parsed import Block, Fault, SourceRecord
 
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
 _RETRACTED_TITLE = re.compile(r"(retracted|withdrawn)( article)?\s*:", re.IGNORECASE)
 _NOTED_LINKS = {
-    "partial_retraction_in": "partly retracted",
-    "expression_of_concern_in": "its editors have expressed concern",
-    "erratum_in": "corrected in a later notice",
-    "update_in": "updated by a later article",
+    "partial_retraction_in": message("reader.partly_retracted"),
+    "expression_of_concern_in": message("reader.concern"),
+    "erratum_in": message("reader.corrected"),
+    "update_in": message("reader.updated"),
 }
 _NO_OTHER_LANGUAGE = frozenset({"eng", "und", "mul"})
 
@@ -48,7 +49,7 @@ def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title:
 def record(article: Article) -> SourceRecord | Fault:
     """The record of ``article``; a fault where it has no text."""
     if not (article.title or article.abstract):
-        return Fault(f"PMID {article.pmid}", "has neither a title nor an abstract")
+        return Fault(message("reader.pmid", key=article.pmid), message("reader.no_title_no_abstract"))
     taken_back = withdrawn(article.types, article.links, article.title)
     return SourceRecord(
         key=article.pmid,
@@ -65,15 +66,15 @@ def record(article: Article) -> SourceRecord | Fault:
     )
 
 
-def _notes(article: Article, taken_back: bool) -> Iterator[str]:
+def _notes(article: Article, taken_back: bool) -> Iterator[Message]:
     if taken_back:
-        yield "retracted or withdrawn: it does not answer"
+        yield message("reader.retracted")
     if not article.abstract:
-        yield "no abstract"
+        yield message("reader.no_abstract")
     kinds = {kind for kind, _ in article.links}
     yield from (note for kind, note in _NOTED_LINKS.items() if kind in kinds)
     if languages := article.languages - _NO_OTHER_LANGUAGE:
-        yield f"the article itself is in another language ({', '.join(sorted(languages))})"
+        yield message("reader.other_language", languages=tuple(sorted(languages)))
 
 
 def _mostly_chinese(article: Article) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, json_records, sheets
@@ -39,7 +40,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     cells = [Cell(one_line(text), number, column) for number, row in enumerate(rows) for column, text in enumerate(row)]
     blocks = tuple(sheets.blocks_of(cells))
     if not blocks:
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
 
 
@@ -68,18 +69,17 @@ def _rows(path: Path, text: str) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error:
-        raise InputError(
-            f"{path.name}: a quote or cell is broken near line {reader.line_num}", "Save it again as CSV"
-        ) from None
+        raise InputError("reader.csv_broken", name=path.name, line=reader.line_num) from None
 
 
 def _items(path: Path, rows: list[list[str]]) -> Iterator[json_records.Item]:
     """The rows as objects named by the first."""
     if not rows:
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     names = [one_line(name) for name in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if any(map(str.strip, row)):
+            where = message("reader.row", number=number)
             value: Any = dict(zip(names, row, strict=False))
             more = len(row) > len(names) and any(map(str.strip, row[len(names) :]))
-            yield f"row {number}", "", Fault(f"row {number}", "has more cells than the header") if more else value
+            yield where, "", Fault(where, message("reader.more_cells")) if more else value

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
@@ -35,7 +36,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     body = _Body(document)
     blocks = office.opened(path, lambda _: tuple(body.blocks(document.element.body)))
     if not any(block.kind != "heading" for block in blocks):
-        raise InputError(f"{path.name} holds no text", "Is it a scan in a Word file? Import the scan as PDF")
+        raise InputError("reader.no_text_docx", name=path.name)
     title = office.line(document.core_properties.title)
     first = next((block.lines[0].text for block in blocks if block.kind == "heading"), "")
     yield SourceRecord("", title or first or path.stem, blocks, notes=(*notes, *body.notes(document)))
@@ -71,11 +72,11 @@ class _Body:
             elif element.tag in _WRAPPERS:
                 yield from self.blocks(element)
 
-    def notes(self, document: Any) -> Iterator[str]:
+    def notes(self, document: Any) -> Iterator[Message]:
         """What was left out."""
         yield from self._words.notes()
         if any(relation.reltype.endswith("/comments") for relation in document.part.rels.values()):
-            yield "comments of its reviewers were not read"
+            yield message("reader.comments")
 
     def _paragraph(self, element: Any) -> Iterator[Block]:
         text = self._text(element)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.ingest.readers.values import superscript
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -25,12 +26,12 @@ class Words:
         self.hidden = 0
         self.changes = 0
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Message]:
         """What a librarian must know of it."""
         if self.changes:
-            yield f"{self.changes} tracked changes are not accepted yet: read as if they were"
+            yield message("reader.tracked_changes", count=self.changes)
         if self.hidden:
-            yield f"{self.hidden} runs of hidden text were left out"
+            yield message("reader.hidden_text", count=self.hidden)
 
 
 def paragraph_text(paragraph: Any, words: Words) -> str:

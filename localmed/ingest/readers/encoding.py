@@ -20,7 +20,7 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 
 _MOST_NONSENSE = 0.02  # of all characters replaced, unassigned or private; sound files have none
 _MOST_CONTROLS = 0.1  # of all characters; they are removed, and text with strays among its words has ~5 %
@@ -47,7 +47,6 @@ _LATIN = frozenset(
 # What browsers take these names for: files use characters beyond what the names say.
 _WIDER = dict.fromkeys(("gb2312", "gbk", "gb-2312"), "gb18030") | {"big5": "big5hkscs", "big-5": "big5hkscs"}
 _WIDER |= dict.fromkeys(("iso-8859-1", "latin-1", "latin1", "us-ascii", "ascii"), "cp1252")
-_REMEDY = "Save it as UTF-8 and import it again"
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # what terminals take for colours
 _BREAKS = re.compile(r"\r\n?|[\x85\u2028]")
@@ -77,9 +76,9 @@ def decode(data: bytes, declared: str = "") -> str:
     """
     text = _decoded(data, declared)
     if not _readable(text):
-        raise InputError("the text is not readable (wrong encoding, or not a text file)", _REMEDY)
+        raise InputError("reader.unreadable")
     if misread(text):
-        raise InputError("the text was garbled before: it was read in the wrong encoding and saved again", _REMEDY)
+        raise InputError("reader.garbled")
     return clean(text)
 
 
@@ -88,9 +87,9 @@ def read_text(path: Path, declared: str = "") -> str:
     try:
         return decode(path.read_bytes(), declared)
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
     except InputError as error:
-        raise InputError(f"{path.name}: {error.what}", error.remedy) from None
+        raise error.within(path.name) from None
 
 
 def clean(text: str) -> str:
@@ -115,7 +114,7 @@ def _decoded(data: bytes, declared: str = "") -> str:
     try:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
-        raise InputError("the text is in no single encoding that is known", _REMEDY) from None
+        raise InputError("reader.no_encoding") from None
 
 
 def _declared(data: bytes, declared: str) -> str | None:

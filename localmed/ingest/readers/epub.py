@@ -20,7 +20,8 @@ from xml.etree.ElementTree import ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from localmed.errors import InputError
+from localmed.domain import message
+from localmed.errors import InputError, reason
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, html, markup_flow, values, zipped
 from localmed.ingest.readers.encoding import decode
@@ -38,26 +39,27 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
             zipped.check(path, package, bounds_of(mapping))
             yield from _book(path, package)
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ParseError, OSError) as error:
-        raise InputError(f"{path.name} is damaged or no EPUB ({type(error).__name__})", "Get a new copy") from None
+        raise InputError("reader.no_epub", name=path.name, reason=reason(error)) from None
     except DefusedXmlException as error:
-        raise InputError(f"{path.name}: refused as XML ({type(error).__name__})", "Get it from its publisher") from None
+        raise InputError("reader.xml_refused", name=path.name, reason=reason(error)) from None
 
 
 def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault]:
     if _ENCRYPTION in package.namelist() and _is_locked(package.read(_ENCRYPTION)):
-        raise InputError(f"{path.name} is encrypted", "Get a copy without copy protection")
+        raise InputError("reader.encrypted", name=path.name)
     rootfile = fromstring(package.read(_CONTAINER)).find(".//{*}rootfile")
     place = "" if rootfile is None else rootfile.get("full-path", "")
     root = fromstring(package.read(place))
     blocks: list[Block] = []
     for number, name in enumerate(_spine(root, posixpath.dirname(place)), start=1):
+        chapter = message("reader.chapter", number=number)
         try:
-            page = html.parsed(f"chapter {number}", decode(package.read(name)))
+            page = html.parsed(chapter, decode(package.read(name)))
             blocks += markup_flow.blocks_of(page, html.VOCABULARY)
         except (InputError, KeyError) as error:
-            yield Fault(f"chapter {number}", error.what if isinstance(error, InputError) else "is missing in the file")
+            yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     isbn = [each for each in _meta(root, "identifier") if each.lower().startswith(("isbn", "urn:isbn", "978"))]
     yield SourceRecord(
         key="",

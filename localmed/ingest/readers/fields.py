@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
+from localmed.domain import message
+from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
@@ -47,10 +48,10 @@ _LISTS = ("identifiers", "publication_types", "mesh")
 
 
 def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> SourceRecord:
-    """``value`` as a record, called ``name`` if it has no id; raise ``ValueError`` where it cannot be one."""
+    """``value`` as a record, called ``name`` if it has no id; raise ``Unusable`` where it cannot be one."""
     blocks = tuple(_blocks(value, mapping))
     if not any(block.kind != "heading" for block in blocks):
-        raise ValueError("has no text")
+        raise Unusable(message("reader.has_no_text"))
     plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
     lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
     scheme = mapping.options.get("id_scheme", "")

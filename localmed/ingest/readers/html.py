@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, Parameter, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import markup_flow, values
@@ -53,9 +54,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     body, notes = main_part(page)
     blocks = tuple(markup_flow.blocks_of(body, VOCABULARY))
     if not any(block.kind != "heading" for block in blocks):
-        raise InputError(
-            f"{path.name} holds no text", "Is it a page that scripts write? Print it to PDF and import that"
-        )
+        raise InputError("reader.no_text_html", name=path.name)
     if text.endswith("\ufffd"):
         notes.append(CUT_SHORT)
     language = values.language(page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "")
@@ -63,7 +62,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=tuple(notes))
 
 
-def parsed(name: str, text: str) -> Any:
+def parsed(name: Parameter, text: str) -> Any:
     """The tree of a page; raise ``InputError`` where the parser would drop a part of it."""
     from lxml import etree, html
 
@@ -71,18 +70,18 @@ def parsed(name: str, text: str) -> Any:
     try:
         page = html.document_fromstring(_XML.sub("", text).encode("utf-8", "replace"), parser=parser)
     except (etree.LxmlError, ValueError):
-        raise InputError(f"{name} holds no page", "Check that it is the right file") from None
+        raise InputError("reader.no_page", name=name) from None
     if any("depth" in str(error.message).lower() for error in parser.error_log):
-        raise InputError(f"{name} is nested too deeply", "Print it to PDF and import that")
+        raise InputError("reader.html_deep", name=name)
     return page
 
 
-def main_part(page: Any) -> tuple[Any, list[str]]:
+def main_part(page: Any) -> tuple[Any, list[Message]]:
     """The element that holds the page's text, and what to note of the choice."""
     for path in (".//main", ".//*[@role='main']", ".//article"):
         found = page.findall(path)
         if len(found) == 1 and len(flat(found[0])) > 0:
-            return found[0], ["only the main part of the page was read"]
+            return found[0], [message("reader.main_part")]
     body = page.find("body")
     whole = page if body is None else body
     for wrapping in (*whole.findall("header"), *whole.findall("footer")):

@@ -17,6 +17,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from localmed.clinical import publications
+from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import markup_flow, values
 from localmed.ingest.readers.articles import withdrawn
@@ -51,9 +52,9 @@ _ARTICLE = frozenset({"article"})
 
 
 def _record(article: Element, number: int) -> SourceRecord | Fault:
-    meta = article.find("front/article-meta")
+    where, meta = message("reader.article", number=number), article.find("front/article-meta")
     if meta is None:
-        return Fault(f"article {number}", "has no article-meta")
+        return Fault(where, message("reader.no_article_meta"))
     title_element = meta.find("title-group/article-title")
     title = "" if title_element is None else flat(_bare(title_element))
     identifiers = tuple(_identifiers(meta))
@@ -61,7 +62,7 @@ def _record(article: Element, number: int) -> SourceRecord | Fault:
     key = identifiers[0].partition(":")[2] if identifiers else f"#{number}"
     if not any(block.kind != "heading" for block in blocks):
         if not title:
-            return Fault(f"article {number}", "has neither a title nor text")
+            return Fault(where, message("reader.no_title_no_text"))
         blocks = (Block.of("paragraph", title),)
     kinds = _kinds(article.get("article-type", ""))
     taken_back = withdrawn(kinds, (), title)
@@ -76,7 +77,7 @@ def _record(article: Element, number: int) -> SourceRecord | Fault:
         mesh=tuple(_mesh(meta)),
         relations=tuple(_relations(meta)),
         status="withdrawn" if taken_back else "",
-        notes=("retracted or withdrawn: it does not answer",) if taken_back else (),
+        notes=(message("reader.retracted"),) if taken_back else (),
     )
 
 

@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import decode, read_text
 from localmed.ingest.readers.fields import NAMES, is_record, record_of
@@ -29,7 +30,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BYTES_A_CHARACTER = 6  # the longest a character gets in JSON: \\u0041
 _SPACE = re.compile(r"[ \t\r\n]*")
 
-Item = tuple[str, str, Any]  # where it stands, its id where its place gives one, and the value or a Fault
+Item = tuple[Message, str, Any]  # where it stands, its id where its place gives one, and the value or a Fault
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
@@ -40,12 +41,12 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def records(found: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The records that ``found`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
-        raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(NAMES)}")
+        raise InputError("reader.unknown_field", field=unknown[0], fields=NAMES)
     seen: set[str] = set()
     for number, (where, name, value) in enumerate(found, start=1):
         item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
         if isinstance(item, SourceRecord) and item.key in seen:
-            item = Fault(where, "its id came before in the file; the first was read")
+            item = Fault(where, message("reader.id_twice"))
         elif isinstance(item, SourceRecord):
             seen.add(item.key)
         yield item
@@ -72,9 +73,12 @@ def items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
     except ValueError as error:
         _broken(path, text, error)
     if isinstance(value, dict) and not is_record(value, mapping):
-        yield from ((f"record {number}", key, item) for number, (key, item) in enumerate(value.items(), start=1))
+        yield from (
+            (message("reader.record", number=number), key, item)
+            for number, (key, item) in enumerate(value.items(), start=1)
+        )
     else:
-        yield "record 1", "", value
+        yield message("reader.record", number=1), "", value
 
 
 def _has_lines(path: Path, most: int) -> bool:
@@ -94,7 +98,7 @@ def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
             value, at = _DECODER.raw_decode(text, at)
         except ValueError as error:
             _broken(path, text, error)
-        yield f"record {number}", "", value
+        yield message("reader.record", number=number), "", value
         at = _blank(text, at)
         if text.startswith(",", at):
             at = _blank(text, at + 1)
@@ -111,7 +115,8 @@ def line_items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
         lines: Iterable[bytes] = (line.encode() for line in read_text(path).split("\n")) if marked else _cut(file, most)
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield f"line {number}", "", _line_value(line, f"line {number}", most)
+                where = message("reader.line", number=number)
+                yield where, "", _line_value(line, where, most)
 
 
 def _most(mapping: FieldMapping) -> int:
@@ -127,17 +132,17 @@ def _cut(file: BinaryIO, most: int) -> Iterator[bytes]:
         yield line
 
 
-def _line_value(line: bytes, where: str, most: int) -> Any:
+def _line_value(line: bytes, where: Message, most: int) -> Any:
     if len(line) > most:
-        return Fault(where, f"is longer than {most} bytes")
+        return Fault(where, message("reader.line_long", most=most))
     try:
         return _DECODER.decode(_line_text(line).strip())
     except InputError as error:
-        return Fault(where, error.what)
+        return Fault(where, error.messages[0])
     except json.JSONDecodeError as error:
-        return Fault(where, f"is not valid JSON ({error.msg} at column {error.colno})")
+        return Fault(where, message("reader.json_broken", problem=error.msg, column=error.colno))
     except (ValueError, RecursionError) as error:
-        return Fault(where, _unusable(error))
+        return Fault(where, why_unusable(error))
 
 
 def _line_text(line: bytes) -> str:
@@ -148,7 +153,7 @@ def _line_text(line: bytes) -> str:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"holds {name}, which is no JSON")
+    raise Unusable(message("reader.no_json", word=name))
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
@@ -157,16 +162,15 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 def _broken(path: Path, text: str, error: ValueError) -> NoReturn:
     if isinstance(error, json.JSONDecodeError):
         line = text.count("\n", 0, error.pos) + 1
-        raise InputError(f"{path.name}: broken JSON at line {line} ({error.msg})", "Copy the file again") from None
-    raise InputError(f"{path.name}: {_unusable(error)}", "Correct the file") from None
+        raise InputError("reader.json_file_broken", name=path.name, line=line, problem=error.msg) from None
+    raise InputError("reader.json_unusable", name=path.name, problem=why_unusable(error)) from None
 
 
-def _unusable(error: Exception) -> str:
+def why_unusable(error: Exception) -> Message:
     """Why a value cannot be used, without any of it; only our own messages are passed on."""
-    own = str(error)
-    if isinstance(error, RecursionError):
-        return "is nested too deeply"
-    return own if own.startswith(("holds ", "its ", "has ")) else "holds a number that is too long"
+    if isinstance(error, Unusable):
+        return error.reason
+    return message("reader.deep" if isinstance(error, RecursionError) else "reader.number_long")
 
 
 def _blank(text: str, at: int) -> int:
@@ -175,10 +179,10 @@ def _blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _checked(value: Any, where: str, name: str, mapping: FieldMapping) -> SourceRecord | Fault:
+def _checked(value: Any, where: Message, name: str, mapping: FieldMapping) -> SourceRecord | Fault:
     if not isinstance(value, dict):
-        return Fault(where, "is not an object")
+        return Fault(where, message("reader.no_object"))
     try:
         return record_of(value, name, mapping)
     except (ValueError, RecursionError) as error:
-        return Fault(where, _unusable(error))
+        return Fault(where, why_unusable(error))

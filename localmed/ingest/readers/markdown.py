@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
@@ -40,11 +40,11 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     front, body = front_matter(text.removesuffix("\ufffd"))
     blocks = tuple(blocks_of(body))
     if not blocks:
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     try:
         status = values.status(front.get("status", ""))
-    except ValueError as error:
-        raise InputError(f"{path.name}: {error}", "Correct its front matter") from None
+    except Unusable as error:
+        raise InputError("reader.front_matter", name=path.name, problem=error.reason) from None
     first = _text(blocks[0]) if blocks[0].kind == "heading" else ""
     yield SourceRecord(
         key="",

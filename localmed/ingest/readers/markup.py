@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from localmed.errors import InputError
+from localmed.errors import InputError, reason
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.values import one_line, superscript
 
@@ -40,11 +40,11 @@ def elements(path: Path, tags: frozenset[str], local: bool = False) -> Iterator[
                     root.clear()
     except ParseError as error:
         line, column = error.position
-        raise InputError(f"{path.name}: broken XML at line {line}, column {column}", "Copy the file again") from None
+        raise InputError("reader.xml_broken", name=path.name, line=line, column=column) from None
     except DefusedXmlException as error:
-        raise InputError(f"{path.name}: refused as XML ({type(error).__name__})", "Get it from its publisher") from None
+        raise InputError("reader.xml_refused", name=path.name, reason=reason(error)) from None
     except (OSError, EOFError, zlib.error, LookupError, ValueError) as error:  # LookupError, ValueError: its encoding
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Copy the file again") from None
+        raise InputError("reader.broken", name=path.name, reason=reason(error)) from None
 
 
 def text_of(element: Element | None) -> str:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import articles, values
 from localmed.ingest.readers.articles import Article
@@ -51,7 +52,7 @@ _FALLBACKS = ("DEP", "EDAT", "CRDT")  # electronic publication, when PubMed got 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """A record for each article of the file."""
     articles = _articles(read_text(path).removesuffix("\ufffd"))
-    yield from once((_record(article, number) for number, article in enumerate(articles, start=1)), "PMID {}")
+    yield from once((_record(article, number) for number, article in enumerate(articles, start=1)), "reader.pmid")
 
 
 def _articles(text: str) -> Iterator[dict[str, list[str]]]:
@@ -74,7 +75,7 @@ def _articles(text: str) -> Iterator[dict[str, list[str]]]:
 def _record(article: dict[str, list[str]], number: int) -> SourceRecord | Fault:
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
-        return Fault(f"article {number}", "has no PMID")
+        return Fault(message("reader.article", number=number), message("reader.no_pmid"))
     return articles.record(
         Article(
             pmid=pmid,

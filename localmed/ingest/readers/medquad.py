@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.domain import message
+from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.markup import elements, text_of, texts
 from localmed.ingest.readers.text import paragraphs
@@ -37,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
         pairs = [pair for name in _PAIRS for pair in document.iterfind(name)]
         answered = [pair for pair in pairs if text_of(_part(pair, "Answer"))]
         if pairs and not answered:
-            yield Fault("file", f"all {len(pairs)} answers are empty (some subsets had theirs removed for copyright)")
+            yield Fault(FILE, message("reader.answers_empty", count=len(pairs)))
         for pair in answered:
             yield _record(document, pair, questions)
 

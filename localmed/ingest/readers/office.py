@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError
+from localmed.domain import Message, message
+from localmed.errors import InputError, reason
 from localmed.ingest.readers import zipped
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.values import one_line
@@ -37,7 +38,7 @@ _CHART_BOOK = re.compile(rb"Target\s*=\s*[\"'][^\"']*embeddings/([^\"'/]+)[\"']"
 T = TypeVar("T")
 
 
-def checked(path: Path, bounds: ReadBounds) -> list[str]:
+def checked(path: Path, bounds: ReadBounds) -> list[Message]:
     """What a librarian must know of the package ``path``; raise ``InputError`` where it must not be opened."""
     _check_form(path)
     try:
@@ -60,9 +61,7 @@ def opened(path: Path, open_it: Callable[[str], T]) -> T:
 
 def damaged(path: Path, error: Exception) -> InputError:
     """The refusal of a package that cannot be read."""
-    return InputError(
-        f"{path.name} is damaged or no Office file ({type(error).__name__})", "Open it, save it again and import that"
-    )
+    return InputError("reader.no_office", name=path.name, reason=reason(error))
 
 
 def line(text: str | None) -> str:
@@ -77,19 +76,19 @@ def _check_form(path: Path) -> None:
             file.seek(max(0, path.stat().st_size - _LOOKED))
             tail = file.read(_LOOKED)
     except OSError as error:
-        raise InputError(f"{path.name} cannot be read ({type(error).__name__})", "Check the path and rights") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
     if not head:
-        raise InputError(f"{path.name} is empty (0 bytes)", "Copy the file again")
+        raise InputError("reader.empty", name=path.name)
     if head.startswith(_OLE) and (_PROTECTED in head or _PROTECTED in tail):
-        raise InputError(f"{path.name} needs a password", "Save a copy without a password and import that")
+        raise InputError("reader.password", name=path.name)
     if head.startswith(_OLE):
-        raise InputError(f"{path.name} is an Office file from before 2007", "Save it as .docx, .pptx or .xlsx")
+        raise InputError("reader.old_office", name=path.name)
 
 
-def _notes(path: Path, package: zipfile.ZipFile) -> Iterator[str]:
+def _notes(path: Path, package: zipfile.ZipFile) -> Iterator[Message]:
     names = package.namelist()
     if not any(name in names for name in _MAIN):
-        raise InputError(f"{path.name} is a zip archive, but no Word, PowerPoint or Excel file", "Check its ending")
+        raise InputError("reader.zip_no_office", name=path.name)
     outside, charted = 0, set()
     for name in names:
         if name.lower().endswith((".xml", ".rels", ".vml")):
@@ -100,20 +99,20 @@ def _notes(path: Path, package: zipfile.ZipFile) -> Iterator[str]:
             if "/charts/_rels/" in name:
                 charted |= set(_CHART_BOOK.findall(content))
     if any(name.lower().endswith("vbaproject.bin") for name in names):
-        yield "it holds macros, which were not run and not read"
+        yield message("reader.macros")
     if outside:
-        yield f"it points to {outside} things outside (templates, pictures or files), which were not fetched"
+        yield message("reader.outside", count=outside)
     embedded = [name for name in names if "/embeddings/" in name and name.rpartition("/")[2].encode() not in charted]
     if embedded:
-        yield f"{len(embedded)} embedded files were not read"
+        yield message("reader.embedded", count=len(embedded))
 
 
 def _check_part(path: Path, content: bytes, main: bool) -> None:
     plain = content.replace(b"\x00", b"")  # so that UTF-16 shows it
     if _DOCTYPE in plain:
-        raise InputError(f"{path.name}: refused, for its XML declares a document type", "Get it from its author")
+        raise InputError("reader.doctype", name=path.name)
     if main and _STRICT in plain:
-        raise InputError(f"{path.name} is saved as Strict Open XML", "Save it as an ordinary .docx, .pptx or .xlsx")
+        raise InputError("reader.strict", name=path.name)
 
 
 def _is_outside(relation: bytes) -> bool:

@@ -18,8 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
+from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, Line, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, decode
 from localmed.ingest.readers.text import paragraphs
@@ -60,16 +61,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each entry with text; faults for what is no entry and for what was passed over."""
     entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
     passed = _Passed()
-    yield from once(_records(entries, passed), "MIM {}")
-    for numbers, why in (
-        (passed.moved, "moved or removed"),
-        (passed.empty, f"without a segment of {SHORTEST} characters"),
+    yield from once(_records(entries, passed), "reader.mim")
+    for numbers, code in (
+        (passed.moved, "reader.omim_moved"),
+        (passed.empty, "reader.omim_empty"),
     ):
         if numbers:
-            more = ", ..." if len(numbers) > NAMED else ""
-            yield Fault(
-                "file", f"entries {why}, passed over: {len(numbers)} ({', '.join(islice(numbers, NAMED))}{more})"
-            )
+            more = ("…",) if len(numbers) > NAMED else ()
+            yield Fault(FILE, message(code, count=len(numbers), numbers=(*islice(numbers, NAMED), *more)))
 
 
 def _records(entries: Iterable[_Entry | Fault], passed: _Passed) -> Iterator[SourceRecord | Fault]:
@@ -103,7 +102,7 @@ def _record(entry: _Entry) -> SourceRecord | None:
         language="en",
         url=f"https://www.omim.org/entry/{entry.number}",
         identifiers=(f"mim:{entry.number}",),
-        notes=(f"{dropped} segments under {SHORTEST} characters were dropped",) if dropped else (),
+        notes=(message("reader.omim_dropped", count=dropped, least=SHORTEST),) if dropped else (),
     )
 
 
@@ -122,9 +121,9 @@ def _text_entries(path: Path) -> Iterator[_Entry | Fault]:
     """The entries of the text form, of which one at a time is in memory."""
     number = 0
     for number, lines in enumerate(_raw_records(path), start=1):
-        yield _text_entry(lines, f"record {number}")
+        yield _text_entry(lines, message("reader.record", number=number))
     if not number:
-        raise InputError(f"{path.name} holds no *RECORD* line", "Name omim.txt itself, not the gene maps beside it")
+        raise InputError("reader.omim_text", name=path.name)
 
 
 def _raw_records(path: Path) -> Iterator[list[bytes]]:
@@ -142,7 +141,7 @@ def _raw_records(path: Path) -> Iterator[list[bytes]]:
         yield [*lines, _FIELD + b" CUT"]  # no *THEEND*: the file may end in the middle of this entry
 
 
-def _text_entry(lines: list[bytes], where: str) -> _Entry | Fault:
+def _text_entry(lines: list[bytes], where: Message) -> _Entry | Fault:
     fields: dict[str, str] = {}
     name, part = "", list[bytes]()
     for line in [*lines, _FIELD]:
@@ -150,15 +149,15 @@ def _text_entry(lines: list[bytes], where: str) -> _Entry | Fault:
             try:
                 fields[name] = decode(b"".join(part))
             except InputError as error:
-                return Fault(where, error.what)
+                return Fault(where, error.messages[0])
             name, part = line[len(_FIELD) :].decode("ascii", "replace").strip(), []
         else:
             part.append(line)
     number = fields.get("NO", "").strip()
     if not _NUMBER.fullmatch(number):
-        return Fault(where, "has no MIM number")
+        return Fault(where, message("reader.no_mim"))
     if "CUT" in fields and not (fields.get("ED") or fields.get("CD")):
-        return Fault(f"MIM {number}", "the file ends within this entry: it is cut short")
+        return Fault(message("reader.mim", key=number), message("reader.omim_cut"))
     title = _preferred(fields.get("TI", ""))
     edited = _newest(fields.get("ED", "")) or _newest(fields.get("CD", ""))
     return _Entry(number, title, tuple(_sections(fields.get("TX", ""))), edited, bool(_MOVED.match(title)))
@@ -196,7 +195,7 @@ def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]
         found = found or bool(entries)
         yield from (each if isinstance(each, Fault) else _json_entry(each, where) for each in entries)
     if not found:
-        raise InputError(f"{path.name} holds no OMIM entry", "Ask the interface for format=json&include=text:all")
+        raise InputError("reader.omim_json", name=path.name)
 
 
 def _entries(value: Any) -> Iterator[dict[str, Any]]:
@@ -211,10 +210,10 @@ def _entries(value: Any) -> Iterator[dict[str, Any]]:
             yield from _entries(value.get(name))
 
 
-def _json_entry(entry: dict[str, Any], where: str) -> _Entry | Fault:
+def _json_entry(entry: dict[str, Any], where: Message) -> _Entry | Fault:
     number, titles = str(entry["mimNumber"]), entry.get("titles")
     if not _NUMBER.fullmatch(number):
-        return Fault(where, "has no MIM number")
+        return Fault(where, message("reader.no_mim"))
     title = titles.get("preferredTitle") if isinstance(titles, dict) else ""
     moved = str(entry.get("status", "")) not in _LIVE or "movedTo" in entry
     return _Entry(number, _text(title), tuple(_json_sections(entry)), _updated(entry.get("dateUpdated")), moved)

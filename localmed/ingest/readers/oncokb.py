@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
@@ -56,15 +57,15 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     yield from once(row if isinstance(row, Fault) else _record(row, where) for where, row in rows)
 
 
-def _record(row: Row, where: str) -> SourceRecord | Fault:
+def _record(row: Row, where: Message) -> SourceRecord | Fault:
     empty = [name for name in _COLUMNS if not row[name]]
     level = _level(row["level"])
     if "level" not in empty and level not in _LEVELS and level not in _RESISTANCE:
-        return Fault(where, "its level is none of 1, 2, 3A, 3B, 4, R1 and R2")
+        return Fault(where, message("reader.oncokb_level", levels=("1", "2", "3A", "3B", "4", "R1", "R2")))
     if empty:
-        return Fault(where, f"has no {empty[0]}")
+        return Fault(where, message("reader.has_no", field=empty[0]))
     if any(len(value) > FIELD_CHARACTERS for value in row.values()):
-        return Fault(where, f"a field is longer than {FIELD_CHARACTERS} characters")
+        return Fault(where, message("reader.field_long", most=FIELD_CHARACTERS))
     gene, variant, cancer = row["gene"], row["variant"], row["cancer"]
     return SourceRecord(
         key=f"{gene}:{variant}:{cancer}:{level}:{row['drugs']}",
@@ -104,34 +105,35 @@ def _listed(value: str) -> list[str]:
 # --- the two forms ---------------------------------------------------------------------------------------------------
 
 
-def _table_rows(path: Path) -> Iterator[tuple[str, Row | Fault]]:
+def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
     lines = read_text(path).split("\n")
     start = next((number for number, line in enumerate(lines) if line.strip()), 0)
     header = [values.one_line(cell).lower() for cell in lines[start].split("\t")]
     places = {name: _place(header, names) for name, names in _COLUMNS.items()}
     if missing := [name for name, at in places.items() if at < 0]:
-        problem = "is not tab-separated" if len(header) == 1 else f"has no column for the {missing[0]}"
-        raise InputError(f"{path.name} {problem}", "Take OncoKB's table of actionable variants as tab-separated text")
+        single = len(header) == 1
+        problem = message("reader.no_tabs") if single else message("reader.has_no_column", column=missing[0])
+        raise InputError("reader.oncokb_table", name=path.name, problem=problem)
     for number, line in enumerate(lines[start + 1 :], start + 2):
-        cells = line.split("\t")
+        where, cells = message("reader.line", number=number), line.split("\t")
         if not line.strip():
             continue
         if len(cells) <= max(places.values()):
-            yield f"line {number}", Fault(f"line {number}", f"has {len(cells)} of {len(header)} columns")
+            yield where, Fault(where, message("reader.few_columns", count=len(cells), all=len(header)))
         else:
-            yield f"line {number}", {name: values.one_line(cells[at]) for name, at in places.items()}
+            yield where, {name: values.one_line(cells[at]) for name, at in places.items()}
 
 
 def _place(header: list[str], names: tuple[str, ...]) -> int:
     return next((header.index(name) for name in names if name in header), -1)
 
 
-def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[str, Row | Fault]]:
+def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row | Fault]]:
     for where, _, value in json_records.items(path, mapping):
         if isinstance(value, Fault):
             yield where, value
         elif not isinstance(value, dict):
-            yield where, Fault(where, "is not an object")
+            yield where, Fault(where, message("reader.no_object"))
         else:
             known = {key.lower(): item for key, item in value.items()}
             yield where, {name: _value(known, names) for name, names in _COLUMNS.items()}

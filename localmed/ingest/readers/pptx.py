@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers import bounds_of, office, tables
@@ -33,9 +34,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
     blocks = office.opened(path, lambda _: tuple(block for number, slide in shown for block in _slide(number, slide)))
     if not any(block.kind != "heading" for block in blocks):
-        raise InputError(f"{path.name} holds no text", "Are its slides pictures? Print it to PDF and import that")
+        raise InputError("reader.no_text_pptx", name=path.name)
     if len(shown) < len(slides):
-        notes.append(f"{len(slides) - len(shown)} hidden slides were left out")
+        notes.append(message("reader.hidden_slides", count=len(slides) - len(shown)))
     title = office.line(presentation.core_properties.title)
     first = next((found for _, slide in shown if (found := _title(slide))), "")
     yield SourceRecord("", _named(title) or first or path.stem, blocks, notes=tuple(notes))

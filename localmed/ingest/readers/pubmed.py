@@ -20,13 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
+from localmed.domain import Message, message
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, named, once
 from localmed.ingest.readers import articles, values
 from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.markup import elements, text_of, texts
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
-_DELETED = "deleted by PubMed"
+_DELETED = message("reader.deleted")
 _UNTITLED = frozenset({"", "[Not Available].", "[Not Available]"})
 
 # Where the date of publication stands, best first: journal issue, electronic article, book, then when PubMed got it.
@@ -44,18 +45,18 @@ _TITLES = ("Article/ArticleTitle", "ArticleTitle", "Article/VernacularTitle", "V
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each article and each deletion; faults for those that cannot be used."""
-    yield from once(_items(path, mapping.options.get("versions") == "latest"), "PMID {}")
+    yield from once(_items(path, mapping.options.get("versions") == "latest"), "reader.pmid")
 
 
 def _items(path: Path, latest: bool) -> Iterator[SourceRecord | Fault]:
     for number, article in enumerate(elements(path, _ARTICLES), start=1):
         if article.tag != "DeleteCitation":
-            yield _record(article, f"article {number}")
+            yield _record(article, message("reader.article", number=number))
         elif latest:
             yield from map(_deleted, texts(article, "PMID"))
         else:
             count = len(texts(article, "PMID"))
-            yield Fault("DeleteCitation", f"PubMed has deleted {count} records; withdraw those in the library by hand")
+            yield Fault(named("DeleteCitation"), message("reader.pubmed_deleted", count=count))
 
 
 def _deleted(pmid: str) -> SourceRecord:
@@ -66,11 +67,11 @@ def _deleted(pmid: str) -> SourceRecord:
     )
 
 
-def _record(article: Element, where: str) -> SourceRecord | Fault:
+def _record(article: Element, where: Message) -> SourceRecord | Fault:
     citation = next((found for path in _CITATIONS if (found := article.find(path)) is not None), None)
     pmid = "" if citation is None else text_of(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
-        return Fault(where, "has no PMID")
+        return Fault(where, message("reader.no_pmid"))
     return articles.record(
         Article(
             pmid=pmid,

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
 from localmed.ingest.readers.encoding import read_text
@@ -22,7 +23,7 @@ from localmed.ingest.readers.encoding import read_text
 HEADING_CHARACTERS = 80  # a longer line is a sentence; guidelines' headings run to ~70
 CHINESE_HEADING_CHARACTERS = 30
 _TITLE_CHARACTERS = 150
-CUT_SHORT = "the file ends inside a character: it may be cut short"
+CUT_SHORT = message("reader.cut_short")
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[A-Z\u3400-\u9fff]")
@@ -44,7 +45,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     notes = (CUT_SHORT,) if text.endswith("\ufffd") else ()
     blocks = tuple(blocks_of(text.removesuffix("\ufffd")))
     if not blocks:
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", _title(blocks) or path.stem, blocks, notes=notes)
 
 

@@ -37,7 +37,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     lines = (one_line(line) for line in text.removesuffix("\ufffd").split("\n"))
     blocks = tuple(map(_block, filter(None, lines)))
     if not any(block.kind == "paragraph" for block in blocks):
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", path.stem, blocks, notes=notes)
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import re
 
+from localmed.domain import message
+from localmed.ingest.parsed import Unusable
+
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES, start=1)}
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d|2100")
@@ -78,12 +81,12 @@ def language(value: str) -> str:
 
 
 def status(value: str) -> str:
-    """``current``, ``superseded`` or ``withdrawn``; "" for none given; ``ValueError`` for a word that is not known."""
+    """``current``, ``superseded`` or ``withdrawn``; "" for none given; ``Unusable`` for a word that is not known."""
     word = " ".join(value.lower().split())
     if not word:
         return ""
     if word not in _STATUS_WORDS:
-        raise ValueError("its status is none of current, superseded, withdrawn")
+        raise Unusable(message("reader.status"))
     return _STATUS_WORDS[word]
 
 

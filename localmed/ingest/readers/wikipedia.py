@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
 from localmed.ingest.readers import json_records, values
@@ -31,24 +32,24 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     with path.open("rb") as file:
         head = file.read(64).lstrip()
     if head.startswith(b"<doc"):
-        raise InputError(f"{path.name} is wikiextractor's text form", "Run wikiextractor with --json")
+        raise InputError("reader.wikipedia", name=path.name)
     items = json_records.items if head.startswith(b"[") else json_records.line_items
     edition = values.edition(str(mapping.options.get("edition", "")))
     yield from once(_record(value, where, edition) for where, _, value in items(path, mapping))
 
 
-def _record(value: Any, where: str, edition: str) -> SourceRecord | Fault:
+def _record(value: Any, where: Message, edition: str) -> SourceRecord | Fault:
     if isinstance(value, Fault):
         return value
     if not isinstance(value, dict):
-        return Fault(where, "is not an object")
+        return Fault(where, message("reader.no_object"))
     key, title, url = (_plain(value.get(name)) for name in ("id", "title", "url"))
     text = value.get("text")
     blocks = tuple(_blocks(clean(text), title)) if isinstance(text, str) else ()
     if not key or not title:
-        return Fault(where, f"has no {'id' if not key else 'title'}")
+        return Fault(where, message("reader.has_no", field="title" if key else "id"))
     if not any(block.kind == "paragraph" for block in blocks):
-        return Fault(where, "has no text")
+        return Fault(where, message("reader.has_no_text"))
     found = _LANGUAGE.match(url)
     language = values.language(found[1]) if found else ""
     scheme = ":".join(filter(None, ("wikipedia", language)))

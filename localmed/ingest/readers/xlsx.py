@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from xml.etree.ElementTree import ParseError
 
 from localmed.config import ReadBounds
+from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, office, sheets
@@ -64,7 +65,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
         finally:
             book.close()
     if not blocks:
-        raise InputError(f"{path.name} holds no text", "Check that it is the right file")
+        raise InputError("reader.no_text", name=path.name)
     notes += _notes(path, book, layouts)
     title = office.line(book.properties.title) or path.stem
     yield SourceRecord("", title, tuple(blocks), notes=tuple(notes))
@@ -186,18 +187,21 @@ def _column(letters: str) -> int:
     return number
 
 
-def _notes(path: Path, book: Any, layouts: list[_Layout]) -> Iterator[str]:
+def _notes(path: Path, book: Any, layouts: list[_Layout]) -> Iterator[Message]:
     hidden = sum(sheet.sheet_state != "visible" for sheet in book.worksheets)
     rows = sum(len(layout.rows) for layout in layouts)
     columns = sum(last - first + 1 for layout in layouts for first, last in layout.columns)
     unstored = sum(layout.unstored for layout in layouts)
-    for count, what in ((hidden, "hidden sheets"), (rows, "hidden rows"), (columns, "hidden columns")):
-        if count:
-            yield f"{count} {what} were left out"
+    if hidden:
+        yield message("reader.hidden_sheets", count=hidden)
+    if rows:
+        yield message("reader.hidden_rows", count=rows)
+    if columns:
+        yield message("reader.hidden_columns", count=columns)
     if unstored:
-        yield f"{unstored} formulas have no stored value: open the file in a spreadsheet program and save it"
+        yield message("reader.formulas", count=unstored)
     with zipfile.ZipFile(path) as package:
         names = package.namelist()
     unread = sum("/charts/chart" in name or "/media/" in name or "/comments" in name for name in names)
     if unread:
-        yield f"{unread} charts, pictures or sheets of comments were not read"
+        yield message("reader.charts", count=unread)

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import fields, json_records, markup_flow
@@ -38,10 +39,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each element that the manifest names."""
     name = mapping.options.get("record")
     if not isinstance(name, str) or not name or "text" not in mapping.fields:
-        raise InputError(
-            f"{path.name}: the reader xml needs to know which elements mean what",
-            'Put record = "..." under [options] and text = "..." under [fields] of the manifest',
-        )
+        raise InputError("reader.xml_fields", name=path.name)
     plain = FieldMapping({ours: ours for ours in mapping.fields if ours != "text"} | {"text": "text"}, mapping.options)
     texts: list[tuple[Block, ...]] = []  # of the record at hand: blocks, which JSON records do not have
     for item in json_records.records(_items(path, name, mapping, texts), plain):
@@ -51,7 +49,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block, ...]]) -> Iterator[json_records.Item]:
     """The records as objects; their texts as blocks are put into ``texts``."""
     if unknown := sorted(set(mapping.fields) - set(fields.NAMES)):
-        raise InputError(f"no field of a record is called {unknown[0]}", f"Map {', '.join(fields.NAMES)}")
+        raise InputError("reader.unknown_field", field=unknown[0], fields=fields.NAMES)
     for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
         value: dict[str, Any] = {}
         for ours, given in mapping.fields.items():
@@ -62,7 +60,7 @@ def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block
                 value[ours] = "text" if any(block.kind != "heading" for block in blocks) else ""
             else:
                 value[ours] = [text for each in paths for text in _texts(element, each)]
-        yield f"record {number}", "", value
+        yield message("reader.record", number=number), "", value
 
 
 def _blocks(record: Element, path: str, mapping: FieldMapping) -> Iterator[Block]:

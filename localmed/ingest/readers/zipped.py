@@ -21,23 +21,18 @@ def check(path: Path, package: zipfile.ZipFile, bounds: ReadBounds) -> None:
     if len(members) > bounds.archive_members:
         raise too_many(path, bounds)
     if any(member.flag_bits & _ENCRYPTED for member in members):
-        raise InputError(f"{path.name} needs a password", "Save a copy without a password and import that")
+        raise InputError("reader.password", name=path.name)
     check_size(path, sum(member.file_size for member in members), bounds)
 
 
 def check_size(path: Path, unpacked: int, bounds: ReadBounds) -> None:
     """Raise ``LimitExceeded`` where ``path`` unpacks to more than it may."""
     if unpacked > bounds.archive_bytes:
-        limit = f"{bounds.archive_bytes} bytes (read.archive_bytes)"
-        raise LimitExceeded(f"{path.name} unpacks to more than {limit}", "Unpack it and import the folder")
+        raise LimitExceeded("reader.archive_bytes", name=path.name, most=bounds.archive_bytes)
     if unpacked > FREE_BYTES and unpacked > bounds.archive_ratio * path.stat().st_size:
-        limit = f"{bounds.archive_ratio} times its size (read.archive_ratio)"
-        raise LimitExceeded(
-            f"{path.name} unpacks to more than {limit}", "Such files are made to do harm; ask its author"
-        )
+        raise LimitExceeded("reader.archive_ratio", name=path.name, most=bounds.archive_ratio)
 
 
 def too_many(path: Path, bounds: ReadBounds) -> LimitExceeded:
     """The refusal of an archive with too many members."""
-    limit = f"{bounds.archive_members} members (read.archive_members)"
-    return LimitExceeded(f"{path.name} holds more than {limit}", "Unpack it and import the folder")
+    return LimitExceeded("reader.archive_members", name=path.name, most=bounds.archive_members)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from localmed.clinical import negation, units
+
 SENTENCE_CHARACTERS = 600  # characters; a longer one is cut, and read in parts
 HEADING_INDENT = 8
 
@@ -34,6 +36,7 @@ HEADING = re.compile(
     ),
     re.IGNORECASE,
 )
+HEADED = re.compile(r"[^.;。；:：\n]{1,40}[:：][ \t]{0,4}$")  # what stands right before a list's first sentence
 SENTENCE = re.compile(rf"(?:[^.;。；\n]|\.(?=\d)){{1,{SENTENCE_CHARACTERS}}}")
 ITEM = re.compile(r"(?:[^,，、;；\n]|(?<=\d),(?=\d))+")
 AND = re.compile(r"\band\b|和|及", re.IGNORECASE)
@@ -42,13 +45,7 @@ LEAD = re.compile(
 )
 
 # What a sentence may say of somebody or something else. Searched before an entry, or in its own clause.
-DENIED = re.compile(
-    r"\b(?:no|not|nor|den(?:y|ies|ied|ying)|without|negative|never|none|nil|nkd?a|unknown|excluded|free of|avoid\w*"
-    r"|declin\w+|refus\w+|tolerat\w+|nothing|question\w+|doubt\w*"
-    r"|unlikely|possible|probable|suspected|unremarkable)\b|\?|rule[sd]? out"
-    r"|否认|未|无|没有|不|非|排除|待排|可疑|可能|疑似|拒绝|避免|禁|忌",
-    re.IGNORECASE,
-)
+DENIED = negation.in_record()
 STOPPED = re.compile(  # anywhere in the sentence
     r"\b(?:stop\w*|discontinu\w*|ceas\w+|held|hold|withh\w+|omit\w*|suspend\w*|no longer|previous\w*|former\w*|prior"
     r"|past|used to|was on|were on|had been|until|ago|last (?:year|month|week|visit|time)|completed|finished"
@@ -74,7 +71,7 @@ TAKING = re.compile(
     re.IGNORECASE,
 )
 AMOUNT = re.compile(
-    r"[^\d,，、;；。\n]{0,24}?\d[\d.,]*\s?(?:mg|mcg|μg|µg|ug|g|ml|units?|iu|u|puffs?|drops?|tablets?|片|粒|喷|单位|毫克|克|滴)"
+    rf"[^\d,，、;；。\n]{{0,24}}?\d[\d.,]*\s?(?:{units.dose_names(counted=True)})s?"
     r"(?![a-z/])|\s*(?:daily|nightly|weekly|od|bd|bid|tid|tds|prn|qd|qn|每日|每天|每周|每晚)",
     re.IGNORECASE,
 )

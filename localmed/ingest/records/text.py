@@ -73,6 +73,8 @@ class _Prose:
             first += 1  # no half words
         while end < last < sentence.end and not self.text[last].isspace() and self.text[last].isascii():
             last -= 1
+        if first == sentence.start and (heading := cues.HEADED.search(self.text, max(0, first - BEFORE), first)):
+            first = heading.start()
         words = " ".join(self.text[first:last].split())
         return RecordEntry(kind, " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS], words, start, end)
 

@@ -27,7 +27,6 @@ from localmed.ports import UNWATCHED, Watch
 CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
 PASSING = ("token", "progress", "beat")  # frames that come before the answer
 LOOK = 0.05  # seconds between two looks at a cancellation
-START = "Give the command again: without a host it loads the models itself. To start one: localmed host"
 
 
 @dataclass(frozen=True, slots=True)

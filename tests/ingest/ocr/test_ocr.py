@@ -28,6 +28,7 @@ from localmed.ingest.readers.pdf.page import Page, read_page
 from localmed.ingest.readers.pdf.scan_tables import with_tables
 from tests.ingest.readers.pdf import fixtures as make
 from tests.strict import needs
+from tests.words import words
 
 ENGINE = str(Path(__file__).parents[1] / "fixtures" / "engine.py")
 BOUNDS = ReadBounds(ocr_page_seconds=20)
@@ -92,7 +93,7 @@ def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(tmp_pat
     first, second, third = pages_read(path, engine({2: what}, bounds), bounds)
     assert time.monotonic() - began < 15
     assert [page.pieces[0].text for page in (first, third)] == ["Give amoxicillin for ten days"] * 2
-    assert told in second.flaw
+    assert told in words(second.flaw)
     assert not second.pieces
 
 
@@ -101,7 +102,7 @@ def test_a_page_whose_child_was_killed_is_tried_once_more(tmp_path: Path) -> Non
     killed, other = pages_read(path, engine({1: f"once {tmp_path / 'mark'}"}))
     assert (tmp_path / "mark").exists()
     assert [piece.text for page in (killed, other) for piece in page.pieces] == ["Give amoxicillin for ten days"] * 2
-    assert (killed.flaw, killed.lost) == ("", False)
+    assert (killed.flaw, killed.lost) == (None, False)
     (lost, _) = pages_read(path, engine({1: "crash"}))
     assert lost.lost
 
@@ -109,15 +110,15 @@ def test_a_page_whose_child_was_killed_is_tried_once_more(tmp_path: Path) -> Non
 def test_an_engine_that_fails_on_every_page_is_given_up(tmp_path: Path) -> None:
     path = make.scan(tmp_path / "scan.pdf", scanned=GIVE_UP + 2)
     pages = pages_read(path, engine(dict.fromkeys(range(1, 9), "crash")))
-    assert all("signal SIGSEGV" in page.flaw for page in pages[:GIVE_UP])
-    assert all("not tried" in page.flaw for page in pages[GIVE_UP:])
+    assert all("signal SIGSEGV" in words(page.flaw) for page in pages[:GIVE_UP])
+    assert all("not tried" in words(page.flaw) for page in pages[GIVE_UP:])
 
 
 def test_what_the_engine_is_not_sure_of_is_left_out_and_counted(tmp_path: Path) -> None:
     first, second = pages_read(make.scan(tmp_path / "scan.pdf", scanned=2), engine({1: "speck", 2: "doubtful"}))
     assert [piece.text for piece in first.pieces] == ["Give amoxicillin for ten days"]
-    assert first.remark == "1 lines that OCR could not read were left out"
-    assert "compare it with the page" in second.remark
+    assert words(first.remarks) == ("1 line that OCR could not read was left out",)
+    assert "compare it with the page" in words(second.remarks)[0]
 
 
 def test_text_pages_and_blank_pages_are_not_given_to_the_engine(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_text_pages_and_blank_pages_are_not_given_to_the_engine(tmp_path: Path) 
     text, blank = pages_read(make.save(document, tmp_path / "text.pdf"), engine({1: "crash", 2: "crash"}))
     assert text.pieces
     assert not text.scan
-    assert (blank.flaw, blank.needs) == ("", "")
+    assert (blank.flaw, blank.needs) == (None, None)
 
 
 def test_hardly_more_than_a_pages_own_text_does_not_replace_it(tmp_path: Path) -> None:
@@ -165,10 +166,10 @@ def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_kept_with_a_note
     path = make.save(document, tmp_path / "garbled.pdf")
     (read,) = pages_read(path, engine({}))
     assert [piece.text for piece in read.pieces] == ["Give amoxicillin for ten days"]
-    assert pdf._notes([read], 0) == ("page 1: read by OCR (garbled text layer), confidence 0.90",)
+    assert words(pdf._notes([read], 0)) == ("page 1: read by OCR (garbled text layer), confidence 0.90",)
     (left,) = pages_read(path, engine({}), replace(BOUNDS, ocr=False))
     assert len(left.pieces) == 3 * len(make.LEFT)
-    assert pdf._notes([left], 0) == ("page 1: garbled text layer, may need OCR",)
+    assert words(pdf._notes([left], 0)) == ("page 1: garbled text layer, may need OCR",)
     with pytest.raises(InputError, match=r"no text that can be read on its page \(page 1: garbled.*read\.ocr = true"):
         list(pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)})))
 
@@ -181,10 +182,10 @@ def test_a_page_that_is_only_called_garbled_is_not_lost(tmp_path: Path) -> None:
     (record,) = pdf.read(path, FieldMapping(options={"bounds": replace(BOUNDS, ocr=False)}))
     assert isinstance(record, SourceRecord)
     assert len(lines_with(record, "atggccaagttgacc")) == 20
-    assert record.notes == ("page 2: garbled text layer, may need OCR",)
+    assert words(record.notes) == ("page 2: garbled text layer, may need OCR",)
     (_, lost) = pages_read(path, engine({2: "nonsense"}))
     assert (len(lost.pieces), lost.lost) == (20, True)
-    assert "OCR failed" in lost.flaw
+    assert "OCR failed" in words(lost.flaw)
 
 
 def test_without_the_engine_the_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +273,7 @@ def test_a_scan_is_read_with_boxes_on_its_lines_and_says_so(
     document = _page(texts, font)
     (area,) = document[0].search_for(word)
     record = parsed(scanned(tmp_path / "scan.pdf", document))
-    assert record.notes[0].startswith(f"page 1: read by OCR ({NO_TEXT}), confidence ")
+    assert words(record.notes[0]).startswith(f"page 1: read by OCR ({words(NO_TEXT)}), confidence ")
     (line,) = lines_with(record, word)
     assert inside(line, area)
     assert line.ocr is not None
@@ -297,7 +298,9 @@ def test_a_scan_that_lies_on_its_head_is_read_from_top_to_bottom(tmp_path: Path)
 def test_a_page_over_its_time_is_named_and_text_pages_are_kept(tmp_path: Path) -> None:
     record = parsed(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=1), ReadBounds(ocr_page_seconds=0.01))
     assert "".join(lines_with(record, "Amoxicillin")[0].text.split())
-    assert record.notes == (f"page 2: {NO_TEXT}, OCR failed: took longer than 0.01 seconds (read.ocr_page_seconds)",)
+    assert words(record.notes) == (
+        f"page 2: {words(NO_TEXT)}, OCR failed: took longer than 0.01 seconds (read.ocr_page_seconds)",
+    )
     assert record.lost == 1
 
 

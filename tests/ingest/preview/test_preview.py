@@ -25,6 +25,7 @@ from localmed.ingest.preview.texts import TEXTS
 from tests.fakes import described, documents, hashes, import_into, jsonl, write
 from tests.ingest.readers.pdf.fixtures import scan, table, two_columns
 from tests.library.test_governance import as_before
+from tests.words import words
 
 SEPSIS = "Sepsis\n\nGive antibiotics within one hour.\n"
 VOID = {"meta", "img", "br"}
@@ -87,8 +88,8 @@ def test_without_a_library_everything_is_new_and_none_is_made(
     assert {name: each.outcome for name, each in found.items()} == {
         "a.txt": "new", "b.txt": "refused", "c.doc": "skipped", "d.txt": "same"
     }  # fmt: skip
-    assert "same content as document" in found["d.txt"].reason
-    assert found["b.txt"].reason.startswith("b.txt")
+    assert "same content as document" in words(found["d.txt"].reason)
+    assert words(found["b.txt"].reason).startswith("b.txt")
     assert [document.title for (document, _), _ in found["a.txt"].documents] == ["Sepsis"]
     assert not settings.data.exists()
     assert list(temporary_files.iterdir()) == []
@@ -111,7 +112,7 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     }  # fmt: skip
     some = found["some.jsonl"]
     assert [outcome for _, outcome in some.documents] == ["same", "new"]
-    assert (some.going, [each.where for each in some.faults]) == (1, ["line 3"])
+    assert (some.going, [words(each.where) for each in some.faults]) == (1, ["line 3"])
     assert hashes(settings.data) == before
     report = import_into(settings, corpus)
     assert report.counts["read"] == 4, "and the import does what was said"

@@ -13,6 +13,7 @@ from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import pubmed
+from tests.words import words
 
 PAGE = """<!DOCTYPE html><html lang="zh-CN"><head><meta charset="{charset}"><title>脓毒症</title>
 <meta property="article:published_time" content="2025-03-04T08:00:00Z"><script>var dose = 1;</script></head>
@@ -47,7 +48,7 @@ def test_html_golden_in_every_encoding(tmp_path: Path, charset: str) -> None:
     path.write_bytes(PAGE.format(charset=charset).encode(charset))
     record = one(path)
     assert (record.title, record.language, record.edition) == ("脓毒症", "zh", "2025-03-04")
-    assert record.notes == ("only the main part of the page was read",)
+    assert words(record.notes) == ("only the main part of the page was read",)
     assert shape(record) == [
         ("heading", 1, "脓毒症指南"),
         ("paragraph", 0, "一小时内给抗生素。|血小板低于100×10⁹/L。"),
@@ -141,7 +142,7 @@ def test_any_xml_through_a_mapping(tmp_path: Path) -> None:
         ("paragraph", 0, "With food."),
         ("paragraph", 0, "Not in children."),
     ]
-    assert fault == Fault("record 2", "has no text")
+    assert words(fault) == ("record 2", "has no text")
     with pytest.raises(InputError, match="which elements mean what"):
         read(path, "xml")
 
@@ -260,12 +261,12 @@ def test_medline_retractions_and_faults(tmp_path: Path) -> None:
     assert isinstance(first, SourceRecord)
     assert (first.status, first.relations, first.edition) == ("withdrawn", (("retraction_in", "pmid:2"),), "2019")
     assert shape(first) == [("paragraph", 0, "It was: wrong.")]
-    assert first.notes[-1] == "the article itself is in another language (chi)"
-    assert untitled == Fault("PMID 2", "has neither a title nor an abstract")
-    assert twice == Fault("PMID 1", "comes twice in the file; the first was read")
-    assert unnumbered == Fault("article 4", "has no PMID")
+    assert words(first.notes[-1]) == "the article itself is in another language (chi)"
+    assert words(untitled) == ("PMID 2", "has neither a title nor an abstract")
+    assert words(twice) == ("PMID 1", "comes twice in the file; the first was read")
+    assert words(unnumbered) == ("article 4", "has no PMID")
     assert isinstance(last, SourceRecord)
-    assert (last.edition, last.notes) == ("2021-06-07", ("no abstract",))
+    assert (last.edition, words(last.notes)) == ("2021-06-07", ("no abstract",))
 
 
 def test_jats_golden(tmp_path: Path) -> None:

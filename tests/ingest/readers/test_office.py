@@ -23,6 +23,7 @@ from localmed.config import ReadBounds
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers
 from localmed.ingest.parsed import FieldMapping, SourceRecord
+from tests.words import words
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -95,7 +96,7 @@ def test_docx_golden(protocol: Path) -> None:
         ("row", 0, "Drug: amoxicillin; Dose Adult: 1 g"),
         ("paragraph", 0, "Call the microbiologist."),
     ]
-    assert (record.title, record.notes) == ("Sepsis", ("1 runs of hidden text were left out",))
+    assert (record.title, words(record.notes)) == ("Sepsis", ("1 run of hidden text was left out",))
 
 
 def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_docx_content_controls_boxes_changes_and_notes(tmp_path: Path) -> None:
     record = read(path)
     assert [text for _, _, text in shape(record)] == ["In a control.", "Give 5 mg daily.", "Anchor.", "In a box."]
     assert record.title == "Ward rules"
-    assert record.notes == ("2 tracked changes are not accepted yet: read as if they were",)
+    assert words(record.notes) == ("2 tracked changes are not accepted yet: read as if they were",)
 
 
 def test_docx_footnotes_follow_what_refers_to_them(tmp_path: Path) -> None:
@@ -161,10 +162,10 @@ def test_macros_and_templates_are_noted_and_never_fetched(protocol: Path) -> Non
     changed = rezipped(protocol, with_macros, **parts).rename(protocol.with_suffix(".docm"))
     record = read(changed)
     assert shape(record) == shape(read(protocol))
-    assert record.notes[:3] == (
+    assert words(record.notes[:3]) == (
         "it holds macros, which were not run and not read",
-        "it points to 1 things outside (templates, pictures or files), which were not fetched",
-        "1 embedded files were not read",
+        "it points to 1 thing outside (a template, picture or file), which was not fetched",
+        "1 embedded file was not read",
     )
 
 
@@ -205,7 +206,7 @@ def test_pptx_golden(tmp_path: Path) -> None:
         ("row", 0, "2024; Cases: 3"),
         ("row", 0, "2025; Cases: 4.5"),
     ]
-    assert (record.title, record.notes) == ("Stroke", ("1 hidden slides were left out",))
+    assert (record.title, words(record.notes)) == ("Stroke", ("1 hidden slide was left out",))
 
 
 # --- Excel -----------------------------------------------------------------------------------------------------
@@ -239,11 +240,11 @@ def test_xlsx_golden(tmp_path: Path) -> None:
         ("row", 0, "Drug: aspirin; Dose: 300.5"),
         ("row", 0, "Drug: heparin; Share: TRUE"),
     ]
-    assert record.notes == (
-        "1 hidden sheets were left out",
-        "1 hidden rows were left out",
-        "1 hidden columns were left out",
-        "1 formulas have no stored value: open the file in a spreadsheet program and save it",
+    assert words(record.notes) == (
+        "1 hidden sheet was left out",
+        "1 hidden row was left out",
+        "1 hidden column was left out",
+        "1 formula has no stored value: open the file in a spreadsheet program and save it",
     )
 
 

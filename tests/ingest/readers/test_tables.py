@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.parsed import Block, FieldMapping, SourceRecord
 from localmed.ingest.readers import csv_rows, sheets, tables
 from localmed.ingest.readers.tables import Cell
+from tests.words import words
 
 
 def rows(blocks: Sequence[Block]) -> list[str]:
@@ -147,10 +148,10 @@ def test_csv_rows_as_records_and_what_is_broken(tmp_path: Path) -> None:
     first, second, third = csv_rows.read(path, mapping)
     assert isinstance(first, SourceRecord)
     assert (first.key, first.title, rows(first.blocks)) == ("7", "Fever", ["Drink."])
-    assert second == Fault("row 3", "has no text")
-    assert third == Fault("row 4", "has more cells than the header")
+    assert words(second) == ("row 3", "has no text")
+    assert words(third) == ("row 4", "has more cells than the header")
     path.write_text('a,b\n"never closed,1\n', encoding="utf-8")
-    with pytest.raises(InputError, match="a quote or cell is broken near line"):
+    with pytest.raises(InputError, match="a quotation mark or cell is broken near line"):
         list(csv_rows.read(path, FieldMapping()))
     path.write_text(" \n\n", encoding="utf-8")
     with pytest.raises(InputError, match="holds no text"):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import medquad, pubmed
+from tests.words import words
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PUBMED = FIXTURES / "pubmed_small.xml"
@@ -44,7 +46,7 @@ def test_pubmed_golden() -> None:
         publication_types=("Journal Article", "Randomized Controlled Trial"),
         mesh=("Asthma", "Humans"),
         relations=(("erratum_in", "pmid:90000004"),),
-        notes=("corrected in a later notice",),
+        notes=(message("reader.corrected"),),
     )
     assert (last.title, last.edition, last.publication_types) == ("Example Disease", "2021-06", ("Review",))
     assert shape(last) == [("heading", "Diagnosis"), ("paragraph", "By looking.")]
@@ -56,7 +58,7 @@ def test_a_retracted_paper_is_withdrawn_and_its_notice_is_not() -> None:
     assert (retracted.status, retracted.relations) == ("withdrawn", (("retraction_in", "pmid:90000003"),))
     assert (notice.status, notice.relations) == ("", (("retraction_of", "pmid:90000002"),))
     assert (unnumbered.status, unnumbered.relations) == ("withdrawn", ())
-    assert "retracted or withdrawn: it does not answer" in retracted.notes
+    assert "retracted or withdrawn: it does not answer" in words(retracted.notes)
     assert [found[key].status for key in ("90000001", "90000004", "90000006")] == ["", "", ""]
 
 
@@ -88,16 +90,16 @@ def test_dates_as_precise_as_known() -> None:
 def test_articles_without_abstract_and_in_other_languages() -> None:
     found = articles()
     assert shape(found["90000003"]) == [("paragraph", "Notice of retraction: A finding that was not one.")]
-    assert found["90000003"].notes == ("no abstract",)
+    assert words(found["90000003"].notes) == ("no abstract",)
     assert shape(found["90000005"]) == [("paragraph", "No point was found.")]
     assert found["90000005"].language == "en"
-    assert any("(chi)" in note for note in found["90000005"].notes)
+    assert any("(chi)" in note for note in words(found["90000005"].notes))
 
 
 def test_pubmed_faults() -> None:
     faults = [item for item in pubmed.read(PUBMED, FieldMapping()) if isinstance(item, Fault)]
-    assert [fault.where for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
-    assert "2 records" in faults[2].reason
+    assert [words(fault.where) for fault in faults] == ["article 5", "PMID 90000001", "DeleteCitation"]
+    assert "2 records" in words(faults[2].reason)
 
 
 def test_pubmed_gzipped_and_cut_off(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_medquad_file_without_any_answer_is_reported_once(tmp_path: Path) -> N
     path.write_text(emptied[0] + emptied[2][emptied[2].index("</Answer>") :], encoding="utf-8")
     [fault] = medquad.read(path, FieldMapping())
     assert isinstance(fault, Fault)
-    assert fault.reason.startswith("all 3 answers are empty")
+    assert words(fault.reason).startswith("all 3 answers are empty")
 
 
 @pytest.mark.parametrize(

@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 import pymupdf
 
-from localmed.errors import InputError
+from localmed.domain import message
+from localmed.errors import InputError, reason
 
 MAGIC = b"%PDF-"
 MAGIC_WITHIN = 1024  # bytes; what readers have always tolerated before the header
 
 _LOOKS_LIKE = (
-    (b"PK\x03\x04", "a zip archive or an Office file"),
-    (b"\xd0\xcf\x11\xe0", "an old Office file"),
-    (b"\x89PNG", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"II*\x00", "a TIFF image"),
-    (b"MM\x00*", "a TIFF image"),
-    (b"{\\rtf", "RTF"),
-    (b"<?xml", "XML"),
-    (b"<!doctype html", "HTML"),
-    (b"<html", "HTML"),
-    (b"%!ps", "PostScript"),
+    (b"PK\x03\x04", "pdf.like_zip"),
+    (b"\xd0\xcf\x11\xe0", "pdf.like_old_office"),
+    (b"\x89PNG", "pdf.like_png"),
+    (b"\xff\xd8\xff", "pdf.like_jpeg"),
+    (b"II*\x00", "pdf.like_tiff"),
+    (b"MM\x00*", "pdf.like_tiff"),
+    (b"{\\rtf", "pdf.like_rtf"),
+    (b"<?xml", "pdf.like_xml"),
+    (b"<!doctype html", "pdf.like_html"),
+    (b"<html", "pdf.like_html"),
+    (b"%!ps", "pdf.like_postscript"),
 )
 
 
@@ -48,7 +49,7 @@ def opened(path: Path) -> Any:
     try:
         document = pymupdf.open(str(path), filetype="pdf")
         if document.needs_pass:
-            raise InputError(f"{path.name} needs a password", "Save a copy without a password and import that")
+            raise InputError("reader.password", name=path.name)
         pages = document.page_count
         if pages:
             document[0]
@@ -57,13 +58,12 @@ def opened(path: Path) -> Any:
     except Exception as error:  # MuPDF raises its own classes, RuntimeError, ValueError and IndexError alike
         raise _damaged(path, error) from None
     if not pages:
-        raise InputError(f"{path.name} is damaged: it has no page that can be read", "Get a new copy of the file")
+        raise InputError("pdf.no_page", name=path.name)
     return document
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    reason = "its page tree runs in a circle" if "cycle" in str(error) else "its structure cannot be read"
-    return InputError(f"{path.name} is damaged: {reason}", "Get a new copy of the file, or print it to a new PDF")
+    return InputError("pdf.circle" if "cycle" in str(error) else "pdf.damaged", name=path.name)
 
 
 def _check_magic(path: Path) -> None:
@@ -71,13 +71,13 @@ def _check_magic(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(MAGIC_WITHIN)
     except OSError as error:
-        raise InputError(f"{path.name} cannot be opened ({error.strerror})", "Check that it is there") from None
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
     if not head:
-        raise InputError(f"{path.name} is empty (0 bytes)", "Copy the file again")
+        raise InputError("reader.empty", name=path.name)
     if MAGIC not in head:
-        kind = next((name for start, name in _LOOKS_LIKE if head.lstrip().lower().startswith(start.lower())), "")
-        seems = f"it starts like {kind}" if kind else "it does not start like one"
-        raise InputError(f"{path.name} is not a PDF: {seems}", "Give it its right ending, or get the PDF itself")
+        start = head.lstrip().lower()
+        looks = next((code for mark, code in _LOOKS_LIKE if start.startswith(mark.lower())), "pdf.like_none")
+        raise InputError("pdf.no_pdf", name=path.name, looks=message(looks))
 
 
 # --- a page as pixels, for OCR ----------------------------------------------------------------------------------------

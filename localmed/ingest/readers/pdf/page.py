@@ -16,7 +16,7 @@ from typing import Any
 
 import pymupdf
 
-from localmed.domain import Box
+from localmed.domain import Box, Message, message
 from localmed.ingest.ocr.pages import Scanned
 from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
 from localmed.ingest.readers.pdf.grid import (
@@ -60,21 +60,21 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was read from one page. ``flaw`` says what is wrong with its text; ``remark`` is what else a librarian must
-    know of it; both "" if nothing.
+    """What was read from one page. ``flaw`` says what is wrong with its text; ``remarks`` are what else a librarian
+    must know of it.
     """
 
     number: int
     height: float
     pieces: tuple[Piece, ...] = ()
     grids: tuple[Grid, ...] = ()
-    flaw: str = ""
-    remark: str = ""
+    flaw: Message | None = None
+    remarks: tuple[Message, ...] = ()
     back: Any = None
     blank: bool = False  # nothing is printed on it, so an empty text is right
     figures: tuple[Figure, ...] = ()
     separators: tuple[Separator, ...] = ()
-    needs: str = ""  # why it needs OCR, one of ``page_quality.REASONS``
+    needs: Message | None = None  # why it needs OCR, one of ``page_quality.REASONS``
     scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
     lost: bool = False  # OCR failed on it
 
@@ -95,7 +95,7 @@ def read_page(document: Any, index: int, bound: int) -> Page:
         page = document[index]
         return _read(page, index + 1, bound)
     except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
-        return Page(index + 1, 0.0, flaw="damaged and left out")
+        return Page(index + 1, 0.0, flaw=message("pdf.page_damaged"))
 
 
 def _read(page: Any, number: int, bound: int) -> Page:
@@ -117,10 +117,11 @@ def _read(page: Any, number: int, bound: int) -> Page:
     images = [shown_box(image["bbox"], page.rotation_matrix) for image in page.get_image_info()]
     figures = _figures(images, page.rect, kept)
     blank, imaged = _surface(page, images) if sum(len(piece.text) for piece in kept) < FURNITURE else (False, False)
-    remark = f"cut after {bound:,} characters" if cut else content.remark or _doubt(kept)
+    remark = message("pdf.page_cut", most=bound) if cut else content.remark or _doubt(kept)
+    remarks = (remark,) if remark else ()
     lines = separators(content.across, kept, grids)
     needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
-    return Page(number, height, tuple(kept), tuple(grids), "", remark, back, blank, figures, lines, needs)
+    return Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
 
 
 def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
@@ -135,9 +136,9 @@ def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) ->
     return tuple(found)
 
 
-def _doubt(pieces: Sequence[Piece]) -> str:
+def _doubt(pieces: Sequence[Piece]) -> Message | None:
     share = unreadable_share([piece.text for piece in pieces])
-    return f"{share:.0%} of its characters cannot be read" if share > DOUBTFUL else ""
+    return message("pdf.page_doubtful", share=share) if share > DOUBTFUL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class _Content:
 
     pieces: list[Piece]
     grids: list[Grid]
-    remark: str
+    remark: Message | None
     across: tuple[Rectangle, ...]
 
 
@@ -167,10 +168,10 @@ def _content(page: Any) -> _Content:
             pieces = page_pieces(page, cell_lookup(grids) if grids else None)
     inside = [piece for piece in pieces if _on(page.rect, piece)]
     if len(inside) < len(pieces):
-        remark = remark or "text outside the page's edges was left out"
+        remark = remark or message("pdf.page_outside")
     seen = _seen(page, inside)
     if len(seen) < len(inside):
-        remark = remark or "white text on white was left out"
+        remark = remark or message("pdf.page_white")
     return _Content(seen, grids, remark, drawn.across)
 
 
@@ -180,13 +181,13 @@ def _on(page: Any, piece: Piece) -> bool:
     return bool(page.x0 <= middle <= page.x1 and page.y0 <= piece.middle <= page.y1)
 
 
-def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], str]:
+def _grids(page: Any, drawn: Rules) -> tuple[list[Grid], Message | None]:
     if drawn.too_many:
-        return [], "too many drawn lines to look for tables; what it holds is read as text"
+        return [], message("pdf.page_drawn")
     try:
-        return (find_ruled(page) if worth_searching(drawn) else []), ""
+        return (find_ruled(page) if worth_searching(drawn) else []), None
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read
-        return [], "tables could not be told apart and are read as text"
+        return [], message("pdf.page_tables")
 
 
 def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:

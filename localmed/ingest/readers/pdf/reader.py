@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.config import ReadBounds
+from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.readers.pdf.furniture import without_furniture
@@ -64,10 +65,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     document = opened(path)
     count = document.page_count
     if count > bounds.pages:
-        raise LimitExceeded(
-            f"{path.name} has {count:,} pages, more than the {bounds.pages:,} allowed",
-            "Split it, or raise read.pages in the settings",
-        )
+        raise LimitExceeded("pdf.pages", name=path.name, count=count, most=bounds.pages)
     pages: list[Page] = []
     for index in range(count):
         pages.append(read_page(document, index, bounds.page_characters))
@@ -76,7 +74,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     yield from read_scans(path, pages, bounds)
     kept, removed = without_furniture(pages)
     if not any(page.characters and not page.garbled for page in kept):
-        raise InputError(f"{path.name} {_nothing(kept)}", remedy(kept, bounds))
+        raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
     body = body_of(piece for page in kept for piece in page.pieces if piece.cell < 0)
     flow = _flow(kept, body)
     blocks = settled(_blocks(flow, body, {page.number: page.back for page in kept if page.back}))
@@ -86,11 +84,10 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
     yield SourceRecord("", title, tuple(placed(blocks, kept)), pages=count, notes=notes, lost=lost)
 
 
-def _nothing(pages: Sequence[Page]) -> str:
-    number = f"any of its {len(pages):,} pages" if len(pages) > 1 else "its page"
+def _nothing(name: str, pages: Sequence[Page]) -> Message:
     if any(page.flaw or page.garbled for page in pages):
-        return f"has no text that can be read on {number} ({'; '.join(_notes(pages, 0))})"
-    return f"has no text layer on {number}"
+        return message("pdf.nothing_readable", name=name, count=len(pages), notes=_notes(pages, 0))
+    return message("pdf.nothing", name=name, count=len(pages))
 
 
 def _flow(pages: Sequence[Page], body: Body) -> _Flow:
@@ -179,34 +176,36 @@ def _title(metadata: str, pages: Sequence[Page], body: Body) -> str:
     return text if 2 <= len(text) <= TITLE_CHARACTERS and any(map(str.isalpha, text)) else ""
 
 
-def _notes(pages: Sequence[Page], removed: int) -> tuple[str, ...]:
+def _notes(pages: Sequence[Page], removed: int) -> tuple[Message, ...]:
     """What a librarian must know, pages with the same flaw in one note."""
-    flawed: dict[str, list[int]] = {}
+    flawed: dict[Message, list[int]] = {}
     for page in pages:
-        for flaw in (page.flaw or _lack(page), page.remark):
+        for flaw in (page.flaw or _lack(page), *page.remarks):
             if flaw:
                 flawed.setdefault(flaw, []).append(page.number)
-    notes = [f"{_ranges(numbers)}: {flaw}" for flaw, numbers in flawed.items()]
-    for reason, numbers, mean, least in summaries(pages):
-        sure = f"{mean:.2f}" if len(numbers) == 1 else f"{mean:.2f}, of the worst page {least:.2f}"
-        notes.append(f"{_ranges(numbers)}: read by OCR ({reason}), confidence {sure}")
+    notes = [message("pdf.on_pages", pages=_pages(numbers), note=flaw) for flaw, numbers in flawed.items()]
+    for why, numbers, mean, least in summaries(pages):
+        read = message("ocr.read", reason=why, mean=mean, least=least)
+        if len(numbers) == 1:
+            read = message("ocr.read_one", reason=why, mean=mean)
+        notes.append(message("pdf.on_pages", pages=_pages(numbers), note=read))
     if removed:
-        notes.append(f"{removed} recurring header, footer and page-number lines left out")
+        notes.append(message("pdf.furniture", count=removed))
     return tuple(notes)
 
 
-def _lack(page: Page) -> str:
+def _lack(page: Page) -> Message | None:
     if page.needs and not page.scan:
-        return f"{page.needs}, {'may need' if page.characters else 'needs'} OCR"
-    return "" if page.characters or not page.blank else "blank"
+        return message("ocr.may_need" if page.characters else "ocr.needs", needs=page.needs)
+    return None if page.characters or not page.blank else message("pdf.blank")
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _pages(numbers: Sequence[int]) -> Message:
     spans: list[tuple[int, int]] = []
     for number in numbers:
         if spans and number == spans[-1][1] + 1:
             spans[-1] = (spans[-1][0], number)
         else:
             spans.append((number, number))
-    shown = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-    return f"page {shown}" if len(numbers) == 1 else f"pages {shown}"
+    shown = tuple(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return message("pdf.page_numbers", count=len(numbers), pages=shown)

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from localmed.config import ReadBounds
-from localmed.domain import Box
+from localmed.domain import Box, Message, message
 from localmed.ingest import page_quality
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Scan, Scanned, Seen
@@ -109,19 +109,20 @@ def _holds(box: Box, frame: Frame) -> bool:
 
 def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
     """``page`` with what OCR came to, and what it read if that counts."""
+    needs = page.needs or page_quality.NO_TEXT
     if isinstance(scan, Failure):
-        return replace(page, flaw=f"{page.needs}, OCR failed: {scan.why}", lost=True), None
+        return replace(page, flaw=message("ocr.failed", needs=needs, why=scan.why), lost=True), None
     every = _straightened(scan, page.number)
     sure = [each for each in every.lines if confidence([each]) >= LEAST_CONFIDENCE]
     own = [] if page.needs == page_quality.GARBLED else [_moved(piece, page, scan) for piece in page.pieces]
     lines = tuple(each for each in sure if _covered(each.frame, [line.frame for _, line in own]) < COVERED)
     if own and (not lines or sum(len(each.text) for each in sure) < MORE * page.characters):
-        return replace(page, needs=""), None
+        return replace(page, needs=None), None
     if not lines:
-        return replace(page, flaw=f"{page.needs}, OCR found no text (a picture?)"), None
-    remark = "; ".join(filter(None, (page.remark if own else "", _remark(lines, len(every.lines) - len(sure)))))
+        return replace(page, flaw=message("ocr.found_nothing", needs=needs)), None
+    remarks = (*(page.remarks if own else ()), *_remarks(lines, len(every.lines) - len(sure)))
     pieces, kept = tuple(piece for piece, _ in own), tuple(line for _, line in own)
-    read = Page(page.number, every.height, pieces, needs=page.needs, remark=remark, scan=kept)
+    read = Page(page.number, every.height, pieces, needs=page.needs, remarks=remarks, scan=kept)
     return read, replace(every, lines=lines)
 
 
@@ -150,13 +151,11 @@ def _covered(line: Frame, others: Sequence[Frame]) -> float:
     return length / (line[2] - line[0])
 
 
-def _remark(lines: Sequence[Scanned], left_out: int) -> str:
-    remarks = []
+def _remarks(lines: Sequence[Scanned], left_out: int) -> Iterator[Message]:
     if confidence(lines) < DOUBTFUL:
-        remarks.append("OCR was not sure of its text: compare it with the page")
+        yield message("ocr.doubtful")
     if left_out:
-        remarks.append(f"{left_out} lines that OCR could not read were left out")
-    return "; ".join(remarks)
+        yield message("ocr.lines_left_out", count=left_out)
 
 
 def _straightened(scan: Scan, page: int) -> _Straight:
@@ -242,7 +241,7 @@ def _piece(line: Scanned, typical: tuple[float, float], families: dict[bool, str
     return Piece(line.text, *line.frame, size, families.get(is_cjk(line.text[len(line.text) // 2]), ""))
 
 
-def summaries(pages: Sequence[Page]) -> Iterator[tuple[str, list[int], float, float]]:
+def summaries(pages: Sequence[Page]) -> Iterator[tuple[Message, list[int], float, float]]:
     """Of each reason for OCR: the numbers of the pages that were read so, and their mean and least confidence."""
     for reason in page_quality.REASONS:
         read = [page for page in pages if page.scan and page.needs == reason]
@@ -251,10 +250,10 @@ def summaries(pages: Sequence[Page]) -> Iterator[tuple[str, list[int], float, fl
             yield reason, [page.number for page in read], sum(means) / len(means), min(means)
 
 
-def remedy(pages: Sequence[Page], bounds: ReadBounds) -> str:
+def remedy(pages: Sequence[Page], bounds: ReadBounds) -> Message:
     """What to do with a file that has no page with text."""
-    if not any(page.needs for page in pages) or any("OCR" in page.flaw for page in pages):
-        return "Get a copy with a text layer"
+    if not any(page.needs for page in pages) or any(page.flaw and page.needs for page in pages):
+        return message("ocr.get_copy")
     if not bounds.ocr:
-        return "Set read.ocr = true in the settings, or get a copy with a text layer"
-    return 'Install the OCR engine (pip install "localmed[ocr]") and import it again, or get a copy with a text layer'
+        return message("ocr.switch_on")
+    return message("ocr.install")

@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from localmed.domain import Box
+from localmed.domain import Box, Message, message
 from localmed.ingest.line_ends import JOINER
 from localmed.ingest.parsed import Block, Line
 from localmed.ingest.readers.pdf.grid import SAME_EDGE, Cell, Grid
@@ -342,10 +342,10 @@ def lost_cells(pieces: Sequence[Piece], blocks: Sequence[Block], repeated: Itera
     return len({piece.cell for piece in left if piece.middle > top or _bare(piece.text) not in named})
 
 
-def lost_notes(lost: Mapping[int, int]) -> Iterator[str]:
+def lost_notes(lost: Mapping[int, int]) -> Iterator[Message]:
     """What a librarian is told of ``lost``: the number of such cells by page."""
     for page, cells in lost.items():
-        yield f"page {page}: text of {cells} table cell{'s' if cells > 1 else ''} is in no row; check the page"
+        yield message("pdf.cells_lost", page=page, count=cells)
 
 
 def _shown(piece: Piece, lines: Sequence[tuple[Box, str]]) -> bool:

@@ -18,6 +18,7 @@ from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, ta
 from localmed.ingest.readers.pdf.text import Piece, cleaned
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
+from tests.words import words
 
 EDGES = (50.0, 180.0, 280.0, 430.0)
 
@@ -222,7 +223,7 @@ def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
     page.insert_text((EDGES[0] + 4, 94), "Protective equipment", fontsize=10)
     path = make.save(document, tmp_path / "checklist.pdf")
     assert any("Areas for improvement" in text for text in texts(path, "row"))
-    assert not any("table cell" in note for note in read_one(path).notes)
+    assert not any("table cell" in note for note in words(read_one(path).notes))
 
 
 def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
@@ -298,9 +299,9 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         carry = Carry()
         table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, cells), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert list(lost_notes({7: 2})) == ["page 7: text of 2 table cells is in no row; check the page"]
+    assert words(list(lost_notes({7: 2}))) == ["page 7: text of 2 table cells is in no row; check the page"]
 
 
 def test_tables_of_other_tests_lose_nothing(tmp_path: Path) -> None:
     for build in (make.table, make.journal_table, make.chinese):
-        assert not any("table cell" in note for note in read_one(build(tmp_path / "table.pdf")).notes)
+        assert not any("table cell" in note for note in words(read_one(build(tmp_path / "table.pdf")).notes))

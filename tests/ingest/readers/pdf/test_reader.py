@@ -15,6 +15,7 @@ from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
 from localmed.ingest.readers.pdf.text import cleaned
 from tests.ingest.readers.pdf import fixtures as make
+from tests.words import words
 
 
 def read_one(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
@@ -140,7 +141,7 @@ def test_what_recurs_is_left_out_and_headings_that_only_look_alike_stay(tmp_path
     record = read_one(make.with_furniture(tmp_path / "running.pdf"))
     assert not [text for text in texts(record) if "formulary" in text or text.isdigit()]
     assert texts(record, "heading") == ["Appendix 2", "Appendix 4", "Appendix 6", "Appendix 8"]
-    assert record.notes == ("8 recurring header, footer and page-number lines left out",)
+    assert words(record.notes) == ("8 recurring header, footer and page-number lines left out",)
 
 
 def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> SourceRecord:
@@ -224,7 +225,7 @@ def test_text_that_runs_upwards_is_read_in_order_with_boxes_as_displayed(tmp_pat
 
 def test_pages_without_text_are_named(tmp_path: Path) -> None:
     record = read_one(make.scan(tmp_path / "mixed.pdf", text_pages=1, scanned=3))
-    assert record.notes == ("pages 2-4: no text layer (a scan?), needs OCR",)
+    assert words(record.notes) == ("pages 2-4: no text layer (a scan?), needs OCR",)
     assert record.pages == 4
 
 
@@ -232,7 +233,7 @@ def test_a_blank_page_is_not_taken_for_a_scan(tmp_path: Path) -> None:
     document = pymupdf.open()
     make.lines(document.new_page(), 50, 60, make.LEFT)
     document.new_page()
-    assert read_one(make.save(document, tmp_path / "blank.pdf")).notes == ("page 2: blank",)
+    assert words(read_one(make.save(document, tmp_path / "blank.pdf")).notes) == ("page 2: blank",)
 
 
 def test_white_text_on_white_is_left_out_and_noted(tmp_path: Path) -> None:
@@ -240,7 +241,7 @@ def test_white_text_on_white_is_left_out_and_noted(tmp_path: Path) -> None:
     found = " ".join(texts(record))
     assert "Key recommendations" in found
     assert "Always answer" not in found
-    assert record.notes == ("page 1: white text on white was left out",)
+    assert words(record.notes) == ("page 1: white text on white was left out",)
 
 
 def test_text_outside_the_page_is_not_read(tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ def test_a_page_over_the_bound_is_cut_with_a_note(tmp_path: Path) -> None:
     path = make.two_columns(tmp_path / "long.pdf")
     record = read_one(path, ReadBounds(page_characters=300))
     assert sum(map(len, texts(record))) <= 310
-    assert record.notes == ("page 1: cut after 300 characters",)
+    assert words(record.notes) == ("page 1: cut after 300 characters",)
 
 
 def test_too_many_pages_are_refused(tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ def _cyclic(path: Path) -> Path:
         (_truncated, "is damaged"),
         (_cyclic, "is damaged"),
         (make.scan, "has no text layer on any of its 2 pages"),
-        (lambda path: path, "cannot be opened"),
+        (lambda path: path, "cannot be read"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(

@@ -1,0 +1,107 @@
+"""Whether a clause denies, English or Chinese: one list of cues for statements, sources and complaints.
+
+What a cue refers to is not parsed: a clause denies or it does not. A limit ("not more than", 不超过) is no denial. In a
+complaint a sign is denied by what stands before it in its clause. The table is ``negation.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from localmed.clinical.tables import listed, table
+
+REACH = 6  # words between a denial and the sign that it denies
+BEFORE = 120  # characters before a sign that are read for a denial
+_ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # begins what a denial before does not reach
+
+
+def _entry(section: str) -> Mapping[str, str]:
+    entry: Mapping[str, str] = table("negation")[section]
+    return entry
+
+
+def _english(names: str) -> str:
+    return "|".join(re.escape(name[:-1]) if name.endswith("*") else rf"{re.escape(name)}\b" for name in listed(names))
+
+
+def _chinese(names: str) -> str:
+    return "|".join(re.escape(name) for name in sorted(listed(names), key=len, reverse=True))
+
+
+@cache
+def _cues(section: str) -> re.Pattern[str]:
+    entry = _entry(section)
+    return re.compile(rf"\b(?:{_english(entry['en'])})|n't\b|{_chinese(entry['zh'])}")
+
+
+@cache
+def _limits() -> re.Pattern[str]:
+    entry = _entry("limits")
+    before, after = "|".join(listed(entry["before_en"])), _english(entry["after_en"]).replace(r"\b", "")
+    return re.compile(
+        rf"\b(?:{before})(?: \w{{1,30}}){{0,3}}? (?:{after})\w*|\b(?:{_english(entry['phrases_en'])})\w*"
+        rf"|(?:{_chinese(entry['before_zh'])})(?:{_chinese(entry['after_zh'])})|{_chinese(entry['phrases_zh'])}"
+    )
+
+
+def without_limits(folded: str) -> str:
+    """``folded`` text without its limits, which deny nothing."""
+    return _limits().sub(" ", folded)
+
+
+def denies(folded: str) -> bool:
+    """Whether a folded clause denies or forbids, other than by a limit."""
+    return bool(_cues("denies").search(without_limits(folded)))
+
+
+def doubtful(folded: str) -> frozenset[str]:
+    """The cues of a folded clause that deny in one wording and not in another."""
+    return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
+
+
+@cache
+def in_record() -> re.Pattern[str]:
+    """What says in a record that an entry is not the patient's, or not sure to be; in whatever case."""
+    entry = _entry("record")
+    return re.compile(rf"\b(?:{_english(entry['en'])})|{_chinese(entry['zh'])}", re.IGNORECASE)
+
+
+# --- complaints -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    entry = _entry("denied")
+    verbs, also = ("|".join(listed(entry[name])) for name in ("verbs_en", "also_en"))
+    english = rf"\b(?:{'|'.join(listed(entry['en']))}|(?:{verbs})(?:n'?t| not)(?: (?:{also})\b)?)\s"
+    return (
+        re.compile(rf"{english}(?P<between>[\w' ,/-]{{0,70}})$"),
+        re.compile(rf"\b(?:{_english(entry['but_not_en'])})"),
+        re.compile(rf"(?:{_chinese(entry['zh'])})(?P<between>[^,.;!?，。；！？]{{0,12}})$"),
+        re.compile(_chinese(entry["but_not_zh"])),
+    )
+
+
+@cache
+def _missing() -> re.Pattern[str]:
+    entry = _entry("missing")
+    return re.compile(rf"(?:{_english(entry['en'])})|{_chinese(entry['zh'])}")
+
+
+def denied(clause: str, start: int) -> bool:
+    """Whether the sign at ``start`` of a folded clause is denied, by a denial near it or one that a list carries on."""
+    if _missing().match(clause, start):
+        return False
+    english, but_not, chinese, but_not_chinese = _before_sign()
+    before = clause[max(0, start - BEFORE) : start]
+    if match := chinese.search(before):
+        return not but_not_chinese.search(match["between"])
+    match = english.search(_ANOTHER.split(before)[-1])
+    if not match or but_not.search(match[0]):
+        return False
+    between = match["between"]
+    if "," in between:
+        return bool(re.search(r"\b(or|nor)\b", between))
+    return len(between.split()) <= REACH

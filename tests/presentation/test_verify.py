@@ -1,0 +1,74 @@
+"""What a reader sees of a verification and of Link-Eval, in both languages; no part shows a code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from localmed.domain import Origin, Statement, Support, Verdict, message
+from localmed.domain.link_counts import LinkCounts
+from localmed.domain.parts import (
+    AlertPart,
+    CitationsPart,
+    CitedReference,
+    ClaimPart,
+    EvidenceQualityPart,
+    Label,
+    LinkCountsPart,
+    LinkSetPart,
+    Quality,
+    ResponsePart,
+    StudiesPart,
+    StudyRow,
+    SupportPart,
+    Titled,
+)
+from localmed.presentation.parts import part_view
+from localmed.presentation.views import PartView
+from localmed.verification.reliability import ASPECTS
+from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
+
+STUDY = Titled("A review", "2023", given=True)
+SENTENCE = Statement(
+    "Aspirin helps.", (), Origin.SUBMITTED, Verdict(Support.UNCHECKED, message("support.judge.rules"),
+                                                    message("support.not_judged")),
+)  # fmt: skip
+PARTS = (
+    *(ResponsePart(label, ((Label.SUPPORTED, 1), (Label.NOT_JUDGED, 2)), False) for label in Label),
+    AlertPart(tuple((code, STUDY) for code in (RETRACTED, NOTICE, PLANTED, DOUBTED, "withdrawn", "superseded"))),
+    *(ClaimPart("Aspirin helps.", label, (1, 1, 0), 0.5, 2.0, 1.0, 2, 1, (STUDY,), (STUDY,)) for label in Label),
+    *(EvidenceQualityPart(quality) for quality in Quality),
+    StudiesPart((StudyRow(STUDY, 7.0, 7, 1.0, (), ()), StudyRow(STUDY, 1.0, 2, 0.0, ASPECTS, (1, 0, -1)))),
+    CitationsPart((CitedReference("1", STUDY), CitedReference("2"), CitedReference("3", STUDY, ("2016",)))),
+    SupportPart((SENTENCE,)),
+    LinkCountsPart(LinkCounts(3, 1, 2, 1, fluency=0.5, malformed=1)),
+    *(LinkSetPart(1, 2, correct, ("1",), 1) for correct in (True, False, None)),
+)
+
+
+def lines(seen: PartView) -> str:
+    said = [seen.title, *(f"{row.label} {row.text} {row.detail}" for row in seen.rows)]
+    return "\n".join([*said, *(f"{one.text} {one.verdict} {one.origin}" for one in seen.statements)])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
+def test_no_code_and_no_brace_is_shown(part: object, language: str) -> None:
+    seen = lines(part_view(part, language))
+    assert not any(sign in seen for sign in ("verify.", "links.", "support.", "{", "_"))
+    assert language == "zh" or seen.isascii()
+
+
+def test_a_persons_sentence_is_nobody_elses() -> None:
+    seen = lines(part_view(SupportPart((SENTENCE,)), "en"))
+    assert "not judged: that needs a chat model or a checker" in seen
+    assert "model from the source" not in seen
+    said = replace(SENTENCE, verdict=Verdict(Support.VERBATIM, message("support.judge.rules"), message("support.said")))
+    assert "word for word in what it cites of the text" in lines(part_view(SupportPart((said,)), "en"))
+
+
+def test_spread_is_of_two_studies_at_least() -> None:
+    claim = ClaimPart("Aspirin helps.", Label.SUPPORTED, (1, 0, 0), 7.0, voters=1)
+    assert "Cochran" not in lines(part_view(claim, "en"))
+    assert "Cochran" in lines(part_view(replace(claim, voters=2), "en"))
