@@ -381,30 +381,8 @@ class ConceptPart(_NoStatements):
 
 
 Part: TypeAlias = (
-    NearestPart
-    | LinePart
-    | TermPart
-    | UnexplainedPart
-    | QuestionPart
-    | ReadingLevelPart
-    | DepartmentPart
-    | PicoPart
-    | RecordPart
-    | AllergyPart
-    | InteractionPart
-    | EffectPart
-    | ApplicabilityPart
-    | NotJudgedPart
-    | SourceLevelPart
-    | CitationsPart
-    | SupportPart
-    | ResponsePart
-    | AlertPart
-    | ClaimPart
-    | EvidenceQualityPart
-    | StudiesPart
-    | LinkCountsPart
-    | LinkSetPart
-    | SourcePlanPart
-    | ConceptPart
-)
+    NearestPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | EffectPart | ApplicabilityPart | NotJudgedPart |
+    SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
+    StudiesPart | LinkCountsPart | LinkSetPart | SourcePlanPart | ConceptPart
+)  # fmt: skip
