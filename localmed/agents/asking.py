@@ -65,12 +65,14 @@ class RelevanceInput(Asked):
 class Relevance:
     """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
-    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's.
+    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's. ``differing`` are
+    those for which hits were set aside that speak of another population, subtype, setting or purpose.
     """
 
     probabilities: tuple[float, ...]
     threshold: float
     unnamed: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
 
     @property
     def probability(self) -> float:

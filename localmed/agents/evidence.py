@@ -74,6 +74,12 @@ def cited(said: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], wante
     return tuple(statements)
 
 
+def nearest_sentence(question: str, evidence: Evidence) -> Statement:
+    """The sentence of ``evidence`` that shares most words with ``question``, quoted."""
+    quotation = citation(evidence, question)
+    return Statement(quotation.quote, (quotation,), Origin.EXTRACTIVE)
+
+
 def citation(evidence: Evidence, text: str) -> Citation:
     """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
     passage = evidence.passage

@@ -36,6 +36,16 @@ class Definition:
     source: str = ""
 
 
+# --- ask --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NearestPart:
+    """With an abstention: a sentence of each of the nearest passages."""
+
+    statements: tuple[Statement, ...]
+
+
 # --- explain: a medical order -----------------------------------------------------------------------------------------
 
 
@@ -371,29 +381,8 @@ class ConceptPart(_NoStatements):
 
 
 Part: TypeAlias = (
-    LinePart
-    | TermPart
-    | UnexplainedPart
-    | QuestionPart
-    | ReadingLevelPart
-    | DepartmentPart
-    | PicoPart
-    | RecordPart
-    | AllergyPart
-    | InteractionPart
-    | EffectPart
-    | ApplicabilityPart
-    | NotJudgedPart
-    | SourceLevelPart
-    | CitationsPart
-    | SupportPart
-    | ResponsePart
-    | AlertPart
-    | ClaimPart
-    | EvidenceQualityPart
-    | StudiesPart
-    | LinkCountsPart
-    | LinkSetPart
-    | SourcePlanPart
-    | ConceptPart
-)
+    NearestPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | EffectPart | ApplicabilityPart | NotJudgedPart |
+    SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
+    StudiesPart | LinkCountsPart | LinkSetPart | SourcePlanPart | ConceptPart
+)  # fmt: skip

@@ -32,9 +32,11 @@ from localmed.agents.decomposing import (
     SYNTHESIS,
     SynthesisInput,
 )
+from localmed.agents.evidence import nearest_sentence
 from localmed.domain import (
     Answer,
     AnswerStatus,
+    Badge,
     Conflict,
     Evidence,
     Kind,
@@ -43,8 +45,10 @@ from localmed.domain import (
     SearchFilter,
     Statement,
     Status,
+    Verification,
     message,
 )
+from localmed.domain.parts import NearestPart
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.verification import citations
@@ -56,6 +60,8 @@ from localmed.workflows.flow import Asked as Yielded
 from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
 from localmed.workflows.safety import refused, screened
 
+NEAREST = 3  # passages shown with an abstention
+UNNAMED = "workflow.unnamed"
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
@@ -148,7 +154,7 @@ def finished(
         status=AnswerStatus.ANSWERED,
         statements=written.statements,
         evidence=shown,
-        verification=written.verification,
+        verification=doubted(written.verification, notes),
         notes=answer.notes + written.notes + notes + warnings(shown),
         conflicts=possible,
     )
@@ -167,7 +173,7 @@ def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, p
         if own:
             return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
     if DECOMPOSITION.name not in plan.roles:
-        return abstained(answer, NOT_ENOUGH)
+        return (yield from _with_nearest(answer, searched))
     return (yield from _in_parts(answer, request, searched, plan))
 
 
@@ -199,8 +205,24 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
             parts.append(PartFound(each, found.leading, mine))
     answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
-        return abstained(replace(answer, notes=answer.notes + notes), NOT_ENOUGH)
+        return (yield from _with_nearest(replace(answer, notes=answer.notes + notes), searched))
     return (yield from _put_together(answer, parts, len(questions), plan))
+
+
+def _with_nearest(answer: Answer, searched: Searched) -> Flow:
+    """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
+    differing = tuple(dict.fromkeys(word for tried in searched.tried for word in tried.relevance.differing))
+    reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
+    hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
+            for hit, value in zip(tried.found.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
+    nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
+    if not nearest:
+        return abstained(answer, reason)
+    evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
+    if not evidence:
+        return abstained(answer, reason)
+    quotations = tuple(nearest_sentence(answer.question, piece) for piece in evidence)
+    return abstained(replace(answer, evidence=evidence, parts=(NearestPart(quotations),)), reason)
 
 
 def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan) -> Flow:
@@ -240,9 +262,17 @@ def abstained(answer: Answer, reason: Message) -> Answer:
     return replace(answer, notes=(*answer.notes, reason))
 
 
+def doubted(verification: Verification, notes: Notes) -> Verification:
+    """Never green where the sources lack a word of the question: they may be about something else."""
+    lacking = next((note for note in notes if isinstance(note, Message) and note.code == UNNAMED), None)
+    if lacking is None or verification.badge is not Badge.GREEN:
+        return verification
+    return replace(verification, badge=Badge.YELLOW, reason=Message("badge.why_unnamed", lacking.parameters))
+
+
 def unnamed(relevance: Relevance) -> Notes:
     """Where the sources lack a word of the question, the reader sees that they may be about something else."""
-    return (message("workflow.unnamed", words=relevance.unnamed),) if relevance.unnamed else ()
+    return (message(UNNAMED, words=relevance.unnamed),) if relevance.unnamed else ()
 
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:

@@ -5,12 +5,13 @@ With the relevance role off, what the first tier finds is taken as it is: plain 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
+from localmed.clinical import qualifiers
 from localmed.domain import Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -90,11 +91,22 @@ def search(asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0) -> G
         if not tier.collections:
             continue
         found: Found = yield replace(asked, wanted=tier.limit(asked.wanted))
-        relevance, notes = yield from _judged(asked.question, found, plan)
+        judged, notes = yield from _judged(asked.question, found, plan)
+        relevance = of_the_same(asked.question, found.hits, judged)
         done += Searched((Tried(tier, found, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
     return done
+
+
+def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance) -> Relevance:
+    """``relevance`` without hits that speak of another population, subtype, setting or purpose than ``question``."""
+    differing = [qualifiers.differing(question, hit.passage) for hit in hits]
+    if not any(differing):
+        return relevance
+    kept = tuple(0.0 if words else value for words, value in zip(differing, relevance.probabilities, strict=True))
+    words = tuple(dict.fromkeys(word for others in differing for word in others))
+    return replace(relevance, probabilities=kept, differing=words)
 
 
 def _judged(question: str, found: Found, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:

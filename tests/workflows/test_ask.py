@@ -58,7 +58,8 @@ def replay(
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
-        given = waiting.pop(0)
+        nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
+        given = () if nearest else waiting.pop(0)
 
 
 def found(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:
@@ -85,7 +86,8 @@ def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
     assert answer.notes == (NOT_ENOUGH,)
     assert (answer.statements, answer.evidence) == ((), ())
     assert answer.searched == ("guidelines",)
-    assert len(requests) == 2
+    assert isinstance(requests[-1], Cite)  # the nearest passages
+    assert len(requests) == 3
 
 
 def test_the_threshold_itself_is_enough() -> None:

@@ -81,7 +81,8 @@ def replay(
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
-        given = waiting.pop(0)
+        nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
+        given = () if nearest else waiting.pop(0)
 
 
 def found(*hits: Hit, guidelines: tuple[str, ...] = ()) -> Found:

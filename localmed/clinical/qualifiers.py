@@ -1,0 +1,71 @@
+"""Whom and what a question is about: population, subtype of a disease, setting, purpose (``qualifiers.toml``).
+
+Rules: every qualifier that a question names must be named in a passage, its title or its headings, else the passage
+speaks of others. A question about treatment is not answered by a passage under a heading of prevention that does not
+name treatment.
+
+Not covered: subjects and qualifiers that the table does not list, and what a passage is limited to where the question
+names no qualifier. What is usually meant where nothing is said (type 2, community-acquired) need not be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from localmed.clinical.tables import Names, key, listed, table
+from localmed.domain import Passage
+from localmed.language import fold
+
+PREVENTION = "prevention"
+
+
+def differing(question: str, passage: Passage) -> tuple[str, ...]:
+    """The words of ``question`` by which ``passage`` speaks of somebody or something else; empty if it may fit."""
+    wanted = qualifiers(question)
+    treatment = _treatment(question) if PREVENTION not in wanted else ""
+    if not wanted and not treatment:
+        return ()
+    named = qualifiers("\n".join((passage.title, *passage.headings, passage.text)))
+    lacking = [
+        written for qualifier, written in wanted.items() if qualifier not in named and _excluded(qualifier, named)
+    ]
+    if treatment and not _treatment(passage.text):
+        heading = qualifiers("\n".join((passage.title, *passage.headings)))
+        lacking += [treatment] if PREVENTION in heading else []
+    return tuple(dict.fromkeys(lacking))
+
+
+def _excluded(qualifier: str, named: Mapping[str, str]) -> bool:
+    """Whether a passage that does not name ``qualifier`` speaks of another: always, but for what is usually meant."""
+    usual = table("qualifiers")["unless"].get(qualifier)
+    return usual is None or any(other in named for other in listed(usual))
+
+
+def qualifiers(text: str) -> dict[str, str]:
+    """The qualifiers that ``text`` names, each with the first words that name it."""
+    names, rows = _names()
+    found: dict[str, str] = {}
+    for match in names.matches(fold(text)):
+        for qualifier in rows[match.name]:
+            found.setdefault(qualifier, match.name)
+    return found
+
+
+def _treatment(text: str) -> str:
+    """The first word of ``text`` that names treatment; "" if none does."""
+    return next((match.name for match in _treatments().matches(fold(text))), "")
+
+
+@cache
+def _names() -> tuple[Names, dict[str, tuple[str, ...]]]:
+    rows: dict[str, tuple[str, ...]] = {}
+    for qualifier, names in table("qualifiers")["names"].items():
+        for name in listed(fold(names)):
+            rows[key(name)] = (*rows.get(key(name), ()), qualifier)
+    return Names(rows), rows
+
+
+@cache
+def _treatments() -> Names:
+    return Names(listed(table("qualifiers")["treatment"]["names"]))
