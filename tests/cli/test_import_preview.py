@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from localmed.cli.main import main
+from localmed.errors import UsageError
 from tests.cli.conftest import COMMAND, environment
 from tests.fakes import jsonl, write
 from tests.ingest.readers.pdf.fixtures import two_columns
@@ -90,10 +91,11 @@ def test_a_name_that_a_terminal_would_obey_is_printed_without(tmp_path: Path) ->
 
 
 def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, folder: Path) -> None:
-    for target in (tmp_path, tmp_path / "no" / "page.html"):
-        code, _ = dry(tmp_path, "--dry-run", "--report", str(target), str(folder))
-        assert code == 2
-    assert not (tmp_path / "data").exists()
+    assert dry(tmp_path, "--dry-run", "--report", str(tmp_path), str(folder))[0] == 2
+    arguments = ["import", "-c", "ward", "--dry-run", "--report", str(tmp_path / "no" / "page.html"), str(folder)]
+    with pytest.raises(UsageError) as refused:
+        CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert refused.value.message.code == "cli.report_place"
 
 
 def test_a_report_goes_with_a_dry_run(tmp_path: Path, folder: Path) -> None:
