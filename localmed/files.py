@@ -19,11 +19,15 @@ def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
     fresh = path.with_name(f"{path.name}.new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(handle)
-    fresh.replace(path)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(handle)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 
@@ -36,10 +40,13 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def locked(stream: IO[str] | IO[bytes]) -> bool:
-    """Lock the open file for this process alone; False, at once, where another holds it."""
+def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
+    """Lock an open file or folder until it is closed, for this process alone or ``shared`` with others.
+
+    False, at once unless it is to ``wait``, where another process holds it.
+    """
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True

@@ -16,7 +16,6 @@ Who sees everything is the librarian (``None`` in place of groups): whoever may 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -118,7 +117,7 @@ class Access:
         """One writer at a time, from reading to writing: of two at once the later would lose what the first has set."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent), (self._path.parent / LOCK).open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed; writing takes milliseconds
+            files.lock(lock, wait=True)  # writing takes milliseconds
             yield
 
     def _needed(self) -> bool:

@@ -15,7 +15,6 @@ under it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -182,9 +181,9 @@ def lock_writer(data: Path) -> IO[str]:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / "writer.lock").open("a+")
     deadline = time.monotonic() + LOOKED_AT
-    while not files.locked(stream) and time.monotonic() < deadline:
+    while not files.lock(stream) and time.monotonic() < deadline:
         time.sleep(0.01)
-    if not files.locked(stream):
+    if not files.lock(stream):
         stream.seek(0)
         holder = stream.read().strip() or "unknown"
         stream.close()
@@ -206,7 +205,7 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
             if current(data) != generation:
                 continue
             raise Damaged("generation.incomplete", name=generation.name) from None
-        fcntl.flock(stream, fcntl.LOCK_SH)
+        files.lock(stream, shared=True, wait=True)
         if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
             return generation, stream
         stream.close()
@@ -352,9 +351,7 @@ def _remove(generation: Path) -> bool:
         shutil.rmtree(generation, ignore_errors=True)
         return True
     with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not files.lock(stream):
             return False
         (generation / LEASE).unlink()
         shutil.rmtree(generation, ignore_errors=True)

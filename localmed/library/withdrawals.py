@@ -12,7 +12,6 @@ ledger is not enough.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Iterable
@@ -94,7 +93,7 @@ class Withdrawals:
         with told_if_full(self._path.parent):
             handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                files.lock(handle, wait=True)
                 before = os.pread(handle, os.fstat(handle).st_size, 0)
                 self._compare(before, self._extents_known())
                 _write(handle, line)
@@ -159,7 +158,7 @@ class Withdrawals:
 
     def _read(self) -> Iterable[Entry]:
         with self._path.open("rb") as ledger:
-            fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
+            files.lock(ledger, shared=True, wait=True)  # until a line is whole, or taken back
             content, known = ledger.read(), self._extents_known()
             lines = content.split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -11,6 +10,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from localmed import files
 from localmed.domain import Message
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
@@ -95,9 +95,7 @@ def writer(site: Site) -> Iterator[Check]:
     path = site.settings.data / "writer.lock"
     if path.exists():
         with path.open() as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not files.lock(stream, shared=True):
                 holder = stream.read(60).strip() or "unknown"
                 yield warning("writer", "doctor.writer_busy", holder=holder)
                 return
