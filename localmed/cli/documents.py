@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed import language
-from localmed.cli import documents_governance
-from localmed.cli.common import echo, json_option, opened, print_json, print_table, width_of
+from localmed.cli import documents_governance, speaking
+from localmed.cli.common import echo, json_option, opened, plain, print_json, print_table, width_of
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
 from localmed.domain import Document, Message, Passage, Status, message
 from localmed.errors import UsageError
@@ -50,7 +50,7 @@ def listed(
     found = [each for each, _ in stored if (not status or each.status == status) and _titled(each, words_of_title)]
     late = {each.id: overdue for each, overdue in stored}
     if as_json:
-        print_json([{**asdict(each), "overdue": late[each.id]} for each in found])
+        print_json([{**plain(each), "overdue": late[each.id]} for each in found])
         return
     rows = [
         (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
@@ -88,9 +88,9 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     if as_json:
         described = {"summary": _described(summary, passages)} if summary else {}
         more = {"chain": asdict(links), "overdue": late, "passage_ids": [each.id for each in passages]}
-        print_json({**asdict(found), **more, **described})
+        print_json({**plain(found), **more, **described})
         return
-    values = asdict(found)
+    values = {**asdict(found), "notes": [speaking.words(note) for note in found.notes]}
     for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
             _fact(text(f"documents.field_{name}"), value)
