@@ -100,6 +100,8 @@ def test_a_list_is_quoted_with_its_heading() -> None:
         "Creatinine clearance 70, after surgery 18 mL/min",
         "Creatinine clearance 70 mL/min. Now 18 mL/min.",
         "Creatinine clearance 70. Repeat creatinine clearance 18.",
+        "BP 180/100, later 120/80",
+        "Labs 2019:\nCreatinine clearance 60 mL/min\nPotassium 4.0",
         "2019年肌酐清除率60，现为25 mL/min",
         "肌酐清除率由60降至25 mL/min",
     ],

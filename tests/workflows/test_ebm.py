@@ -221,10 +221,11 @@ def badge_of(question: str, relevance: Relevance, text: str = "Give it for five 
 
 def test_never_green_over_a_word_that_no_source_names_or_a_medicine_asked_for_and_not_named() -> None:
     asked = "Which antibiotic for pneumonia of moderate severity?"
-    assert badge_of(asked, ENOUGH).reason.code == "badge.why_no_medicine"
+    assert badge_of(asked, ENOUGH).reason == message("badge.why_no_medicine")
     assert badge_of(asked, ENOUGH, "Give amoxicillin for five days.").badge is Badge.GREEN
     lacking = badge_of("How long is it given?", replace(ENOUGH, unnamed=("severity",)))
-    assert (lacking.badge, lacking.reason.code) == (Badge.YELLOW, "badge.why_unnamed")
+    reason = message("badge.why_unnamed", words=("severity",))
+    assert (lacking.badge, lacking.reason) == (Badge.YELLOW, reason)
 
 
 def test_abstains_without_a_collection() -> None:
