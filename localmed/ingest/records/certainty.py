@@ -14,7 +14,8 @@ from localmed.domain.patient import Measured
 # A word that sets a value apart from another time's. A year of age is none.
 OTHER_TIME = re.compile(
     r"\b(?:was|were|baseline|previous\w*|prior|now|current\w*|fell|fall\w*|rose|ris\w+|dropp\w*|declin\w*"
-    r"|increas\w*|decreas\w*|improv\w*|worsen\w*|initial\w*|earlier|before|since|ago|formerly|years? back|last|later|usual\w*|repeat\w*)\b"
+    r"|increas\w*|decreas\w*|improv\w*|worsen\w*|initial\w*|earlier|before|since|ago|formerly|years? back"
+    r"|last|later|usual\w*|repeat\w*)\b"
     r"|(?<![\d.])(?:19|20)\d\d(?![\d.])|\d年前|既往|基线|现(?!病史|象)|目前|此前|之前|原|曾|降|升(?!压)|前次|上次|去年|前年|月前|周前|日前",
     re.IGNORECASE,
 )
@@ -29,7 +30,7 @@ _OTHER_NUMBER = re.compile(
 )
 # In a heading ("Labs 2019:") it holds for all that follows up to a blank line.
 _HEADING = re.compile(
-    r"(?:\b(?:baseline|previous|prior|last|old)\b|(?<!\d)(?:19|20)\d\d(?!\d)|既往(?!史|病史)|基线|上次)[^\n.;。；:：]*[:：]"
+    r"(?:\b(?:baseline|previous|prior)\b(?! (?:medical |surgical )?history)|(?<!\d)(?:19|20)\d\d(?!\d)|既往(?!史|病史)|基线|上次)[^\n.;。；:：]*[:：]"
 )
 _PRESSURES = re.compile(r"\d{2,3}\s?/\s?\d{2,3}")
 _NEXT = 80  # characters of the sentence after, which may go on about the value: "Now 25 mL/min."
