@@ -1,18 +1,27 @@
-"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises."""
+"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises.
+
+A CSV is written for spreadsheets too: what they would run begins with an apostrophe there, and ``csv_cell`` takes it
+off again.
+"""
 
 from __future__ import annotations
 
+import csv
 import errno
 import fcntl
+import io
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from localmed.errors import InputError
 
 Opener = Callable[[Path], BinaryIO]
+_FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
 
 
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -74,3 +83,21 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
+
+
+def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
+    """``rows`` as CSV in which a spreadsheet finds no formula; numbers stay numbers."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=line_end).writerows([_inert(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _inert(cell: object) -> object:
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def csv_cell(text: str) -> str:
+    """What was written as ``text`` by ``csv_text``."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text

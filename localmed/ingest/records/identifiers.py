@@ -10,7 +10,7 @@ import re
 
 from localmed.errors import InputError
 
-STRUCK = "[...]"
+STRUCK = "[…]"  # one character, so that no sentence ends in it
 
 _LABELS = (
     r"(?:patient|full|first|last|family|given|maiden|mother|father|guardian)(?:'s)? name|(?<![a-z] )name|mrn"
