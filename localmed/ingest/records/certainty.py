@@ -30,7 +30,8 @@ _OTHER_NUMBER = re.compile(
 )
 # In a heading ("Labs 2019:") it holds for all that follows up to a blank line.
 _HEADING = re.compile(
-    r"(?:\b(?:baseline|previous|prior)\b(?! (?:medical |surgical )?history)|(?<!\d)(?:19|20)\d\d(?!\d)|既往(?!史|病史)|基线|上次)[^\n.;。；:：]*[:：]"
+    r"(?:\b(?:baseline|previous|prior)\b(?! (?:medical |surgical )?history)|(?<!\d)(?:19|20)\d\d(?!\d)"
+    r"|既往(?!史|病史)|基线|上次)[^\n.;。；:：]*[:：]"
 )
 _PRESSURES = re.compile(r"\d{2,3}\s?/\s?\d{2,3}")
 _NEXT = 80  # characters of the sentence after, which may go on about the value: "Now 25 mL/min."
