@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from localmed.domain.patient import EntryKind, PatientRecord
+from localmed.errors import InputError
 from localmed.ingest.records import read
 
 KINDS = {"problems": EntryKind.PROBLEM, "medicines": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
@@ -142,3 +143,9 @@ def test_a_pregnant_man_is_told_and_neither_is_used() -> None:
 def test_a_struck_name_is_shown_whole() -> None:
     (entry,) = text("Mr. Smith has asthma.").entries
     assert entry.words == "Mr […] has asthma"
+
+
+def test_a_picture_is_no_record_and_nothing_is_said_of_importing() -> None:
+    with pytest.raises(InputError) as refused:
+        read(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
+    assert refused.value.message.code == "record.no_text"

@@ -181,12 +181,6 @@ def test_an_order_to_the_reader_is_no_problem(planted: str) -> None:
     assert text(planted).problems == ("asthma",)
 
 
-def test_a_picture_is_no_record_and_nothing_is_said_of_importing() -> None:
-    with pytest.raises(InputError) as refused:
-        read(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
-    assert refused.value.message.code == "record.no_text"
-
-
 @pytest.mark.parametrize("data", [b"", b"  \n\t ", b"\xef\xbb\xbf"])
 def test_empty(data: bytes) -> None:
     with pytest.raises(InputError, match="empty"):
