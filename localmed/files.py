@@ -1,29 +1,42 @@
-"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises."""
+"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises.
+
+A CSV is written for spreadsheets too: what they would run begins with an apostrophe there, and ``csv_cell`` takes it
+off again.
+"""
 
 from __future__ import annotations
 
+import csv
 import errno
 import fcntl
+import io
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from localmed.errors import InputError
 
 Opener = Callable[[Path], BinaryIO]
+_FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
 
 
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
     fresh = path.with_name(f"{path.name}.new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(handle)
-    fresh.replace(path)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(handle)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 
@@ -36,10 +49,13 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def locked(stream: IO[str] | IO[bytes]) -> bool:
-    """Lock the open file for this process alone; False, at once, where another holds it."""
+def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
+    """Lock an open file or folder until it is closed, for this process alone or ``shared`` with others.
+
+    False, at once unless it is to ``wait``, where another process holds it.
+    """
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     return True
@@ -67,3 +83,21 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
+
+
+def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
+    """``rows`` as CSV in which a spreadsheet finds no formula; numbers stay numbers."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator=line_end).writerows([_inert(cell) for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _inert(cell: object) -> object:
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def csv_cell(text: str) -> str:
+    """What was written as ``text`` by ``csv_text``."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text

@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,15 @@ def names(localmed: Localmed) -> dict[str, str]:
     return {"DOCUMENT": str(document), "PASSAGE": str(passage)}
 
 
+def citations_resolve(answer: dict[str, Any]) -> None:
+    """Every citation of the checked answer is a document of the library, and no reference was taken for a claim."""
+    (references,) = [part["references"] for part in answer["parts"] if part["type"] == "CitationsPart"]
+    assert references
+    assert all(reference["study"] for reference in references), references
+    claims = [part["claim"] for part in answer["parts"] if part["type"] == "ClaimPart"]
+    assert not [claim for claim in claims for reference in references if reference["study"]["title"] in claim]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_the_commands_of_the_guides_run(
@@ -76,6 +86,8 @@ def test_the_commands_of_the_guides_run(
                 assert words[0] == "localmed", words
                 ran = localmed(*(known.get(word, word.replace("corpora/", f"{ROOT}/corpora/")) for word in words[1:]))
                 assert ran.code == 0, (words, ran)
+                if words[1] == "verify":
+                    citations_resolve(localmed(*words[1:], "--json").json)
                 count += 1
     assert count, "a guide without a command"
 

@@ -22,7 +22,8 @@ from localmed.messages import LANGUAGES, REFERENCE, Template, as_json, catalogue
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 DONE = (
-    *("bounds", "children", "cli", "config", "confined", "errors", "evaluation", "library", "models", "operations"),
+    *("bounds", "children", "cli", "config", "confined", "errors", "evaluation", "ingest"),
+    *("library", "models", "operations", "presentation"),
     *("retrieval", "session", "site", "training", "workspace"),
 )
 MAKERS = {"message", "say", "text", "confirm"}  # functions whose first argument is a code

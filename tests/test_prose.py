@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "localmed"
 
 # Where prose may be made; and where some still is.
 HOMES = ("messages", "presentation", "clinical", "training")
-PENDING = ("ingest", "cli", "operations", "evaluation")
+PENDING = ("cli", "operations", "evaluation")
 PROMPTS = (
     "agents/appraisal.py", "agents/asking.py", "agents/chat.py", "agents/chat_entailment.py", "agents/decomposing.py",
     "agents/evidence.py", "agents/guidance.py", "agents/judging.py", "agents/linking.py", "agents/orders.py",
@@ -30,6 +30,14 @@ ALLOWED = {
     "agents/orders_rules.py": "words that name no subject, to compare texts with",
     "agents/pico_rules.py": "headings of PICO questions, to read them with",
     "confined.py": "a line for the process that a child of a child tells",
+    "ingest/governance.py": "labels of facts in documents, to read them with",
+    "ingest/readers/oncokb.py": "what a row of OncoKB says, as a passage's text",
+    "ingest/readers/pdf/text.py": "characters that fonts show for others",
+    "ingest/readers/pptx.py": "titles that programs give, to pass over",
+    "ingest/readers/values.py": "words of a status, to read it with",
+    "ingest/records/cues.py": "words that name no allergy, to read records with",
+    "ingest/records/named_fields.py": "names of fields and headings of records, to read them with",
+    "ingest/records/parts.py": "names of measures",
     "language.py": "characters that most sentences hold",
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",

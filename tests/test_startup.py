@@ -35,7 +35,7 @@ def test_the_overview_imports_messages_of_the_values_only() -> None:
     script += "print(*(name for name in sys.modules if name.startswith('localmed.')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(done.stdout.splitlines()[-1].split())
-    expected = {"cli", "cli.main", "domain", "domain.messages", "errors"}
+    expected = {"cli", "cli.main", "domain", "domain.messages", "errors", "presentation", "presentation.neutral"}
     assert loaded <= {f"localmed.{name}" for name in expected}, loaded - expected
 
 

@@ -66,7 +66,7 @@ class Relevance:
     """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
     ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's. ``differing`` are
-    those for which hits were set aside that speak of another population, subtype, setting or purpose.
+    those of another population, subtype, setting or purpose that every hit lacks, for which hits were set aside.
     """
 
     probabilities: tuple[float, ...]

@@ -32,6 +32,7 @@ from localmed.agents.asking import (
 )
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.agents.roles import Rules
+from localmed.agents.subject import Subject
 from localmed.config import AskSettings, KeywordSettings
 from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
@@ -54,6 +55,7 @@ _ASKS_QUANTITY = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[^?？]*[?？]+")
+_FURNITURE = re.compile(r"第\s*\d+\s*页\s*[，,]?\s*共|\bpage \d+ of \d+", re.IGNORECASE)  # what a footer left behind
 _ROW = re.compile(r"[^\n]+")
 _NUMBER = re.compile(r"\d|[一二三四五六七八九十百]+[层楼天周月年岁次片粒]")
 
@@ -160,7 +162,7 @@ class Extractive:
 
     def _candidates(self, asked: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
-        question = weigh(asked, self._index)
+        question, subject = weigh(asked, self._index), Subject.of(asked)
         quantity = QUANTITY_WEIGHT if _ASKS_QUANTITY.search(asked) else 0.0
         for place, each in enumerate(evidence):
             passage = each.passage
@@ -170,7 +172,7 @@ class Extractive:
             for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
-                if end - start >= SHORTEST:
+                if end - start >= SHORTEST and not (_FURNITURE.search(text) or subject.another(passage, start, end)):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += quantity if _NUMBER.search(text) else 0.0

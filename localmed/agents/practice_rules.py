@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from localmed.agents.asking import Draft
 from localmed.agents.extractive import Candidate, Extractive, quotation, units
@@ -24,11 +24,9 @@ from localmed.agents.practice import (
     RecommendationInput,
 )
 from localmed.agents.roles import Rules
-from localmed.clinical import medicines
-from localmed.clinical.medicines import Mention
-from localmed.clinical.units import dose as dosed
-from localmed.domain import Evidence, Passage, Statement
-from localmed.language import content_words, fold
+from localmed.agents.subject import Subject
+from localmed.domain import Evidence, Statement
+from localmed.language import content_words
 
 RECOMMENDS = 0.15  # what a sentence that recommends gains: as much as the first-ranked source does over the last
 QUOTED = 5  # sentences at most of effects
@@ -53,7 +51,6 @@ _EFFECT_SIZE = re.compile(
     r"|(?:降低|减少|增加)[^。；]{0,12}(?:三分之|四分之|五分之|一半)",
     re.IGNORECASE,
 )
-_ASKS_DOSE = re.compile(r"\bdos(?:e|es|age|ing)\b|how much|剂量|用量|多少", re.IGNORECASE)
 
 
 class Practice:
@@ -77,7 +74,7 @@ class Practice:
         scored = [
             replace(candidate, score=candidate.score + RECOMMENDS) if _RECOMMENDS.search(candidate.text) else candidate
             for candidate in self._extractive.scored(given)
-            if subject.fits(candidate)
+            if subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
         ]
         best = sorted(scored, key=lambda candidate: (-candidate.score, candidate.place, candidate.start))
         return Draft(tuple(quotation(candidate) for candidate in self._extractive.chosen(best)))
@@ -99,61 +96,9 @@ def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, 
         for candidate in _sentences(evidence)
         if _EFFECT_SIZE.search(candidate.text)
         and asked & set(content_words(f"{candidate.evidence.passage.title} {candidate.text}"))
-        and subject.fits(candidate)
+        and subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
     ]
     return tuple(found[:QUOTED])
-
-
-# --- what a sentence is about -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The medicines that a question is about: its ``ingredients`` with their classes, and ``classes`` named as such."""
-
-    ingredients: frozenset[str] = frozenset()
-    own_classes: frozenset[str] = frozenset()
-    classes: frozenset[str] = frozenset()
-    asks_dose: bool = False
-
-    @classmethod
-    def of(cls, *texts: str) -> Subject:
-        """What ``texts`` name."""
-        mentions = [mention for text in texts for mention in medicines.mentions(text)]
-        return cls(
-            frozenset(name for mention in mentions for name in mention.ingredients),
-            frozenset(name for mention in mentions if mention.ingredients for name in mention.classes),
-            frozenset(name for mention in mentions if not mention.ingredients for name in mention.classes),
-            bool(_ASKS_DOSE.search(texts[0])),
-        )
-
-    def fits(self, candidate: Candidate) -> bool:
-        """Whether a sentence is about one of the medicines, and gives no other's dose where a dose is asked for."""
-        if not (self.ingredients or self.classes):
-            return True
-        if not any(self._is(mention) for mention in _spoken_of(candidate.evidence.passage, candidate)):
-            return False
-        dose = dosed().search(folded := fold(candidate.text)) if self.asks_dose else None
-        owners = medicines.mentions(folded[: dose.start()])[-1:] if dose else []
-        return all(self._is(owner) for owner in owners)
-
-    def _is(self, mention: Mention) -> bool:
-        """Whether a sentence's medicine is one of the question's, or a class named for it, or in the class asked of."""
-        named, classes = set(mention.ingredients), set(mention.classes)
-        if named & self.ingredients or classes & (self.classes | self.ingredients):
-            return True
-        return not named and bool(classes & self.own_classes)
-
-
-def _spoken_of(passage: Passage, candidate: Candidate) -> list[Mention]:
-    """The medicines of a sentence, else the last named before it, else those of the nearest heading that names any."""
-    if own := medicines.mentions(candidate.text):
-        return own
-    before = medicines.mentions(passage.text[: candidate.start])
-    if before and not passage.table:
-        return before[-1:]
-    headings = (medicines.mentions(heading) for heading in (*reversed(passage.headings), passage.title))
-    return next((mentions for mentions in headings if mentions), [])
 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Candidate]:

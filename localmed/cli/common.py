@@ -215,5 +215,5 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
         task = bar.add_task("reading", total=None)
         yield (
             lambda total: bar.update(task, total=total),
-            lambda done, doing: bar.update(task, advance=done, description=doing[:30]),
+            lambda done, doing: bar.update(task, advance=done, description=one_line(doing)[:30]),
         )

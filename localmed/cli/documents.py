@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli import documents_governance
-from localmed.cli.common import echo, json_option, opened, print_json, print_table, width_of
+from localmed import language
+from localmed.cli import documents_governance, speaking
+from localmed.cli.common import echo, json_option, opened, plain, print_json, print_table, width_of
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
-from localmed.domain import Document, Passage, Status, message
+from localmed.domain import Document, Message, Passage, Status, message
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def listed(
     found = [each for each, _ in stored if (not status or each.status == status) and _titled(each, words_of_title)]
     late = {each.id: overdue for each, overdue in stored}
     if as_json:
-        print_json([{**asdict(each), "overdue": late[each.id]} for each in found])
+        print_json([{**plain(each), "overdue": late[each.id]} for each in found])
         return
     rows = [
         (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
@@ -87,9 +88,9 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     if as_json:
         described = {"summary": _described(summary, passages)} if summary else {}
         more = {"chain": asdict(links), "overdue": late, "passage_ids": [each.id for each in passages]}
-        print_json({**asdict(found), **more, **described})
+        print_json({**plain(found), **more, **described})
         return
-    values = asdict(found)
+    values = {**asdict(found), "notes": [speaking.words(note) for note in found.notes]}
     for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
             _fact(text(f"documents.field_{name}"), value)
@@ -168,21 +169,35 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
 @click.argument("document")
 @click.option("--by", default="", metavar="DOCUMENT", help="The document that replaces it.")
 @click.option("--undo", is_flag=True, help="Make it current again.")
+@click.option("--yes", is_flag=True, help="Do not ask where the titles have no word in common.")
 @click.pass_context
-def supersede(ctx: click.Context, document: str, by: str, undo: bool) -> None:
-    """Mark DOCUMENT superseded: it no longer answers unless asked for with --status superseded."""
+def supersede(ctx: click.Context, document: str, by: str, undo: bool, yes: bool) -> None:
+    """Mark DOCUMENT superseded: it no longer answers unless asked for with --status superseded.
+
+    Without --by, what superseded it before stays its successor.
+    """
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
         found = lookups.document(session, document)
-        successor = lookups.document(session, by).id if by else ""
+        successor = lookups.document(session, by) if by else None
         status = Status.CURRENT if undo else Status.SUPERSEDED
-        changes.mark(session, found, status, successor)
+        if successor and successor.id != found.id:
+            alike = set(language.content_words(found.title)) & set(language.content_words(successor.title))
+            if not yes and not alike:
+                confirm("documents.supersede_unlike", old=_dated(found), new=_dated(successor))
+        changes.mark(session, found, status, successor.id if successor else "")
         holds = lookups.document(session, found.id).status
+    if successor and not undo:
+        say("documents.supersede", old=_dated(found), new=_dated(successor))
     if holds is status:
         say("documents.marked", title=found.title, status=status_message(status))
     else:
         say(f"documents.marked_{holds.value}", title=found.title, status=status_message(status))
+
+
+def _dated(document: Document) -> Message:
+    return message("documents.dated", title=document.title, edition=document.edition or message("answer.no_date"))
 
 
 @command.command("withdraw")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.cli.speaking import columns, say, status_message, status_word, tell_generation, text
 from localmed.domain import message
 from localmed.errors import InputError, UsageError, reason
+from localmed.files import csv_text
 
 FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong in every row
 
@@ -85,7 +85,7 @@ def write_sheet(ctx: click.Context, sheet: Path, collection: str) -> None:
         rows = lookups.sheet_rows(session, collection)
     try:
         with sheet.open("x", encoding="utf-8-sig", newline="") as file:  # the mark tells Excel that it is UTF-8
-            csv.writer(file).writerows(rows)
+            file.write(csv_text(rows, "\r\n"))
     except FileExistsError:
         raise UsageError("file.exists", file=str(sheet)) from None
     except OSError as error:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from localmed import __version__, files
 from localmed.cli.common import Decorated, echo, print_json, tell_file
 from localmed.cli.following import work_shown
 from localmed.cli.speaking import say, text, words
 from localmed.domain import message
-from localmed.errors import InputError
+from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview.preview import Looked
+    from localmed.ingest.preview import Looked
+    from localmed.presentation.preview import PreviewPage
     from localmed.session import Session
 
 SHOWN = 60  # lines printed; --json and the report have more
@@ -57,9 +61,18 @@ def run(
     """Read ``paths`` and tell; exit with 3 where every file would be refused."""
     from localmed.operations import importing
 
-    with work_shown(not as_json) as hooks:
-        looked = importing.preview(session, paths, collection, manifest, chosen.report, chosen.language, hooks)
-        told = [_plain(each) for each in looked]
+    if chosen.report and (chosen.report.is_dir() or not chosen.report.absolute().parent.is_dir()):
+        raise UsageError("cli.report_place", file=str(chosen.report))
+
+    with work_shown(not as_json) as hooks, ExitStack() as stack:
+        page = stack.enter_context(_page(session, collection, manifest, chosen)) if chosen.report else None
+        told = []
+        for looked in importing.preview(session, paths, collection, manifest, hooks):
+            if page:
+                page.add(looked)
+            told.append(_plain(looked))
+        if page and chosen.report:
+            _write(chosen.report, page)
     if as_json:
         print_json({"collection": collection, "files": told})
     else:
@@ -67,6 +80,21 @@ def run(
     read = [each for each in told if each["outcome"] not in ("skipped", "removed")]
     if read and all(each["outcome"] == "refused" for each in read):
         sys.exit(InputError.exit_code)
+
+
+def _page(session: Session, collection: str, manifest: Path | None, chosen: Wanted) -> PreviewPage:
+    from localmed.operations import importing
+    from localmed.presentation.preview import PreviewPage
+
+    title, day = importing.previewed_title(session, collection, manifest), date.today().isoformat()
+    return PreviewPage(title, chosen.language, importing.thumbnails, day, __version__)
+
+
+def _write(report: Path, page: PreviewPage) -> None:
+    try:
+        files.replace(report, "".join(page.chunks()).encode(errors="replace"), mode=0o666)  # less the umask
+    except OSError as error:
+        raise UsageError("file.unwritable", file=str(report), reason=reason(error)) from None
 
 
 def _plain(looked: Looked) -> dict[str, Any]:

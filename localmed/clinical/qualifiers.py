@@ -18,11 +18,15 @@ from localmed.domain import Passage
 from localmed.language import fold
 
 PREVENTION = "prevention"
+NONE = "none"
 
 
-def differing(question: str, passage: Passage) -> tuple[str, ...]:
-    """The words of ``question`` by which ``passage`` speaks of somebody or something else; empty if it may fit."""
-    wanted = qualifiers(question)
+def differing(question: str, passage: Passage, whole: str = "") -> tuple[str, ...]:
+    """The words of ``question`` by which ``passage`` speaks of somebody or something else; empty if it may fit.
+
+    ``whole`` is what ``question`` is a part of: whom that is about, this is about.
+    """
+    wanted = _populations(whole) | qualifiers(question)
     treatment = _treatment(question) if PREVENTION not in wanted else ""
     if not wanted and not treatment:
         return ()
@@ -34,6 +38,11 @@ def differing(question: str, passage: Passage) -> tuple[str, ...]:
         heading = qualifiers("\n".join((passage.title, *passage.headings)))
         lacking += [treatment] if PREVENTION in heading else []
     return tuple(dict.fromkeys(lacking))
+
+
+def _populations(text: str) -> dict[str, str]:
+    named = qualifiers(text) if text else {}
+    return {name: named[name] for name in listed(table("qualifiers")["populations"]) if name in named}
 
 
 def _excluded(qualifier: str, named: Mapping[str, str]) -> bool:
@@ -48,7 +57,8 @@ def qualifiers(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in names.matches(fold(text)):
         for qualifier in rows[match.name]:
-            found.setdefault(qualifier, match.name)
+            if qualifier != NONE:
+                found.setdefault(qualifier, match.name)
     return found
 
 

@@ -13,7 +13,11 @@ from localmed.domain.messages import Message
 
 
 class EntryKind(StrEnum):
-    """What a record's entry is of. ``NAMED`` is a medicine that the record names and that nothing shows to be taken."""
+    """What a record's entry is of.
+
+    ``NAMED`` is a medicine that the record names and that nothing shows to be taken, ``UNREAD`` a result whose value
+    was not read, since the words leave open which one holds now.
+    """
 
     AGE = "age"
     SEX = "sex"
@@ -23,6 +27,7 @@ class EntryKind(StrEnum):
     ALLERGY = "allergy"
     RESULT = "result"
     NAMED = "named"
+    UNREAD = "unread"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ question asked of all sources at once; it stands in the first table only.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 from localmed.domain import Badge, Message, message
+from localmed.files import csv_text
 
 COMBINED = "all sources"
 COLOURS = (Badge.GREEN, Badge.YELLOW, Badge.RED)
@@ -170,25 +169,23 @@ def _of(count: int, total: int) -> str:
 
 def as_csv(found: BadgeReport) -> str:
     """One line a figure: table, row, column, count or share."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("table", "row", "column", "value"))
+    rows: list[Sequence[object]] = [("table", "row", "column", "value")]
     for each in found.summaries:
         for name in ("green", "yellow", "red", "unanswered"):
-            writer.writerow(("summary", each.source, name, getattr(each, name)))
+            rows.append(("summary", each.source, name, getattr(each, name)))
     for pair in found.agreements:
         for mine, row in zip(COLOURS, pair.matrix, strict=True):
             for theirs, count in zip(COLOURS, row, strict=True):
-                writer.writerow(("agreement", f"{pair.first} {mine.value}", f"{pair.second} {theirs.value}", count))
+                rows.append(("agreement", f"{pair.first} {mine.value}", f"{pair.second} {theirs.value}", count))
         for name in ("both_green", "neither_green", "either_green"):
             share = f"{getattr(pair, name):.6f}"
-            writer.writerow(("agreement", f"{pair.first}, {pair.second}", name, share))
+            rows.append(("agreement", f"{pair.first}, {pair.second}", name, share))
     for colours, count in found.combinations:
-        writer.writerow(("combination", ", ".join(found.sources), ", ".join(colours), count))
+        rows.append(("combination", ", ".join(found.sources), ", ".join(colours), count))
     for source, alone in found.novelty:
-        writer.writerow(("novelty", source, "share", f"{alone:.6f}"))
-    writer.writerow(("at least one green", "", "share", f"{found.at_least_one_green:.6f}"))
-    return text.getvalue()
+        rows.append(("novelty", source, "share", f"{alone:.6f}"))
+    rows.append(("at least one green", "", "share", f"{found.at_least_one_green:.6f}"))
+    return csv_text(rows)
 
 
 def as_json(found: BadgeReport) -> str:

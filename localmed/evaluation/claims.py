@@ -13,8 +13,6 @@ Nothing kept or written holds a question's or an answer's text.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +25,7 @@ from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Lab
 from localmed.errors import InputError
 from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.stance import PairSet
+from localmed.files import csv_text
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.answer_file import VerifyInput, of_object
 from localmed.verification.claims import Read, premise
@@ -200,13 +199,13 @@ def _share(results: Sequence[Result]) -> float | None:
 
 def as_csv(found: ClaimsReport) -> str:
     """One line an answer."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "gold", "response", *map(str, CLAIMS), "given evidence", "alerts", "seconds"))
+    rows: list[Sequence[object]] = [
+        ("id", "gold", "response", *map(str, CLAIMS), "given evidence", "alerts", "seconds")
+    ]
     for each in found.results:
         counts = [each.claims.count(name) for name in CLAIMS]
-        writer.writerow((each.id, each.gold, each.response, *counts, each.quality, each.alerts, each.seconds))
-    return text.getvalue()
+        rows.append((each.id, each.gold, each.response, *counts, each.quality, each.alerts, each.seconds))
+    return csv_text(rows)
 
 
 def facts(found: ClaimsReport) -> tuple[Message, ...]:

@@ -7,8 +7,6 @@ counts and settings only.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.evaluation import statistics
 from localmed.evaluation.link_files import LinkRow
+from localmed.files import csv_text
 from localmed.verification.link_eval import MOST_COMPARED
 
 UNDEFINED = "undefined"
@@ -129,13 +128,11 @@ def _totals(total: Mapping[str, int], *names: str) -> tuple[tuple[str, int], ...
 
 def as_csv(found: LinkReport) -> str:
     """A line a question: its metrics, empty where undefined, then its counts."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "language", "status", *METRICS, *TOTALS))
+    rows: list[Sequence[object]] = [("id", "language", "status", *METRICS, *TOTALS)]
     for row in found.rows:
         metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
-        writer.writerow((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
-    return text.getvalue()
+        rows.append((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
+    return csv_text(rows)
 
 
 def as_json(found: LinkReport) -> str:

@@ -5,10 +5,8 @@ Nothing written holds a question's or a document's text: variants, measures, cou
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +15,7 @@ from localmed.evaluation import statistics
 from localmed.evaluation.ablation import Bench
 from localmed.evaluation.measures import JUDGED, MEASURES, Run, scores
 from localmed.evaluation.sets import QuestionSet
+from localmed.files import csv_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +195,16 @@ def as_markdown(found: Report) -> str:
 
 def as_csv(found: Report) -> str:
     """One line a variant and measure."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("set", "questions", "variant", "measure", "value", "low", "high", "p", "p_holm", "reference"))
+    rows: list[Sequence[object]] = [
+        ("set", "questions", "variant", "measure", "value", "low", "high", "p", "p_holm", "reference")
+    ]
     for row in found.rows:
         for measure, each in row.measures.items():
             numbers = (f"{each.value:.6f}", f"{each.low:.6f}", f"{each.high:.6f}", each.p, each.p_holm)
-            writer.writerow((found.set, found.questions, row.variant, measure, *numbers, found.reference))
+            rows.append((found.set, found.questions, row.variant, measure, *numbers, found.reference))
         judged = (found.set, found.questions, row.variant, JUDGED, f"{row.judged:.6f}")
-        writer.writerow((*judged, "", "", "", "", found.reference))
-    return text.getvalue()
+        rows.append((*judged, "", "", "", "", found.reference))
+    return csv_text(rows)
 
 
 def as_json(found: Report) -> str:

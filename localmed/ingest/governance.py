@@ -8,7 +8,9 @@
 The first row names the columns, in English or Chinese (``HEADERS``); their order is free and others are left alone,
 which is told. ``file`` is the path within the imported folder, the name alone where no other file of the collection
 has it, or the start of a document's id. An empty cell changes nothing, "-" takes back what was set. Dates may be
-written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused.
+written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused. A character that is not
+printed (a control, a mark of direction, a blank at an end) stands in ``template`` as its escape, ``\\u001b``, and
+``read`` takes a name so written as well as the name itself.
 
 CSV (any encoding and separator that an import reads) or XLSX (its first sheet). Not covered: formulas without a value.
 """
@@ -24,6 +26,7 @@ from pathlib import Path
 from localmed.config import ReadBounds
 from localmed.domain import Document, Message, message
 from localmed.errors import InputError, reason
+from localmed.files import csv_cell
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import DATES, FIELDS
@@ -42,6 +45,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
 LEAST_ID = 6  # characters of a document's id
 _ID = re.compile(rf"[0-9a-f]{{{LEAST_ID},32}}")
 _PART = re.compile(r"\d+|[A-Za-z]+")  # of a date
+_ESCAPED = re.compile(r"^\s+|\s+$|\\(?=u[0-9a-f]{4}|U[0-9a-f]{8})")  # besides what is not printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,9 @@ def _field(header: str) -> str:
 
 def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | None:
     """The row as fields, ``None`` if it says nothing."""
-    named = {field: cell.strip() for field, cell in zip(columns, cells, strict=False) if field and cell.strip()}
+    named = {
+        field: csv_cell(cell.strip()) for field, cell in zip(columns, cells, strict=False) if field and cell.strip()
+    }
     if not named:
         return None
     file = named.pop("file", "")
@@ -162,8 +168,8 @@ def _documents(
     """The documents of the file called ``name``, or why there are none."""
     if not name:
         return message("governance.no_file")
-    paths = [path for path, file in files.items() if name in (path, _within(path, file.root))]
-    paths = paths or [path for path in files if Path(path).name == name]
+    paths = [path for path, file in files.items() if _names(name, path, _within(path, file.root))]
+    paths = paths or [path for path in files if _names(name, Path(path).name)]
     if len(paths) > 1:
         return message("governance.several_files", count=len(paths), collection=collection)
     if paths and (documents := catalogue.of_file(collection, paths[0])):
@@ -173,6 +179,22 @@ def _documents(
         if len(matching) == 1:
             return tuple(matching)
     return message("governance.unknown_file", collection=collection)
+
+
+def _names(cell: str, *names: str) -> bool:
+    """Whether a cell is one of ``names`` as it is, or as ``template`` writes it."""
+    return cell in names or cell in map(printed, names)
+
+
+def printed(text: str) -> str:
+    """``text`` on one line with an escape for what is not printed, a different one for every text."""
+    marked = _ESCAPED.sub(lambda match: "".join(map(_escape, match[0])), text)
+    return "".join(each if each.isprintable() else _escape(each) for each in marked)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _within(path: str, root: str) -> str:
@@ -187,8 +209,13 @@ def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
         stored = {tuple(known(each, field) for field in FIELDS) for each in documents}
         cells = next(iter(stored)) if len(stored) == 1 else ("",) * len(FIELDS)  # of several records, what all share
         if documents:
-            rows.append([_within(path, file.root), *cells])
+            rows.append([printed(_within(path, file.root)), *map(printed, cells)])
     return rows
+
+
+def differs(document: Document, field: str, value: str) -> bool:
+    """Whether ``value`` is another than what is known of a document; as ``template`` writes it, it is the same."""
+    return not _names(value, known(document, field))
 
 
 def known(document: Document, field: str) -> str:

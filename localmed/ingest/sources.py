@@ -89,6 +89,8 @@ def find(
                 if not _is_text(str(file)):
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
+                elif not file.is_file():
+                    skipped[file] = Line(str(file), "skipped", message(_no_file(file)))
                 elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
                     skipped[file] = Line(str(file), "skipped", message("source.link_out"))
                 elif problem := unwanted(file.name.lower(), suffixes, wanted):
@@ -152,7 +154,12 @@ def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
 
 
 def _files(root: Path) -> list[Path]:
-    return sorted(path for path in _walk(root) if path.is_file())
+    return sorted(_walk(root))
+
+
+def _no_file(path: Path) -> str:
+    """The code of why there is nothing to read in ``path``, which was listed as a file."""
+    return "source.link_nowhere" if path.is_symlink() and not path.exists() else "source.no_regular"
 
 
 def _walk(root: Path) -> Iterator[Path]:

@@ -64,7 +64,7 @@ def complete(builder: Builder, encoder: Embedder, settings: Settings, progress: 
         for document in lacking:
             _make(builder, cache, document, recipe(document, encoder, settings), _knows(encoder, document))
             if progress:
-                progress(0.0, "summaries of guidelines")
+                progress(0.0, document.title)
     builder.changed = True
     return len(lacking)
 

@@ -6,7 +6,6 @@ nobody has locked any more are removed before another is made. Folders of other 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -15,6 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from localmed import files
 
 FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
 
@@ -51,6 +52,5 @@ def _sweep(prefix: str) -> None:
 def _lock(handle: int) -> bool:
     """Lock the folder; False where another process has, or where the file system knows no locks."""
     with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
+        return files.lock(handle)
     return False

@@ -7,28 +7,34 @@ or is missing though a generation was built beside it, is an error, never "no re
 Format 1 of the file was ``readers.json``, the collections alone. It is read where there is no other, and moved at the
 next change. Two files that differ are an error: an older localmed may have changed one of them since.
 
+Format 3 carries a count of its changes and a digest of itself: what was altered is an error, and so is a file that the
+audit log does not know (``anchors.py``), though it agrees with itself. Of format 2 there was neither: it is taken as it
+is until the next change.
+
 Who sees everything is the librarian (``None`` in place of groups): whoever may write to the data folder.
 """
 
 from __future__ import annotations
 
-import fcntl
+import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from localmed import files
 from localmed.errors import Damaged, NoLibrary, UsageError
 from localmed.library import generations
+from localmed.library.anchors import PLANNED, Anchor, anchors
 from localmed.library.space import told_if_full
 
 FILE = "access.json"
 OLDER = "readers.json"  # of format 1
 LOCK = "readers.lock"  # its name since format 1, so that an older localmed waits as well
-FORMAT = 2
+FORMAT = 3
+WITHOUT_DIGEST = 2  # the last format that had none
 BESIDE = 2  # format of the generations that are built beside a file; before, there was none unless one was restricted
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
 Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
@@ -46,7 +52,7 @@ class Access:
         """The groups of each collection that is restricted; raise ``Damaged`` for a file that is lost or unreadable."""
         state = _stamp(self._path), _stamp(self._older)
         if state == (None, None):
-            if self._needed():
+            if self._needed() or anchors(self._path.parent, "access"):
                 raise Damaged("access.missing", path=str(self._path)) from None
             return {}
         known, groups = self._known
@@ -69,25 +75,49 @@ class Access:
         with self._alone():
             self._move()
             if not self.all() and not self._path.exists():
-                self._write({})
+                self._write({}, 0)
 
-    def put(self, collection: str, groups: Collection[str]) -> None:
+    def put(
+        self, collection: str, groups: Collection[str], plan: Callable[[Anchor], object] = lambda _: None
+    ) -> Anchor:
         """Let only ``groups`` read ``collection`` (none: everybody), from the next question on.
 
-        Raise ``UsageError`` for what is no name of a group.
+        ``plan`` is called with the file's new anchor before it is written. Raise ``UsageError`` for what is no name of
+        a group.
         """
         checked(groups)
         with self._alone():
             self._move()
             kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
-            self._write(kept | ({collection: sorted(set(groups))} if groups else {}))
+            return self._write(kept | ({collection: sorted(set(groups))} if groups else {}), self.changes() + 1, plan)
+
+    def restore(self, kept: Mapping[str, Collection[str]], changes: int, plan: Callable[[Anchor], object]) -> Anchor:
+        """Write the file anew, whatever stands there now."""
+        with self._alone():
+            self._older.unlink(missing_ok=True)
+            return self._write({name: sorted(groups) for name, groups in kept.items()}, changes, plan)
+
+    def changes(self) -> int:
+        """How often the file was changed, as it says itself; 0 where it does not say."""
+        with suppress(Damaged):
+            values = _loaded(self._path)
+            if isinstance(values, dict) and type(number := values.get("changes")) is int:
+                return number
+        return 0
+
+    def readable(self) -> Mapping[str, frozenset[str]]:
+        """What the file says, though it may have been altered; nothing where it cannot be read."""
+        with suppress(Damaged):
+            values = _loaded(self._path)
+            return _groups(self._path, values.get("collections") if isinstance(values, dict) else None)
+        return {}
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One writer at a time, from reading to writing: of two at once the later would lose what the first has set."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent), (self._path.parent / LOCK).open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed; writing takes milliseconds
+            files.lock(lock, wait=True)  # writing takes milliseconds
             yield
 
     def _needed(self) -> bool:
@@ -100,13 +130,19 @@ class Access:
         """Bring a file of format 1 to this one's: written whole before the older goes, so a crash leaves two alike."""
         groups = self.all()
         if self._older.exists():
-            self._write({name: sorted(allowed) for name, allowed in groups.items()})
+            self._write({name: sorted(allowed) for name, allowed in groups.items()}, self.changes())
             self._older.unlink()
             files.sync(self._older.parent)
 
-    def _write(self, kept: Mapping[str, list[str]]) -> None:
-        values = {"format": FORMAT, "collections": kept}
-        files.replace(self._path, json.dumps(values, ensure_ascii=False, indent=1).encode())
+    def _write(
+        self, kept: Mapping[str, list[str]], changes: int, plan: Callable[[Anchor], object] = lambda _: None
+    ) -> Anchor:
+        values = {"format": FORMAT, "changes": changes, "collections": kept}
+        anchor = Anchor("access", changes, _sha256(values))
+        plan(anchor)
+        text = json.dumps(values | {"digest": anchor.sha256}, ensure_ascii=False, indent=1)
+        files.replace(self._path, text.encode())
+        return anchor
 
     def _read(self, state: _State) -> Mapping[str, frozenset[str]]:
         older = _groups(self._older, _loaded(self._older)) if state[1] else None
@@ -114,13 +150,39 @@ class Access:
             return older or {}
         values = _loaded(self._path)
         if isinstance(values, dict) and isinstance(number := values.get("format"), int):
-            if number != FORMAT:
+            if number not in (FORMAT, WITHOUT_DIGEST):
                 raise Damaged("access.newer", path=str(self._path))
+            self._compare(values)
             values = values.get("collections")
+        else:
+            self._known_to_audit(0, "")
         groups = _groups(self._path, values)  # one that a librarian has written by hand may name collections alone
         if older is not None and older != groups:
             raise Damaged("access.two", path=str(self._path), older=str(self._older))
         return groups
+
+    def _compare(self, values: dict[str, object]) -> None:
+        """Raise ``Damaged`` unless the file is as it was written, and as the audit log knows it."""
+        recorded, changes = values.pop("digest", ""), values.get("changes", 0)
+        if (values["format"] == FORMAT or recorded) and (recorded != _sha256(values) or type(changes) is not int):
+            raise Damaged("access.altered", path=str(self._path))
+        self._known_to_audit(changes if type(changes) is int else 0, str(recorded))
+
+    def _known_to_audit(self, changes: int, sha256: str) -> None:
+        """Raise ``Damaged`` for a file older than its last change, or of which no change was noted.
+
+        Each change is noted before it is written and again when it was: one that was cut off may stand or not.
+        """
+        noted = anchors(self._path.parent, "access")
+        made = max((anchor.extent for anchor in noted if anchor.outcome != PLANNED), default=0)
+        known = {(anchor.extent, anchor.sha256) for anchor in noted}
+        if changes < made or (known and changes and (changes, sha256) not in known):
+            raise Damaged("access.unknown", path=str(self._path))
+
+
+def _sha256(values: Mapping[str, object]) -> str:
+    """The digest of what the file says, however it is laid out."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 _Stamp = tuple[int, int, int] | None  # of a file: inode, size and time; None where there is none

@@ -15,14 +15,13 @@ under it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -31,6 +30,7 @@ from localmed import files
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
+from localmed.library.anchors import ledger_extent, newest_entry
 
 FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
 DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
@@ -52,7 +52,10 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains."""
+    """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
+
+    ``ledger`` is how far the withdrawals went when it was built, ``audit`` the digest of the log's newest entry then.
+    """
 
     number: int
     created: str
@@ -63,10 +66,14 @@ class Manifest:
     passages: int
     files: dict[str, FileEntry] = field(default_factory=dict)
     format: int = FORMAT
+    ledger: str = ""
+    audit: str = ""
 
     def to_json(self) -> str:
         """The manifest as JSON with a digest of itself, so that a flipped bit in it shows too."""
-        body = json.dumps(asdict(self), sort_keys=True, indent=1)
+        later = {"ledger", "audit"}  # absent from manifests of before
+        values = {name: value for name, value in asdict(self).items() if value or name not in later}
+        body = json.dumps(values, sort_keys=True, indent=1)
         return json.dumps({"digest": digest(body), "manifest": json.loads(body)}, sort_keys=True, indent=1)
 
     @classmethod
@@ -174,9 +181,9 @@ def lock_writer(data: Path) -> IO[str]:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / "writer.lock").open("a+")
     deadline = time.monotonic() + LOOKED_AT
-    while not files.locked(stream) and time.monotonic() < deadline:
+    while not files.lock(stream) and time.monotonic() < deadline:
         time.sleep(0.01)
-    if not files.locked(stream):
+    if not files.lock(stream):
         stream.seek(0)
         holder = stream.read().strip() or "unknown"
         stream.close()
@@ -198,7 +205,7 @@ def lease_current(data: Path) -> tuple[Path, IO[bytes]]:
             if current(data) != generation:
                 continue
             raise Damaged("generation.incomplete", name=generation.name) from None
-        fcntl.flock(stream, fcntl.LOCK_SH)
+        files.lock(stream, shared=True, wait=True)
         if os.fstat(stream.fileno()).st_nlink:  # else it was pruned between the two lines above
             return generation, stream
         stream.close()
@@ -270,6 +277,7 @@ def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, 
     entries = _hash_files(building, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     manifest = Manifest(number, created, reason, encoder, parent, documents, passages, entries)
+    manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data))
     (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(building)
     target = folder(data) / f"{number:04d}"
@@ -343,9 +351,7 @@ def _remove(generation: Path) -> bool:
         shutil.rmtree(generation, ignore_errors=True)
         return True
     with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not files.lock(stream):
             return False
         (generation / LEASE).unlink()
         shutil.rmtree(generation, ignore_errors=True)

@@ -160,6 +160,12 @@ class LexicalIndex(TantivyIndex):
         for _, address in self._searcher.search(chosen, limit=count, count=False).hits:
             yield load(self._searcher.doc(address))
 
+    def without_digest(self) -> set[str]:
+        """The documents of which a passage was stored before there were digests."""
+        everything = self._searcher.search(tantivy.Query.all_query(), limit=max(len(self), 1), count=False)
+        stored = (self._searcher.doc(address) for _, address in everything.hits)
+        return {str(each.get_first("document")) for each in stored if bytes(each.get_first("body")).startswith(b"{")}
+
     def count(self, field: str, value: str) -> int:
         """How many passages have ``value`` in a raw field (``document``, ``collection``, ``id``)."""
         result = self._searcher.search(self._term(field, value), limit=1, count=True)
@@ -189,6 +195,13 @@ class LexicalWriter(Writer):
                     body=dump(passage),
                 )
             )
+
+    def renew(self, index: LexicalIndex) -> None:
+        """Add the documents of ``index`` again of which a passage has no digest."""
+        for document in index.without_digest():
+            passages = index.of_document(document)
+            self.delete_documents([document])
+            self.add(passages)
 
 
 def dump(passage: Passage) -> bytes:

@@ -145,19 +145,12 @@ class Library:
 
     def search_lexical(self, question: str, limit: int, wanted: SearchFilter, title_boost: float, terms: int) -> Found:
         """The best passages by BM25 whose documents may answer."""
-
-        def search(more: int, within: SearchFilter) -> Found:
-            return self.lexical.search(question, more, within, title_boost, terms)
-
+        search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)
         return self._allowed(search, limit, wanted)
 
     def search_keywords(self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float) -> Found:
         """The best passages that hold all of ``keywords`` and whose documents may answer."""
-
-        def search(more: int, within: SearchFilter) -> Found:
-            return self.lexical.search_all(keywords, more, within, title_boost)
-
-        return self._allowed(search, limit, wanted)
+        return self._allowed(partial(self.lexical.search_all, keywords, title_boost=title_boost), limit, wanted)
 
     def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
@@ -218,6 +211,7 @@ class Builder:
         if not reindex:
             _require(data, encoder)
         Access(data).create()
+        Withdrawals(data).changed()  # what is built upon a ledger that was cut would state that as its extent
         originals.sweep(data)
         self.path, self.parent = generations.start_build(data)
         self.graph = GraphBuild(self.path, generations.path_of(data, self.parent) if self.parent else None)
@@ -278,6 +272,10 @@ class Builder:
         if len(self._passages) >= DENSE_BATCH:
             self._write_dense()
         self.changed = True
+
+    def renew(self) -> None:
+        """Store again, with a digest, the passages that were stored before there were digests."""
+        self._writer.renew(self._lexical)
 
     def put_collection(self, collection: Collection) -> None:
         """Add or change a collection's description."""

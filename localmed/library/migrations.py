@@ -88,8 +88,11 @@ VECTORS: tuple[str, ...] = (
     "ALTER TABLE vectors ADD COLUMN weights BLOB NOT NULL DEFAULT x'';",  # of a sparse encoder
 )
 
-AUDIT: tuple[str, ...] = ("CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",)
-
+ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger")}  # see ``anchors.py``
+AUDIT: tuple[str, ...] = (
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",
+    "".join(f"CREATE INDEX entries_{kind} ON entries (id) WHERE {condition};" for kind, condition in ANCHORED.items()),
+)
 
 GRAPH: tuple[str, ...] = (
     """

@@ -4,14 +4,14 @@ Each line of ``<data>/withdrawals`` is one JSON object. The newest line about a 
 withdrawn by its id and by the digest of its content, so that neither a rollback nor the same text under another file
 name brings it back. A line that cannot be read, or whose digest is not its own, is an error, never skipped: it may be
 a withdrawal, and a flipped bit in an id would otherwise cancel it without a word. So is a ledger that ends before the
-place it is known to have reached (``withdrawals.known``): cut at a line's end, or emptied, it reads well.
+place it is known to have reached: cut at a line's end, or emptied, it reads well. Known is that from three places
+(``withdrawals.known``, the manifest of the generation being served, the audit log), so that one of them lost with the
+ledger is not enough.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -22,7 +22,9 @@ from pathlib import Path
 
 from localmed import files
 from localmed.domain import Document, digest
-from localmed.errors import Damaged
+from localmed.errors import Damaged, LocalmedError
+from localmed.library import generations
+from localmed.library.anchors import REPAIRED, Anchor, anchors, extent
 from localmed.library.space import told_if_full
 
 
@@ -86,46 +88,78 @@ class Withdrawals:
         """Add a line and sync it before returning: the withdrawal holds even if the power fails now."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
-        line = json.dumps(asdict(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n"
+        line = _line(entry)
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent):
             handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                files.lock(handle, wait=True)
                 before = os.pread(handle, os.fstat(handle).st_size, 0)
-                self._compare(before, self._extent_known())
-                _write(handle, line.encode())
-                files.replace(self._known, _extent(before + line.encode()))
+                self._compare(before, self._extents_known())
+                _write(handle, line)
+                files.replace(self._known, extent(before + line).encode())
             finally:
                 os.close(handle)
         return entry
+
+    def anchor(self) -> Anchor:
+        """How far the ledger goes now, for the audit log."""
+        size, _, sha256 = extent(self._path.read_bytes()).partition(" ")
+        return Anchor("ledger", int(size), sha256)
+
+    def readable(self) -> list[Entry]:
+        """The entries that can be read, whatever is wrong with the others."""
+        entries = []
+        for line in self._path.read_bytes().split(b"\n") if self._path.exists() else ():
+            with suppress(ValueError, TypeError):
+                entries.append(_entry(line))
+        return entries
+
+    def restore(self, entries: Iterable[Entry]) -> Anchor:
+        """Write the ledger anew; it is what is known of it when the returned anchor is noted as ``REPAIRED``."""
+        content = b"".join(map(_line, entries))
+        files.replace(self._path, content)
+        files.replace(self._known, extent(content).encode())
+        return self.anchor()
 
     @property
     def _known(self) -> Path:
         """Beside the ledger: how far it goes at least. Behind it after a crash, never ahead of it."""
         return self._path.with_name("withdrawals.known")
 
-    def _extent_known(self) -> bytes | None:
-        """What stands there; None beside a ledger of before."""
+    def _extents_known(self) -> list[bytes]:
+        """How far the ledger goes at least, from every place that says so; none for a ledger of before."""
+        known, noted = [], []
         with suppress(FileNotFoundError):
-            return self._known.read_bytes()
-        return None
+            known.append(self._known.read_bytes())
+        for anchor in anchors(self._path.parent, "ledger"):
+            noted.append(anchor)
+            if anchor.outcome == REPAIRED:
+                break
+        if noted:
+            longest = max(noted, key=lambda anchor: anchor.extent)
+            known.append(f"{longest.extent} {longest.sha256}".encode())
+        with suppress(LocalmedError):  # told where the generation is opened
+            manifest = generations.read_manifest(generations.current(self._path.parent))
+            repaired = noted[-1].time if noted and noted[-1].outcome == REPAIRED else ""
+            if manifest.ledger and manifest.created > repaired:
+                known.append(manifest.ledger.encode())
+        return known
 
-    def _compare(self, content: bytes, known: bytes | None) -> None:
+    def _compare(self, content: bytes, extents: Iterable[bytes]) -> None:
         """Raise ``Damaged`` if ``content`` lacks lines that the ledger had, or holds others in their place.
 
-        A ledger of before, beside which nothing is known, is taken as it is until the next line.
+        A ledger of before, of which nothing is known, is taken as it is until the next line.
         """
-        if known is None:
-            return
-        size = known.partition(b" ")[0]
-        if not size.isdigit() or len(content) < int(size) or _extent(content[: int(size)]) != known:
-            raise Damaged("withdrawal.cut", path=str(self._path))
+        for known in extents:
+            size = known.partition(b" ")[0]
+            if not size.isdigit() or len(content) < int(size) or extent(content[: int(size)]).encode() != known:
+                raise Damaged("withdrawal.cut", path=str(self._path))
 
     def _read(self) -> Iterable[Entry]:
         with self._path.open("rb") as ledger:
-            fcntl.flock(ledger, fcntl.LOCK_SH)  # whoever appends holds it until the line is whole, or taken back
-            content, known = ledger.read(), self._extent_known()
+            files.lock(ledger, shared=True, wait=True)  # until a line is whole, or taken back
+            content, known = ledger.read(), self._extents_known()
             lines = content.split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
@@ -158,9 +192,8 @@ def _digest(entry: Entry) -> str:
     return digest(json.dumps(asdict(entry), sort_keys=True))
 
 
-def _extent(content: bytes) -> bytes:
-    """How far the ledger goes, and the digest of what stands there."""
-    return f"{len(content)} {hashlib.sha256(content).hexdigest()}".encode()
+def _line(entry: Entry) -> bytes:
+    return (json.dumps(asdict(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n").encode()
 
 
 def _write(handle: int, line: bytes) -> None:

@@ -2,21 +2,27 @@
 
 A change has two lines, ``BEGUN`` before it is made and its outcome after it, which names the first: what was cut off in
 between shows (``unfinished``). Only appended to. ``verify`` walks the chain: a line altered or removed from the middle
-breaks it. A lost tail cannot be seen from the file alone; a backup of the newest digest shows it.
+breaks it. A lost tail cannot be seen from the file alone: the manifest of each generation states the newest digest of
+its time. A log that is missing beside a library that was changed before begins anew with an entry that says so.
 """
 
 from __future__ import annotations
 
 import getpass
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from localmed.domain import Answer, Message, digest, message
+from localmed.errors import Damaged
+from localmed.library import generations
+from localmed.library.anchors import AUDIT_FILE, ledger_extent
 from localmed.library.migrations import AUDIT, open_database
 
 BEGUN = "begun"  # the outcome of an intent
+ANEW = "began anew; an earlier log is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,10 @@ class Audit:
     def __init__(self, data: Path) -> None:
         """Open or make ``<data>/audit.sqlite``."""
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._database = open_database(data / "audit.sqlite", AUDIT, wal=True)
+        anew = missing(data)
+        self._database = open_database(data / AUDIT_FILE, AUDIT, wal=True)
+        if anew:
+            self.append("audit", "log", ANEW)
 
     def close(self) -> None:
         """Close the log."""
@@ -118,6 +127,21 @@ class Audit:
                 problems.append(message("doctor.audit_before", number=number))
             previous = recorded
         return problems
+
+
+def missing(data: Path) -> bool:
+    """Whether there is no log though the library was changed before, as the ledger or a manifest says."""
+    if (data / AUDIT_FILE).exists():
+        return False
+    if ledger_extent(data).partition(" ")[0] not in ("", "0"):
+        return True
+    return any(_noted(generations.path_of(data, number)) for number in generations.numbers(data))
+
+
+def _noted(generation: Path) -> str:
+    with suppress(Damaged):
+        return generations.read_manifest(generation).audit
+    return ""
 
 
 def actor() -> str:

@@ -16,6 +16,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.library import generations, originals, served
+from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import governing
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from localmed.session import Outcome, Session
 
 IDS_NAMED = 20  # of one change, in the audit log
+EVERYBODY = "everybody"  # may read a collection, in the audit log
 
 
 def put_collection(session: Session, collection: Collection) -> int:
@@ -92,8 +94,9 @@ def govern(session: Session, changes: Sequence[governing.Change]) -> int:
 
 
 def upgrade(session: Session) -> int:
-    """Build a generation with today's schema from the current one; return its number."""
+    """Build a generation with today's schema, and digests, from the current one; return its number."""
     with _building(session, "upgrade", "library") as (builder, change):
+        builder.renew()
         change.generation = builder.publish("upgrade")
         change.outcome = "served"
     return change.generation
@@ -113,15 +116,18 @@ def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int
 def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:
     """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
     with session.change("access", collection) as change:
-        session.access.put(collection, groups)
-        change.outcome = " ".join(groups) or "everybody"
+        anchor = session.access.put(
+            collection, groups, lambda planned: session.note("access", collection, f"{PLANNED}{planned}")
+        )
+        change.outcome = f"{' '.join(groups) or EVERYBODY}{anchor}"
 
 
 def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
     """Withdraw a document, or take that back: in force on the next query, in every generation."""
     with session.change("withdraw" if withdrawn else "reinstate", document.id) as change:
-        Withdrawals(session.data).append(document, withdrawn, reason, session.caller.user)
-        change.outcome = "in force"
+        ledger = Withdrawals(session.data)
+        ledger.append(document, withdrawn, reason, session.caller.user)
+        change.outcome = f"in force{ledger.anchor()}"
 
 
 def rollback(session: Session, number: int | None) -> int:

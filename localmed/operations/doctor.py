@@ -41,6 +41,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.library,
     doctor_library.writer,
     doctor_library.withdrawals,
+    doctor_library.access,
     doctor_library.audit,
     doctor_library.quarantine,
     doctor_library.governance,

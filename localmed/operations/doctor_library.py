@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from localmed import files
 from localmed.domain import Message
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
+from localmed.library.access import Access
+from localmed.library.anchors import AUDIT_FILE, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.space import LEAST_FREE
 from localmed.library.state import State
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations.audit import Audit
+from localmed.operations.audit import ANEW, Audit, missing
 from localmed.operations.check import Check, Site, ok, problem, size, warning
 
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
@@ -93,9 +95,7 @@ def writer(site: Site) -> Iterator[Check]:
     path = site.settings.data / "writer.lock"
     if path.exists():
         with path.open() as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not files.lock(stream, shared=True):
                 holder = stream.read(60).strip() or "unknown"
                 yield warning("writer", "doctor.writer_busy", holder=holder)
                 return
@@ -130,12 +130,33 @@ def governance(site: Site) -> Iterator[Check]:
 
 def withdrawals(site: Site) -> Iterator[Check]:
     """The ledger can be read: without it nothing is answered."""
-    yield ok("withdrawals", "doctor.withdrawals", count=len(Withdrawals(site.settings.data).entries))
+    entries = Withdrawals(site.settings.data).entries
+    yield ok("withdrawals", "doctor.withdrawals", count=len(entries))
+    if entries and not anchors(site.settings.data, "ledger"):
+        yield warning("withdrawals", "doctor.unanchored", file="withdrawals")
+
+
+def access(site: Site) -> Iterator[Check]:
+    """The access file is as it was written, and as the audit log knows it."""
+    restricted = Access(site.settings.data).all()
+    yield ok("access", "doctor.access", count=len(restricted))
+    if restricted and not anchors(site.settings.data, "access"):
+        yield warning("access", "doctor.unanchored", file="access.json")
+
+
+def _audit_stated(site: Site) -> str:
+    """The digest of the entry that the log ended with when the served generation was built."""
+    with suppress(NoLibrary, Damaged):
+        return generations.read_manifest(generations.current(site.settings.data)).audit
+    return ""
 
 
 def audit(site: Site) -> Iterator[Check]:
     """The log's chain is whole, and the clock has not gone back behind it."""
-    if not (site.settings.data / "audit.sqlite").exists():
+    if missing(site.settings.data):
+        yield problem("audit", "doctor.audit_missing")
+        return
+    if not (site.settings.data / AUDIT_FILE).exists():
         yield ok("audit", "doctor.audit_empty")
         return
     with closing(Audit(site.settings.data)) as log:
@@ -145,6 +166,10 @@ def audit(site: Site) -> Iterator[Check]:
         yield problem("audit", "doctor.audit_broken", fault=faults[0], count=len(faults))
         return
     yield ok("audit", "doctor.audit", count=len(entries))
+    if entries and entries[0].outcome == ANEW:
+        yield warning("audit", "doctor.audit_anew", time=entries[0].time)
+    elif (stated := _audit_stated(site)) and stated not in {entry.digest() for entry in entries}:
+        yield problem("audit", "doctor.audit_cut")
     for entry in begun:
         yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
     newest = max((datetime.fromisoformat(each.time) for each in entries), default=datetime.min.replace(tzinfo=UTC))

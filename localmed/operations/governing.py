@@ -15,7 +15,7 @@ from pathlib import Path
 from localmed.config import Settings
 from localmed.domain import Document, Message, Status, is_date, message
 from localmed.errors import UsageError
-from localmed.ingest.governance import Fault, Row, known, named
+from localmed.ingest.governance import Fault, Row, differs, named
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library.catalogue import Catalogue
@@ -80,7 +80,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
     found, faults = named(catalogue, manifest.collection.name, rows)
     changes = []
     for row, documents in found:
-        values = {name: each for name, each in row.values.items() if any(known(it, name) != each for it in documents)}
+        values = {name: each for name, each in row.values.items() if any(differs(it, name, each) for it in documents)}
         change = Change(documents, values)
         wrong = next(filter(None, (problem(name, each) for name, each in values.items())), None)
         if not wrong and (field := stated(catalogue, manifest, change)):
@@ -190,13 +190,15 @@ def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
 
 
 def mark(builder: Builder, document: str, status: Status, replaced_by: str, reason: str) -> None:
-    """Mark a document current or superseded.
+    """Mark a document current or superseded; without ``replaced_by`` a superseded one keeps what it was replaced by.
 
     Raise ``UsageError`` if its source withdrew it, which no mark changes, and for what would supersede itself.
     """
     stored = builder.catalogue.document(document)  # its own status, not the ledger's
     if stored.status is Status.WITHDRAWN:
         raise UsageError("governance.withdrawn", document=document[:12], collection=stored.collection)
+    if status is Status.SUPERSEDED:
+        replaced_by = replaced_by or stored.replaced_by
     after, seen = replaced_by, {""}
     while after not in seen:
         if after == document:

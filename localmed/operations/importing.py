@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview.preview import Looked
+    from localmed.ingest.preview import Looked
     from localmed.session import Outcome, Session
 
 
@@ -99,35 +98,28 @@ def imported(session: Session) -> list[str]:
 
 
 def preview(
-    session: Session,
-    paths: Sequence[Path],
-    collection: str,
-    file: Path | None,
-    report: Path | None,
-    language: str,
-    hooks: Hooks,
+    session: Session, paths: Sequence[Path], collection: str, file: Path | None, hooks: Hooks
 ) -> Iterator[Looked]:
-    """What would become of each file of ``paths``, with nothing stored but the page ``report``, if there is to be one.
-
-    The page is written, in ``language``, when all files have been looked at.
-    """
-    from localmed.ingest.preview.page import Page
-    from localmed.ingest.preview.preview import Preview
+    """What would become of each file of ``paths``, with nothing stored; the originals of a file stay until the next."""
+    from localmed.ingest.preview import Preview
 
     session.may_change()
     manifest = _previewed(session, collection, file)
     started, advance = hooks.counter()
-    looked = Preview(session.settings, manifest, advance).files(paths, started)
-    with (
-        following(hooks.cancel_only()),
-        Page(report, manifest.collection, language) if report else nullcontext() as page,
-    ):
-        for each in looked:
-            if page:
-                page.add(each)
-            yield each
-        if page:
-            page.finish()
+    with following(hooks.cancel_only()):
+        yield from Preview(session.settings, manifest, advance).files(paths, started)
+
+
+def previewed_title(session: Session, collection: str, file: Path | None) -> str:
+    """What the collection of a dry run is called."""
+    return _previewed(session, collection, file).collection.title
+
+
+def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
+    """Small JPEGs of pages of an original, by number."""
+    from localmed.ingest import draw
+
+    return draw.thumbnails(original, pages)
 
 
 def _previewed(session: Session, collection: str, file: Path | None) -> Manifest:

@@ -1,15 +1,28 @@
-"""Putting right what is damaged, from what is whole. Nothing is guessed: what has no whole copy comes from a backup."""
+"""Putting right what is damaged, from what is whole. Nothing is guessed: what has no whole copy comes from a backup.
+
+The withdrawal ledger and the access file are written anew from what can still be read of them and from the audit log,
+whose chain must be whole. Where the two differ the log holds; what only the file says is kept.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Message, message
-from localmed.errors import Damaged, NoLibrary
+from localmed.domain import Document, Message, message
+from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.library import generations, served
+from localmed.library.access import Access
+from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
+from localmed.library.catalogue import FILE as CATALOGUE
+from localmed.library.catalogue import Catalogue
+from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.operations.audit import BEGUN, Audit, AuditEntry
+from localmed.operations.changes import EVERYBODY
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -41,6 +54,130 @@ def plan(data: Path) -> Step | None:
         if _problem(generations.path_of(data, number)) is None:
             return Step(found, number)
     raise Damaged("generation.none_whole", data=str(data))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStep:
+    """What was ``found``, and the entries to be written in place of the ledger."""
+
+    found: Message
+    entries: tuple[Entry, ...]
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do."""
+        state = {entry.document: entry.withdrawn for entry in self.entries}
+        withdrawn = [document[:12] for document, holds in state.items() if holds]
+        return (message("withdrawal.repair", count=len(withdrawn), ids=tuple(withdrawn)),)
+
+    def do(self, session: Session) -> None:
+        """Do it."""
+        with session.change("repair", "withdrawals") as change:
+            change.outcome = f"{REPAIRED}{Withdrawals(session.data).restore(self.entries)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessStep:
+    """What was ``found``, and the groups of each collection that is to be restricted."""
+
+    found: Message
+    groups: Mapping[str, frozenset[str]]
+    changes: int
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do."""
+        lines = [
+            message("access.repair_line", name=name, groups=tuple(sorted(groups)))
+            for name, groups in sorted(self.groups.items())
+        ]
+        return (message("access.repair", count=len(lines)), *lines)
+
+    def do(self, session: Session) -> None:
+        """Do it."""
+        with session.change("repair", "access") as change:
+            anchor = session.access.restore(
+                self.groups, self.changes, lambda planned: session.note("repair", "access", f"{PLANNED}{planned}")
+            )
+            change.outcome = f"{REPAIRED}{anchor}"
+
+
+def records(data: Path) -> list[LedgerStep | AccessStep]:
+    """What can be put right of the ledger and the access file.
+
+    Raise ``Damaged`` where one of them is damaged and the audit log is missing or damaged too.
+    """
+    steps: list[LedgerStep | AccessStep] = []
+    try:
+        Withdrawals(data).changed()
+    except Damaged as error:
+        steps.append(LedgerStep(error.messages[0], _ledger(data, _audited(data))))
+    try:
+        Access(data).all()
+    except Damaged as error:
+        if error.messages[0].code.startswith(("access.two", "access.newer")):
+            raise
+        access, noted = Access(data), anchors(data, "access")
+        changes = max([access.changes(), *(anchor.extent for anchor in noted)]) + 1
+        steps.append(AccessStep(error.messages[0], _groups(access.readable(), _audited(data)), changes))
+    return steps
+
+
+def _audited(data: Path) -> list[AuditEntry]:
+    """The changes that the audit log knows to have been made, or cut off; oldest first."""
+    if not (data / AUDIT_FILE).exists():
+        raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
+    with closing(Audit(data)) as log:
+        if log.verify():
+            raise Damaged("generation.no_audit", path=str(data / AUDIT_FILE))
+        cut_off = {entry.digest() for entry in log.unfinished()}
+        return [
+            entry
+            for entry in log.entries()
+            if not entry.outcome.startswith("failed: ") and (entry.outcome != BEGUN or entry.digest() in cut_off)
+        ]
+
+
+def _ledger(data: Path, log: Sequence[AuditEntry]) -> tuple[Entry, ...]:
+    """The lines that can be read, and those that the log knows besides; one that was cut off counts as a withdrawal."""
+    kept = Withdrawals(data).readable()
+    state = {entry.document: entry.withdrawn for entry in kept}
+    noted = {
+        entry.subject: entry
+        for entry in log
+        if entry.action == "withdraw" or (entry.action == "reinstate" and entry.outcome != BEGUN)
+    }
+    lost = [entry for entry in noted.values() if state.get(entry.subject, False) != (entry.action == "withdraw")]
+    documents = _documents(data, [entry.subject for entry in lost])
+    return (*kept, *(_entry(entry, documents.get(entry.subject)) for entry in lost))
+
+
+def _entry(noted: AuditEntry, document: Document | None) -> Entry:
+    content, title = (document.content, document.title) if document else ("", "")
+    withdrawn = noted.action == "withdraw"
+    return Entry(noted.time, noted.subject, content, title, withdrawn, "restored from the audit log", noted.actor)
+
+
+def _documents(data: Path, ids: Sequence[str]) -> dict[str, Document]:
+    """The documents of ``ids`` from every generation that can be read."""
+    known: dict[str, Document] = {}
+    for number in generations.numbers(data):
+        with (
+            suppress(LocalmedError, sqlite3.Error),
+            closing(Catalogue(generations.path_of(data, number) / CATALOGUE)) as catalogue,
+        ):
+            known |= catalogue.by_ids(ids)
+    return known
+
+
+def _groups(kept: Mapping[str, frozenset[str]], log: Sequence[AuditEntry]) -> dict[str, frozenset[str]]:
+    """The restrictions of the log, and those that only the file knows."""
+    groups = dict(kept)
+    for entry in log:
+        words = entry.outcome.partition("; anchor ")[0]
+        if entry.action == "access" and words not in (BEGUN, PLANNED):
+            groups[entry.subject] = frozenset() if words == EVERYBODY else frozenset(words.split())
+    return {name: allowed for name, allowed in groups.items() if allowed}
 
 
 def repair(session: Session, step: Step) -> None:

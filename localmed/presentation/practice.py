@@ -25,7 +25,7 @@ from localmed.presentation.words import words
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 CODED = {EntryKind.SEX: "sex", EntryKind.PREGNANCY: "pregnancy"}  # whose text is a code of ours
-ALWAYS = (EntryKind.PROBLEM, EntryKind.MEDICINE, EntryKind.ALLERGY, EntryKind.RESULT)  # told when there are none
+ALWAYS = (EntryKind.AGE, EntryKind.PROBLEM, EntryKind.MEDICINE, EntryKind.ALLERGY, EntryKind.RESULT)  # told when none
 
 
 def pico(part: PicoPart, language: str) -> PartView:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp
 
+from localmed.clinical.qualifiers import qualifiers
 from localmed.domain import Hit, Passage
 from localmed.language import content_words, question_words
 from localmed.library.lexical import LexicalIndex
@@ -25,7 +26,9 @@ from localmed.library.lexical import LexicalIndex
 # Weights of similarity, coverage and MaxSim's score, and the intercept (tests/benchmarks/calibrate_relevance.py).
 RERANKED = (7.0, 2.8, 7.0, -10.7)
 FOUND = (19.02, 1.88, 0.0, -14.10)  # where MaxSim has not read the passage
-MANNER = frozenset(("daily", "weekly", "long", "often", "much", "many", "given", "treated", "used"))  # named by none
+# What says how much, how long or of whom in general: hardly a source names it in those words.
+MANNER = frozenset(("daily", "weekly", "long", "often", "much", "many", "given", "treated", "used", "right", "line",
+                    "first", "patient", "patients", "need", "should", "allowed", "患者", "病人", "每天"))  # fmt: skip
 MAXSIM = "MaxSim"  # what the name of the reranker begins with whose scores the weights know
 
 
@@ -77,7 +80,9 @@ def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) 
     held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
     asked = (word for word in dict.fromkeys(content_words(question)) if word not in MANNER)
     terms = {word: index.analyse(word, for_query=True) for word in asked}
+    named = {name for hit in hits for name in qualifiers(searched_text(hit.passage))}
     missing = [word for word, parts in terms.items() if parts and held.isdisjoint(parts)]
+    missing = [word for word in missing if not named.intersection(qualifiers(word))]  # pregnant, in pregnancy
     return tuple(sorted(missing, key=lambda word: -max(index.rarity(terms[word])))[:most])
 
 

@@ -5,8 +5,9 @@ Read as citations: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[citation:1]``, `
 a unit or a number is a power. What looks like a citation and is none (``[]``, ``[3-1]``, ``[1,,2]``, ``[1``) is counted
 as malformed. Each citation is called by one marker: ``1``, ``smith 2020``, ``pmid:123``, ``doi:10.1/x``.
 
-The list of references is what follows a heading of that name; an entry keeps its number and its identifiers. What a
-marker points at is found in the library (``retrieval.studies``), never believed.
+The list of references is what follows a heading of that name, else the lines ``[1] ...`` that end the text where one
+of their numbers is cited above them; an entry keeps its number and its identifiers. What a marker points at is found in
+the library (``retrieval.studies``), never believed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ _HEADING = re.compile(
     rf"^{_SPACE}(?:#{{1,6}}{_SPACE})?\*{{0,3}}(?:{_TITLES})\*{{0,3}}{_SPACE}[:：]?{_SPACE}\*{{0,3}}{_SPACE}$",
     re.IGNORECASE | re.MULTILINE,
 )
-_ENTRY = re.compile(r"^\s*(?:[\[［【]?\s*\^?(?P<number>\d{1,3})\s*[\]］】]?\s*[.)、:：]?\s+|[-*•]\s+)?(?P<text>\S.*)$")
+_LISTED = re.compile(
+    r"[\[［【]\s?\^?(?P<number>\d{1,3})\s?[\]］】][.:：]?\s*[^\s\[［【.。,，;；:：]"
+)  # without a heading
+_ENTRY = re.compile(
+    r"^\s*(?:[\[［【]?\s*\^?(?P<number>\d{1,3})\s*[\]］】]?\s*[.)、:：]?(?:\s+|(?<=[\]］】]))|[-*•]\s+)?(?P<text>\S.*)$"
+)
 _PMID = re.compile(r"PMID\s*[:：]?\s*(\d{1,8})", re.IGNORECASE)
 _DOI = re.compile(rf"10\.\d{{4,9}}/{_TAIL}")
 
@@ -91,8 +97,8 @@ class _Found:
 def read(text: str) -> MarkedText:
     """``text`` in parts; any text can be read."""
     headings = list(_HEADING.finditer(text))
-    body = text[: headings[-1].start()] if headings else text
-    references = tuple(_references(text[headings[-1].end() :])) if headings else ()
+    end, start = headings[-1].span() if headings else (_list_start(text),) * 2
+    body, references = text[:end], tuple(_references(text[start:]))
     plain, found = _taken_out(body)
     spans = sentences(plain)
     owned = [(_owner(spans, plain, each.at), each) for each in found]
@@ -106,6 +112,23 @@ def read(text: str) -> MarkedText:
         for place, (start, end) in enumerate(spans)
     )
     return MarkedText(marked, sum(each.markers is None for each in found), references)
+
+
+def _list_start(text: str) -> int:
+    """Where the lines ``[1] ...`` at the end of ``text`` begin; its length where they are no list of references."""
+    start, numbers, end = len(text), set[str](), len(text)
+    for line in reversed(text.splitlines(keepends=True)):
+        end -= len(line)
+        entry = _LISTED.match(line.strip())
+        if not entry and line.strip():
+            break
+        if entry and entry["number"] in numbers:  # a reference is listed once, a citation before a sentence may recur
+            return len(text)
+        if entry:
+            numbers.add(entry["number"])
+            start = end
+    cited = {marker for found in _taken_out(text[:start])[1] for marker in found.markers or ()}
+    return start if numbers & cited else len(text)
 
 
 def _taken_out(body: str) -> tuple[str, list[_Found]]:

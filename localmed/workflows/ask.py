@@ -61,7 +61,8 @@ from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
-UNNAMED = "workflow.unnamed"
+UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
+DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing"}  # notes that keep a badge from green
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
@@ -122,7 +123,7 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) 
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
     written = yield from write(AnswerInput(answer.question, ours, leading.found.dense), plan)
     if not written.stands:
-        return nothing_stands(answer, written)
+        return nothing_stands(answer, written, ours)
     possible: tuple[Conflict, ...] = ()
     if beyond:
         draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.found.dense))
@@ -131,8 +132,9 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) 
     return finished(answer, written, evidence, unnamed(leading.relevance), possible)
 
 
-def nothing_stands(answer: Answer, written: Written) -> Answer:
+def nothing_stands(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
     """``answer`` as an abstention: nothing was drafted, or all of it was withheld."""
+    answer = answer if written.statements else showing(answer, evidence)
     answer = replace(answer, verification=written.verification, notes=answer.notes + written.notes)
     return abstained(answer, ALL_WITHHELD if written.statements else NOT_ENOUGH)
 
@@ -195,7 +197,7 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
     known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
     for each in questions:
         asked, _ = yield from finding.request(each, request.wanted, plan)
-        found: Searched = yield from finding.search(asked, iter(plan.tiers), plan)
+        found: Searched = yield from finding.search(asked, iter(plan.tiers), plan, whole=answer.question)
         searched += found
         if found.leading:
             fresh = tuple(hit for hit in found.leading.hits if hit.passage.id not in known)
@@ -211,7 +213,8 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
 
 def _with_nearest(answer: Answer, searched: Searched) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
-    differing = tuple(dict.fromkeys(word for tried in searched.tried for word in tried.relevance.differing))
+    lacking = [tried.relevance.differing for tried in searched.tried if tried.found.hits]
+    differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
     reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
             for hit, value in zip(tried.found.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
@@ -219,10 +222,16 @@ def _with_nearest(answer: Answer, searched: Searched) -> Flow:
     if not nearest:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
-    if not evidence:
-        return abstained(answer, reason)
-    quotations = tuple(nearest_sentence(answer.question, piece) for piece in evidence)
-    return abstained(replace(answer, evidence=evidence, parts=(NearestPart(quotations),)), reason)
+    return abstained(showing(answer, evidence), reason)
+
+
+def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
+    """``answer`` with a sentence of each of the first pieces of ``evidence``, which do not answer."""
+    nearest = evidence[:NEAREST]
+    if not nearest:
+        return answer
+    quotations = tuple(nearest_sentence(answer.question, piece) for piece in nearest)
+    return replace(answer, evidence=nearest, parts=(NearestPart(quotations),))
 
 
 def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan) -> Flow:
@@ -235,9 +244,11 @@ def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan
     dense = parts[0].leading.found.dense
     written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
     if not written.stands:
-        return nothing_stands(answer, written)
+        return nothing_stands(answer, written, evidence)
     missing = asked - len(parts)
-    notes = (*notes, IN_PARTS, *((message("workflow.part_missing", count=asked, missing=missing),) if missing else ()))
+    lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
+    notes += (message(UNNAMED, words=lacking),) if lacking else ()
+    notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=asked, missing=missing),) if missing else ()))
     return finished(answer, written, evidence, notes)
 
 
@@ -263,11 +274,13 @@ def abstained(answer: Answer, reason: Message) -> Answer:
 
 
 def doubted(verification: Verification, notes: Notes) -> Verification:
-    """Never green where the sources lack a word of the question: they may be about something else."""
-    lacking = next((note for note in notes if isinstance(note, Message) and note.code == UNNAMED), None)
+    """Never green where the sources lack a word of the question, or a part of it found nothing."""
+    lacking = next((note for note in notes if note.code in DOUBTS), None)
     if lacking is None or verification.badge is not Badge.GREEN:
         return verification
-    return replace(verification, badge=Badge.YELLOW, reason=Message("badge.why_unnamed", lacking.parameters))
+    before = Badge.YELLOW if verification.badge_before is Badge.GREEN else verification.badge_before
+    reason = Message(DOUBTS[lacking.code], lacking.parameters)
+    return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
 def unnamed(relevance: Relevance) -> Notes:

@@ -83,8 +83,10 @@ def request(question: str, wanted: SearchFilter, plan: Plan) -> Generator[Asked,
     return Search(question, wanted, plan.passages, keywords.words), notes
 
 
-def search(asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0) -> Generator[Asked, Any, Searched]:
-    """Search tier by tier until one is helpful, or ``most`` (0: all) are searched."""
+def search(
+    asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = ""
+) -> Generator[Asked, Any, Searched]:
+    """Search tier by tier until one is helpful, or ``most`` (0: all) are searched, for a part of ``whole``."""
     done = Searched()
     for tier in tiers:
         done += Searched(skipped=tier.skipped)
@@ -92,21 +94,21 @@ def search(asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0) -> G
             continue
         found: Found = yield replace(asked, wanted=tier.limit(asked.wanted))
         judged, notes = yield from _judged(asked.question, found, plan)
-        relevance = of_the_same(asked.question, found.hits, judged)
+        relevance = of_the_same(asked.question, found.hits, judged, whole)
         done += Searched((Tried(tier, found, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
     return done
 
 
-def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance) -> Relevance:
+def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole: str = "") -> Relevance:
     """``relevance`` without hits that speak of another population, subtype, setting or purpose than ``question``."""
-    differing = [qualifiers.differing(question, hit.passage) for hit in hits]
+    differing = [qualifiers.differing(question, hit.passage, whole) for hit in hits]
     if not any(differing):
         return relevance
     kept = tuple(0.0 if words else value for words, value in zip(differing, relevance.probabilities, strict=True))
-    words = tuple(dict.fromkeys(word for others in differing for word in others))
-    return replace(relevance, probabilities=kept, differing=words)
+    everywhere = tuple(word for word in differing[0] if all(word in words for words in differing))
+    return replace(relevance, probabilities=kept, differing=everywhere)
 
 
 def _judged(question: str, found: Found, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:

@@ -24,8 +24,9 @@ from localmed.agents.practice import (
     RecommendationInput,
     SummaryInput,
 )
-from localmed.agents.practice_rules import Practice, Subject, applying, quantities
+from localmed.agents.practice_rules import Practice, applying, quantities
 from localmed.agents.roles import Role
+from localmed.agents.subject import Subject
 from localmed.domain import Origin
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
@@ -206,7 +207,11 @@ INSULIN = evidence(
 def test_a_sentence_about_another_medicine_is_not_used(question: str, quoted: list[str]) -> None:
     subject = Subject.of(question)
     candidates = [Candidate(INSULIN, 0, start, end, 0.0, frozenset()) for start, end in units(INSULIN.passage)]
-    fitting = [candidate.text for candidate in candidates if subject.fits(candidate)]
+    fitting = [
+        candidate.text
+        for candidate in candidates
+        if subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
+    ]
     assert len(fitting) == len(quoted)
     assert all(text.startswith(beginning) for text, beginning in zip(fitting, quoted, strict=True))
 
@@ -214,9 +219,9 @@ def test_a_sentence_about_another_medicine_is_not_used(question: str, quoted: li
 def test_a_class_stands_for_its_members_and_not_one_member_for_another() -> None:
     of_class = evidence("1", "Avoid ACE inhibitors in pregnancy. Lisinopril is taken once a day.", "Pressure")
     first, second = (Candidate(of_class, 0, a, b, 0.0, frozenset()) for a, b in units(of_class.passage))
-    assert Subject.of("Is ramipril safe?").fits(first)
-    assert not Subject.of("Is ramipril safe?").fits(second)
-    assert Subject.of("Are ACE inhibitors safe?").fits(second)
+    assert Subject.of("Is ramipril safe?").fits(first.evidence.passage, first.start, first.end)
+    assert not Subject.of("Is ramipril safe?").fits(second.evidence.passage, second.start, second.end)
+    assert Subject.of("Are ACE inhibitors safe?").fits(second.evidence.passage, second.start, second.end)
 
 
 def test_what_the_sources_say_of_the_patient_needs_a_model() -> None:

@@ -33,9 +33,16 @@ def test_a_withdrawn_document_never_answers(copied: Localmed) -> None:
     assert document not in {each["passage"]["document_id"] for each in answer["evidence"]}
 
 
-def test_supersede_and_undo(copied: Localmed) -> None:
+def test_supersede_and_undo(copied: Localmed, folder: Path) -> None:
     old, new = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
-    copied.ok("documents", "supersede", old, "--by", new)
+    told = copied("documents", "supersede", old, "--by", new, stdin="n\n")
+    assert told.code == 130
+    assert "is to be superseded by Paracetamol (" in told.out
+    assert "no word in common" in told.out
+    assert copied.ok("documents", "show", old, "--json").json["status"] == "current"
+    assert "is superseded by Paracetamol (" in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
+    copied.ok("documents", "supersede", old)
+    copied.ok("import", str(folder), "-c", "ward", "--retry")
     shown = copied.ok("documents", "show", old, "--json").json
     assert shown["status"] == "superseded"
     assert shown["replaced_by"] == new

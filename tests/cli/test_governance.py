@@ -160,10 +160,10 @@ def test_names_of_staff_are_in_no_log(copied: Localmed) -> None:
 
 def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: Localmed, folder: Path) -> None:
     first, second, third = map(copied.id_of, ("Sepsis: the first hour", "Paracetamol", "Vancomycin leaflet"))
-    copied.ok("documents", "supersede", first, "--by", second)
-    copied.ok("documents", "supersede", second, "--by", third)
-    copied("documents", "supersede", third, "--by", first).failed(2)
-    copied("documents", "supersede", third, "--by", third).failed(2)
+    copied.ok("documents", "supersede", first, "--by", second, "--yes")
+    copied.ok("documents", "supersede", second, "--by", third, "--yes")
+    copied("documents", "supersede", third, "--by", first, "--yes").failed(2)
+    copied("documents", "supersede", third, "--by", third, "--yes").failed(2)
     copied.ok("import", str(folder), "-c", "ward", "--retry")
     chain = shown(copied, first)["chain"]
     assert [each["id"] for each in chain["newer"]] == [second, third]
@@ -373,7 +373,10 @@ def test_what_is_set_of_a_withdrawn_document_does_not_withdraw_it_for_good(copie
 def test_the_older_edition_answers_until_the_newer_is_effective_and_that_is_said(copied: Localmed) -> None:
     old, new = copied.id_of("Paracetamol"), copied.id_of("Vancomycin leaflet")
     copied.ok("documents", "set", new, "--effective-from", LATER)
-    assert "current until what supersedes it is effective" in copied.ok("documents", "supersede", old, "--by", new).out
+    assert (
+        "current until what supersedes it is effective"
+        in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
+    )
     assert "Paracetamol" in copied.titles("paracetamol")
     copied.ok("documents", "set", new, "--effective-from", EARLIER)
     assert "Paracetamol" not in copied.titles("paracetamol")

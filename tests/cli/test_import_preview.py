@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from localmed.cli.main import main
+from localmed.errors import UsageError
 from tests.cli.conftest import COMMAND, environment
 from tests.fakes import jsonl, write
 from tests.ingest.readers.pdf.fixtures import two_columns
@@ -75,6 +76,26 @@ def test_ended_by_a_signal_it_leaves_no_copy_of_a_document(tmp_path: Path) -> No
     assert (running.returncode, told.count("\n")) == (130, 1)
     assert told.startswith("localmed: interrupted")
     assert list(temporary.iterdir()) == []
+
+
+def test_a_name_that_a_terminal_would_obey_is_printed_without(tmp_path: Path) -> None:
+    odd = "a\x1b]0;owned\x07\x1b[31m\u202eb\u2066.txt"
+    named = write(tmp_path / "odd", {odd: f"{odd}\n\nGive antibiotics.\n", f"c{odd}": ""})
+    target = tmp_path / "page.html"
+    code, output = dry(tmp_path, "--dry-run", "--report", str(target), str(named))
+    assert code == 0
+    assert "ab.txt" in output
+    for shown in (output, target.read_text("utf-8")):
+        assert not set(shown) & set("\x1b\x07\u202e\u2066")
+    assert "owned" not in output
+
+
+def test_a_report_that_cannot_be_written_is_refused_at_once(tmp_path: Path, folder: Path) -> None:
+    assert dry(tmp_path, "--dry-run", "--report", str(tmp_path), str(folder))[0] == 2
+    arguments = ["import", "-c", "ward", "--dry-run", "--report", str(tmp_path / "no" / "page.html"), str(folder)]
+    with pytest.raises(UsageError) as refused:
+        CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert refused.value.message.code == "cli.report_place"
 
 
 def test_a_report_goes_with_a_dry_run(tmp_path: Path, folder: Path) -> None:

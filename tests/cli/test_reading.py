@@ -113,7 +113,7 @@ def test_ask_in_chinese(localmed: Localmed) -> None:
 
 def test_abstaining_in_chinese(localmed: Localmed) -> None:
     ran = localmed.ok("ask", "火星上有哪些火箭发动机？")
-    assert ran.out.startswith("无法回答")
+    assert ran.out.startswith("未作答")
     assert not re.search(r"[A-Za-z]{3,} [a-z]{3,}", ran.out), ran.out
 
 

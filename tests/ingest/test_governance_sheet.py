@@ -12,6 +12,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.errors import InputError
+from localmed.files import csv_text
 from localmed.ingest import governance
 from localmed.ingest.governance import Row, Sheet
 from localmed.ingest.manifest import Manifest
@@ -144,6 +145,26 @@ def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library:
         changes, faults = planned(library.catalogue, MANIFEST, rows)
     assert faults == []
     assert [len(each.documents) for each in changes] == [1, 1, 1, 2]  # the last row says what stands already
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\x1b]0;x\x07.txt", "dose \u202e05.txt", "new\nline.txt", " blank .txt", "=cmd|'x'!A.txt", "+1.txt", "-2.txt",
+     "@SUM.txt", "'=quoted.txt", "\\u001b.txt", "\x7f.txt"],
+)  # fmt: skip
+def test_a_name_that_a_screen_or_a_spreadsheet_obeys_comes_back(settings: Settings, corpus: Path, name: str) -> None:
+    write(corpus, {name: "Alpha."})
+    import_into(settings, corpus, manifest=MANIFEST)
+    out = corpus.parent / "out.csv"
+    with Library.open(settings.data) as library:
+        header, (cell, *_) = governance.template(library.catalogue, "ward")
+        out.write_text(csv_text([(*header, "remark"), (cell, "", "=Dr Lin", *[""] * 3, "=1+1")]), "utf-8")
+        changes, faults = planned(library.catalogue, MANIFEST, governance.read(out).rows)
+    assert faults == []
+    assert [change.values for change in changes] == [{"owner": "=Dr Lin"}]
+    row = out.read_text("utf-8").splitlines()[1]
+    assert row.isprintable()
+    assert not [cell for cell in row.split(",") if cell.startswith(("=", "+", "-", "@"))]
 
 
 def test_what_was_written_out_changes_nothing_when_it_is_read_back(library: Library, tmp_path: Path) -> None:

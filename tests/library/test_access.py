@@ -27,7 +27,8 @@ def test_a_lost_file_is_an_error_once_something_was_built_beside_it(settings: Se
     write(corpus, {"a.txt": "Sepsis."})
     import_into(settings, corpus)
     access, file = Access(settings.data), settings.data / "access.json"
-    assert json.loads(file.read_text()) == {"format": 2, "collections": {}}
+    values = json.loads(file.read_text())
+    assert (values["format"], values["changes"], values["collections"]) == (3, 0, {})
     access.put("ward", ["doctors"])
     file.unlink()
     for each in (access, Access(settings.data)):
@@ -90,7 +91,14 @@ def test_two_files_that_differ_are_an_error(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"format": 3, "collections": {}}', '{"format": 2}', '{"format": 2, "collections": []}', "[]"]
+    "text",
+    [
+        '{"format": 4, "collections": {}}',
+        '{"format": 3, "collections": {}}',
+        '{"format": 2}',
+        '{"format": 2, "collections": []}',
+        "[]",
+    ],
 )
 def test_what_is_of_no_known_format_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "access.json").write_text(text, "utf-8")

@@ -93,6 +93,29 @@ def test_headings_of_the_list(heading: str) -> None:
     assert len(read(f"Aspirin helps.\n{heading}\n1. Lee.").references) == 1
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        "[1] Aspirin in adults\n[2] Statins (2019). PMID: 77.",
+        "[1]: Aspirin\n\n[^2]: Statins",
+        "【1】阿司匹林\n【2】他汀",
+    ],
+)
+def test_lines_at_the_end_are_the_list_without_a_heading(entries: str) -> None:
+    answer = read(f"Aspirin helps [1]. Statins help too.\n\n{entries}\n")
+    assert [each.markers for each in answer.sentences] == [("1",), ()]
+    assert [each.marker for each in answer.references] == ["1", "2"]
+    assert answer.reference("1").text.startswith(("Aspirin", "阿司匹林"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[1] Aspirin helps.\n[2] Statins help.", "One [1].\n[2] Two.", "One [1].\n[1] Two.\n[1] Three.", "One.\n[1][2]"],
+)
+def test_sentences_after_their_citations_are_no_list(text: str) -> None:
+    assert not read(text).references
+
+
 def test_an_answer_without_citations() -> None:
     assert read("Aspirin helps. It is cheap.").sentences == (
         Marked("Aspirin helps.", (), 0, 14), Marked("It is cheap.", (), 15, 27),

@@ -23,15 +23,15 @@ def read(data: bytes) -> PatientRecord:
     Raise ``InputError`` for what is no record or of two patients, ``LimitExceeded`` for one that is too long.
     """
     if len(data) > RECORD_BYTES:
-        raise LimitExceeded(f"the record has more than {RECORD_BYTES >> 20} MiB", "Give the part that matters")
+        raise LimitExceeded("record.bytes", most=RECORD_BYTES >> 20)
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if not start:
-        raise InputError("the record is empty", "Give text, a C-CDA document or a FHIR bundle")
+        raise InputError("record.empty")
     if start == b"<":
         return read_ccda(data)
     text = decode(data)
     if start in (b"{", b"["):
         return read_json(text)
     if len(text) > RECORD_CHARACTERS:
-        raise LimitExceeded(f"the record has more than {RECORD_CHARACTERS} characters", "Give the part that matters")
+        raise LimitExceeded("record.characters", most=RECORD_CHARACTERS)
     return read_text(text)

@@ -21,7 +21,7 @@ from localmed.clinical import measures
 from localmed.domain import Message
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
-from localmed.ingest.records.parts import entries, newest, two_patients, with_coded_entries, years
+from localmed.ingest.records.parts import entries, newest, with_coded_entries, years
 from localmed.ingest.records.text import listed
 
 NS = "{urn:hl7-org:v3}"
@@ -42,10 +42,10 @@ def read_ccda(data: bytes) -> PatientRecord:
     """The record in a C-CDA document; raise ``InputError`` for other XML, two patients, or XML that is not safe."""
     root = _parsed(data)
     if root.tag != f"{NS}ClinicalDocument":
-        raise InputError("the XML is no C-CDA document", "Give a ClinicalDocument, a FHIR bundle as JSON, or text")
+        raise InputError("record.no_ccda")
     targets = root.findall(_path("recordTarget/patientRole/patient"))
     if len(targets) != 1:
-        raise two_patients() if targets else InputError("the document names no patient", "Export it again")
+        raise InputError("record.two_patients" if targets else "record.no_patient")
     as_of = _date(root.find(_path("effectiveTime")))
     found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     none_of: set[str] = set()
@@ -89,11 +89,11 @@ def _parsed(data: bytes) -> Element:
         root: Element = fromstring(data, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     except ParseError as error:
         line, column = error.position
-        raise InputError(f"the record is broken XML at line {line}, column {column}", "Export it again") from None
+        raise InputError("record.xml_broken", line=line, column=column) from None
     except DefusedXmlException as error:
-        raise InputError(f"the record is refused as XML ({type(error).__name__})", "Export it again") from None
+        raise InputError("record.xml_refused", kind=type(error).__name__) from None
     except (LookupError, ValueError) as error:  # its encoding
-        raise InputError(f"the record cannot be read ({type(error).__name__})", "Save it as UTF-8") from None
+        raise InputError("record.encoding", kind=type(error).__name__) from None
     return root
 
 

@@ -64,15 +64,31 @@ RELATIVE = re.compile(
     re.IGNORECASE,
 )
 ALLERGIC = re.compile(r"allerg|reaction to|sensitiv|过敏|皮试阳性", re.IGNORECASE)
+NOT_TAKEN = re.compile(  # anywhere in a sentence that names a medicine
+    r"\b(?:contra-?indicat\w*|caus\w+|wrong\w*|erroneous\w*|error|incorrect\w*|mistake\w*|mistaken\w*|reaction|due to"
+    r"|secondary to|induced|hypersensitiv\w*|side[- ]effects?|adverse|overdos\w*|toxicity|rash|anaphyla\w*|angioedema"
+    r"|failed|ineffective|duplicate\w*)\b|禁忌|引起|导致|所致|诱发|误|错|副作用|不良反应|皮疹|中毒|过量|无效",
+    re.IGNORECASE,
+)
 LATER_CLAUSE = re.compile(r"\s*(?:which|but|both|all|now|then|not|on hold)\b|\s*[(（]", re.IGNORECASE)
 TAKING = re.compile(
-    r"\b(?:on|takes?|taking|uses?|using|prescribed|receiv\w+|given|treated with|maintained on|started)\b"
+    r"(?:^|\b(?:is|are|remains?|continues|he|she|patient|pt|maintained|and)\s+|[,(]\s*|[.;\n]\s*)on\b"
+    r"|\b(?:takes?|taking|uses?|using|maintained on|current(?:ly)?)\b"
     r"|服用|口服|使用|服|注射|吸入|治疗|应用",
     re.IGNORECASE,
 )
 AMOUNT = re.compile(
     rf"[^\d,，、;；。\n]{{0,24}}?\d[\d.,]*\s?(?:{units.dose_names(counted=True)})s?"
     r"(?![a-z/])|\s*(?:daily|nightly|weekly|od|bd|bid|tid|tds|prn|qd|qn|每日|每天|每周|每晚)",
+    re.IGNORECASE,
+)
+# What stands with a medicine and its amount in a clause that is an entry of its own: "Fosamax 70 mg weekly".
+DIRECTIONS = re.compile(
+    rf"(?:[\s\d.,/()（）+-]|{units.dose_names(counted=True)}|s\b|once|twice|three times|times|dail\w|weekly|nightly"
+    r"|night|day|week|morning|evening|bedtime|every|each|at|in|the|a|per|with|meals?|food|as|when|needed|required"
+    r"|od|bd|bid|tid|tds|qds"
+    r"|prn|qd|qn|on|by|mouth|oral\w*|po|iv|sc|im|mr|xl|sr|mane|nocte|每|日|天|周|晚|早|次|片|粒|一|二|两|三|四"
+    r"|口服|睡前|餐前|餐后)*",
     re.IGNORECASE,
 )
 PROBLEM_CUE = re.compile(
@@ -97,6 +113,13 @@ NO_ENTRY = re.compile(
 
 AGE = (
     (re.compile(r"(\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|\b(\d{1,3}) ?y/?o\b"), 1.0),
+    (
+        re.compile(
+            r"\b(?:wom[ae]n|man|lady|gentleman|female|male|girl|boy|mrs?|ms)(?: \[…\])?, ?(\d{1,3})"
+            r" ?(?:years?|yrs?)(?=[.,;)\n]|$)"
+        ),
+        1.0,
+    ),
     (re.compile(r"(?<!at )(?<!since )(?<!from )(?<!until )(?<!the )\bage[d]?\s{0,3}[:=]?\s{0,3}(\d{1,3})\b"), 1.0),
     (re.compile(r"(\d{1,3})\s{0,3}(?:岁|周岁)(?!时|起|前|后|以)|年龄\s{0,3}[:：]?\s{0,3}(\d{1,3})"), 1.0),
     (re.compile(r"(\d{1,2})[- ]?months?[- ]old|(\d{1,2})\s{0,3}个?月龄|(\d{1,2})个月(?:大|婴)"), 1 / 12),

@@ -17,7 +17,7 @@ from localmed.domain import message
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.named_fields import read_fields
-from localmed.ingest.records.parts import entries, newest, two_patients, with_coded_entries, years
+from localmed.ingest.records.parts import entries, newest, with_coded_entries, years
 
 RESOURCES = 50_000  # in one bundle; a life's has a few thousand
 READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")
@@ -32,15 +32,16 @@ def read_json(text: str) -> PatientRecord:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise InputError(f"the record is no valid JSON{where}", "Export it again") from None
+        if isinstance(error, json.JSONDecodeError):
+            raise InputError("record.json_broken", line=error.lineno) from None
+        raise InputError("record.no_json") from None
     kind = value.get("resourceType") if isinstance(value, dict) else None
     if not isinstance(kind, str):
         return read_fields(value)
     if kind == "Patient":
         return _record(value, {}, [], "")
     if kind != "Bundle":
-        raise InputError("the FHIR resource is neither a Bundle nor a Patient", "Give a bundle about one patient")
+        raise InputError("record.other_resource")
     return _bundle(value)
 
 
@@ -48,14 +49,13 @@ def _bundle(value: Mapping[str, Any]) -> PatientRecord:
     listed = value.get("entry")
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if len(found) > RESOURCES:
-        raise InputError(f"the bundle has more than {RESOURCES} entries", "Give the part that matters")
+        raise InputError("record.entries", most=RESOURCES)
     resources = [
         (each.get("fullUrl", ""), each["resource"]) for each in found if isinstance(each.get("resource"), dict)
     ]
     patients = [(url, each) for url, each in resources if each.get("resourceType") == "Patient"]
     if len(patients) != 1:
-        none = InputError("the bundle holds no patient", "Give a bundle about one patient, with its Patient resource")
-        raise two_patients() if patients else none
+        raise InputError("record.two_patients" if patients else "record.bundle_no_patient")
     others = [each for _, each in resources if each.get("resourceType") in READ]
     _about_one(patients[0], others)
     medicines = {f"{kind}{name}": each for kind, name, each in _medicines(resources)}
@@ -71,7 +71,7 @@ def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, An
         reference = about.get("reference", "") if isinstance(about, dict) else ""
         plain = str(reference).split("/_history")[0]
         if plain and plain not in own and not any(known and plain.endswith(f"/{known}") for known in own):
-            raise two_patients()
+            raise InputError("record.two_patients")
 
 
 def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -88,7 +88,7 @@ def _record(
     models = _models()
     person = _valid(models["Patient"], patient)
     if person is None:
-        raise InputError("the Patient resource is no valid FHIR", "Export it again")
+        raise InputError("record.patient_invalid")
     refused: Counter[str] = Counter()
     found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     results: list[Measured] = []

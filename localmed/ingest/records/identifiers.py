@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from localmed.ingest.records.parts import two_patients
+from localmed.errors import InputError
 
-STRUCK = "[...]"
+STRUCK = "[…]"  # one character, so that no sentence ends in it
 
 _LABELS = (
     r"(?:patient|full|first|last|family|given|maiden|mother|father|guardian)(?:'s)? name|(?<![a-z] )name|mrn"
@@ -49,4 +49,4 @@ def one_patient(text: str) -> None:
         label = found["label"].rstrip(":：# ").lower()
         value = " ".join(found["value"].split()).casefold()
         if _NAMES.fullmatch(label) and seen.setdefault(label, value) != value:
-            raise two_patients()
+            raise InputError("record.two_patients")

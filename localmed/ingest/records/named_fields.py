@@ -13,7 +13,6 @@ from typing import Any
 from localmed.domain.patient import PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.identifiers import struck
-from localmed.ingest.records.parts import two_patients
 from localmed.ingest.records.text import from_prose
 from localmed.language import clean
 
@@ -40,11 +39,11 @@ def read_fields(value: Any) -> PatientRecord:
     for name, text in _fields(value, 0):
         if (kind := _WHO.get(name)) and text.strip():
             if who.setdefault(kind, text.strip()) != text.strip():
-                raise two_patients()
+                raise InputError("record.two_patients")
         elif (heading := _HEADED.get(name)) and text.strip():
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
-        raise InputError("the JSON holds no field of a patient's record", "Give a FHIR bundle, or the record as text")
+        raise InputError("record.no_field")
     record = from_prose(struck("\n".join(dict.fromkeys(lines))))
     said = from_prose(f"年龄：{who.get('age', '')}\n性别：{who.get('sex', '')}")
     return replace(record, age=said.age if "age" in who else record.age, sex=said.sex or record.sex)

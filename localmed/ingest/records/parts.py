@@ -10,7 +10,6 @@ from datetime import date
 from localmed.clinical import measures
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.errors import InputError
 from localmed.ingest.readers.encoding import clean
 
 ENTRIES = 200  # of each list; a long record names 50 problems
@@ -18,13 +17,7 @@ LONGEST = 1_000  # characters of an entry looked at
 ENTRY_CHARACTERS = 120  # of one entry; the longest names of medicines have about 100
 
 WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a leaking aortic valve
-TWO_PATIENTS = "the record speaks of more than one patient"
 _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance|morphologic abnormality)\)\s*$")
-
-
-def two_patients() -> InputError:
-    """The refusal of a record of two patients."""
-    return InputError(TWO_PATIENTS, "Give the record of one patient")
 
 
 def entries(found: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:

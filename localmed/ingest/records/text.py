@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from localmed.clinical import measures, medicines
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import cues
+from localmed.ingest.records import certainty, cues
 from localmed.ingest.records.identifiers import one_patient, struck
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest
 from localmed.language import aligned, clean, detect, fold
@@ -101,14 +101,17 @@ class _Prose:
 def from_prose(text: str, as_of: str = "") -> PatientRecord:
     """The record in prose that names nobody."""
     prose = _Prose(text)
-    results, told = newest(_results(prose, as_of), detect(text))
+    measured = list(_results(prose, as_of))
+    surely = [result for result in measured if _sure(prose, result, measured)]
+    results, told = newest(surely, detect(text))
     allergies = list(_allergies(prose))
-    others = [(entry.start, entry.end) for entry in allergies] + [(result.start, result.end) for result in results]
+    others = [(entry.start, entry.end) for entry in allergies] + [(result.start, result.end) for result in measured]
     found = [
         *_age(prose), *_sex(prose), *_pregnancy(prose), *_problems(prose), *allergies,
         *_medicines(prose, others), *(_result(prose, result) for result in results),
+        *(_unread(prose, result) for result in measured if result not in surely),
     ]  # fmt: skip
-    once = tuple({(entry.kind, fold(entry.text)): entry for entry in reversed(found)}.values())[::-1]
+    once = tuple({_key(entry): entry for entry in reversed(found)}.values())[::-1]
     lists: dict[str, tuple[str, ...]] = {}
     notes: list[Message] = []
     for name, kind in _KINDS.items():
@@ -118,6 +121,7 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         notes.append(message("record.nothing"))
     if len(text) > TEXT_CHARACTERS:
         notes.append(message("record.text_cut", kept=TEXT_CHARACTERS, characters=len(text)))
+    once, contradiction = _consistent(once)
     sex = next((entry.text for entry in once if entry.kind is EntryKind.SEX), "")
     pregnant = next((entry.text == "yes" for entry in once if entry.kind is EntryKind.PREGNANCY), None)
     return PatientRecord(
@@ -127,14 +131,31 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         language=detect(text),
         age=next((float(entry.text) for entry in once if entry.kind is EntryKind.AGE), None),
         sex=sex,
-        pregnant=None if sex == "male" else pregnant,
+        pregnant=pregnant,
         none_of=_none_of(prose, lists),
         results=results,
         text=text[:TEXT_CHARACTERS],
         as_of=as_of,
-        entries=tuple(entry for entry in once if not (sex == "male" and entry.kind is EntryKind.PREGNANCY)),
-        notes=(*notes, *told),
+        entries=once,
+        notes=(*contradiction, *notes, *told),
     )
+
+
+def _key(entry: RecordEntry) -> tuple[str, ...]:
+    """What tells entries apart: of a result that was not read all words are shown."""
+    return (entry.kind, fold(entry.text), entry.words if entry.kind is EntryKind.UNREAD else "")
+
+
+def _consistent(entries: tuple[RecordEntry, ...]) -> tuple[tuple[RecordEntry, ...], tuple[Message, ...]]:
+    """The entries without sex and pregnancy where a male is said to be pregnant, and a note that says so."""
+    sex = next((entry for entry in entries if entry.kind is EntryKind.SEX), None)
+    pregnancy = next((entry for entry in entries if entry.kind is EntryKind.PREGNANCY), None)
+    if not sex or not pregnancy or sex.text != "male":
+        return entries, ()
+    if pregnancy.text == "no":
+        return tuple(entry for entry in entries if entry is not pregnancy), ()
+    note = message("record.contradiction", sex=sex.words, pregnancy=pregnancy.words)
+    return tuple(entry for entry in entries if entry not in (sex, pregnancy)), (note,)
 
 
 # --- sentences and lists ----------------------------------------------------------------------------------------------
@@ -233,12 +254,13 @@ def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordE
         listed = sentence.section == "medications" or cues.TAKING.search(prose.text, sentence.start, mention.start)
         amount = cues.AMOUNT.match(prose.text, mention.end, sentence.end)
         allergic = cues.ALLERGIC.search(prose.text, sentence.start, sentence.end)
-        taken = bool(listed or amount) and not allergic
+        denied = allergic or cues.NOT_TAKEN.search(prose.text, sentence.start, sentence.end)
         item = cues.ITEM.match(prose.text, mention.start, sentence.end)
         end = item.end() if item else mention.end
         joint = cues.AND.search(prose.text, mention.end, end)
         end = mention.start + len(prose.text[mention.start : joint.start() if joint else end].rstrip())
-        if taken and not prose.doubtful(mention.start, mention.end):
+        taken = listed or (amount and _alone(prose, sentence, mention.start, mention.end, end))
+        if taken and not denied and not prose.doubtful(mention.start, mention.end):
             yield prose.entry(EntryKind.MEDICINE, mention.start, end)
         elif sentence.section != "family":
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
@@ -246,6 +268,13 @@ def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordE
         amount = cues.AMOUNT.search(prose.text, start, end)
         if amount and not medicines.mentions(prose.folded[start:end]) and not prose.doubtful(start, end):
             yield prose.entry(EntryKind.MEDICINE, start, end)
+
+
+def _alone(prose: _Prose, sentence: _Sentence, start: int, name_end: int, end: int) -> bool:
+    """Whether a clause is nothing but the medicine ``start:name_end`` and how much of it is taken when."""
+    before = re.split(r"[,，、]|\band\b|和|及", prose.text[sentence.start : start])[-1]
+    after = prose.folded[name_end:end]
+    return not before.strip(" \t-*•·0123456789.)") and bool(cues.DIRECTIONS.fullmatch(after))
 
 
 def listed(name: str, text: str) -> list[str]:
@@ -311,11 +340,23 @@ def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
 def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
     for result in measures.measured(prose.folded, as_of):
         sentence = prose.at(result.start)
-        if cues.STOPPED.search(prose.text, sentence.start, sentence.end):
-            continue  # of another time
         before = prose.text[sentence.start : result.start]
         if not _of_another(prose, result.start) and not cues.PLANNED.search(before) and sentence.section != "plan":
             yield result
+
+
+def _sure(prose: _Prose, result: Measured, measured: list[Measured]) -> bool:
+    """Whether the value is surely that of now: the record has no other one, and speaks of no other time."""
+    sentence = prose.at(result.start)
+    if cues.STOPPED.search(prose.text, sentence.start, sentence.end):
+        return False
+    others = {other.value for other in measured if other.name == result.name} - {result.value}
+    return not others and certainty.sure(prose.folded, result, sentence.start, sentence.end)
+
+
+def _unread(prose: _Prose, result: Measured) -> RecordEntry:
+    entry = prose.entry(EntryKind.UNREAD, result.start, result.end)
+    return RecordEntry(EntryKind.UNREAD, measure_name(result, detect(prose.text)), entry.words, entry.start, entry.end)
 
 
 def _result(prose: _Prose, result: Measured) -> RecordEntry:

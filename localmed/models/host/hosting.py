@@ -11,7 +11,6 @@ The socket appears when the encoder and the reranker are loaded: until then comm
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import confined
+from localmed import confined, files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import chat_choice, choice
@@ -74,10 +73,8 @@ def claimed(data: Path) -> Iterator[Path]:
     except PermissionError:
         raise UsageError("host.folder", folder=str(folder)) from None
     with (folder / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy("host.running", data=str(data)) from None
+        if not files.lock(lock):
+            raise Busy("host.running", data=str(data))
         yield folder
 
 

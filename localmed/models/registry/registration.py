@@ -7,12 +7,12 @@ cannot be read is an error, never an empty registry.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from localmed import files
 from localmed.domain import digest
 from localmed.errors import ModelError
 from localmed.models.registry.header import Header
@@ -118,22 +118,8 @@ def write(folder: Path, registrations: Registrations) -> None:
     """Replace what is registered in ``folder``."""
     models = {name: asdict(model) for name, model in sorted(registrations.models.items())}
     content = {"format": FORMAT, "models": models, "roles": dict(sorted(registrations.roles.items()))}
-    fresh = folder / f".{FILE}.new"
-    with fresh.open("w", encoding="utf-8") as stream:
-        json.dump({"digest": _digest(content), "registry": content}, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(folder / FILE)
-    sync(folder)
-
-
-def sync(folder: Path) -> None:
-    """Make what was renamed in ``folder`` last."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    written = json.dumps({"digest": _digest(content), "registry": content}, indent=1)
+    files.replace(folder / FILE, written.encode(), mode=0o666)  # less the umask
 
 
 def _digest(content: Any) -> str:

@@ -20,7 +20,6 @@ everything. Between the look and the loading a file could be replaced by somebod
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -34,6 +33,7 @@ from pathlib import Path
 from localmed.config import DEFAULT, NONE
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, ModelError, UnknownName, UsageError
+from localmed.files import lock, sync
 from localmed.models.registry import offered, registration
 from localmed.models.registry.copying import Progress, copied, hashed, silent
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
@@ -244,12 +244,12 @@ class Registry:
                 files.append(copied(path, adding / name, name, progress))
                 offered.check_hash(files[-1], choice.manifest)
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
-                registration.sync(folder)
+                sync(folder)
             adding.rename(self.folder / choice.name)
         except BaseException:  # Ctrl-C too
             shutil.rmtree(adding, ignore_errors=True)
             raise
-        registration.sync(self.folder)
+        sync(self.folder)
         return tuple(files)
 
     def remove(self, name: str) -> Model:
@@ -291,11 +291,9 @@ class Registry:
         """What is registered, while nobody else changes it; what an interruption left behind is removed first."""
         for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / "registry.lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Busy("model.busy") from None
+        with (self.folder / "registry.lock").open("a") as stream:
+            if not lock(stream):
+                raise Busy("model.busy")
             for left in (*self.folder.glob(".adding-*"), *self.folder.glob(".removing-*")):
                 shutil.rmtree(left, ignore_errors=True)
             yield self.registrations

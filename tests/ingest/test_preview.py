@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from localmed.config import IngestSettings, Settings
-from localmed.domain import Box, Collection, Document, Kind, Passage, Span
+from localmed.domain import Box, Collection, Document, Kind, Passage, Span, message
 from localmed.errors import LibraryError, UsageError
+from localmed.ingest import draw
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.preview import page as preview_page
-from localmed.ingest.preview.page import Page, by_page
-from localmed.ingest.preview.preview import AHEAD, PREFIX, Looked, Preview
-from localmed.ingest.preview.tables import as_tables
-from localmed.ingest.preview.texts import TEXTS
+from localmed.ingest.preview import AHEAD, PREFIX, Looked, Preview
+from localmed.presentation import preview as preview_page
+from localmed.presentation.preview import PreviewPage, by_page
+from localmed.presentation.tables import grids
 from tests.fakes import described, documents, hashes, import_into, jsonl, write
 from tests.ingest.readers.pdf.fixtures import scan, table, two_columns
 from tests.library.test_governance import as_before
@@ -73,11 +73,15 @@ def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -
 
 
 def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -> Seen:
-    with Page(target, described().collection, language) as made:
+    with empty_page(language) as made:
         for each in Preview(settings, described()).files(list(paths)):
             made.add(each)
-        made.finish()
+        target.write_text("".join(made.chunks()), "utf-8", "replace")
     return Seen(target.read_text("utf-8"))
+
+
+def empty_page(language: str = "en") -> PreviewPage:
+    return PreviewPage(described().collection.title, language, draw.thumbnails, "2026-01-02", "1.0")
 
 
 def test_without_a_library_everything_is_new_and_none_is_made(
@@ -217,7 +221,6 @@ def test_the_page_speaks_chinese(settings: Settings, corpus: Path, tmp_path: Pat
     assert "拒收：进入隔离区" in seen.text
     assert "阿莫西林" in seen.text
     assert {"lang": "zh"} in seen.all("h3")
-    assert TEXTS["en"].keys() == TEXTS["zh"].keys()
 
 
 def test_what_is_left_out_of_the_page_is_said(
@@ -229,7 +232,7 @@ def test_what_is_left_out_of_the_page_is_said(
     write(corpus, {"a.jsonl": jsonl(*records, "x", "y", "z"), "b.txt": "T\n\n" + "Long sentence here. " * 200})
     write(corpus, {"c.txt": "Third\n\nFile.\n"})
     seen = page(settings, tmp_path / "page.html", corpus)
-    for said in ("3 further documents", "2 more.", "further passages are not shown", "1 further files"):
+    for said in ("3 further documents", "2 more.", "further passages are not shown", "1 further file is not"):
         assert said in seen.text
 
 
@@ -248,16 +251,30 @@ def test_pictures_are_bounded_and_pages_without_text_are_shown(
 def test_ocr_is_said(tmp_path: Path) -> None:
     document = Document("d", "ward", "k", "Scan", "en", "/s.txt", "0" * 64, "c", "text")
     passage = Passage("p", "d", "ward", "en", "", "Scan", (), "Read by a machine.", "0-18", ocr=0.934)
-    with Page(tmp_path / "page.html", described().collection, "en") as made:
+    with empty_page() as made:
         made.add(Looked("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
-        made.finish()
-    assert "read by OCR, confidence 93%" in Seen((tmp_path / "page.html").read_text("utf-8")).text
+        assert "read by OCR, confidence 93%" in Seen("".join(made.chunks())).text
 
 
-def test_a_page_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
-    for target in (tmp_path, tmp_path / "no" / "page.html"):
-        with pytest.raises(UsageError, match="cannot be written"):
-            Page(target, described().collection, "en")
+OBEYED = "\x1b]0;owned\x07\x1b[31m\u202e\x9b2J\u2066"
+
+
+def test_nothing_that_a_browser_obeys_reaches_the_page(tmp_path: Path) -> None:
+    """From a title, a heading, a text, a file's name, a reason or a note."""
+    odd = f"A{OBEYED}<b>&B"
+    document = Document("d", "ward", "k", odd, "en", f"/{odd}.txt", "0" * 64, "c", "text")
+    texts = [
+        replace(Passage("p", "d", "ward", "en", "", odd, (odd,), odd, "0-9"), table=table) for table in (False, True)
+    ]
+    reason = message("literal", text=odd)
+    with PreviewPage(odd, "en", draw.thumbnails, "2026-01-02", "1.0") as made:
+        made.add(Looked(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
+        written = "".join(made.chunks())
+    seen = Seen(written)
+    assert not seen.all("b")
+    assert seen.text.count("A<b>&B") >= 8
+    assert not set(written) & set("\x07\x1b\x9b\u202e\u2066")
+    assert "owned" not in written
 
 
 def test_a_passage_over_two_pages_is_shown_on_both() -> None:
@@ -267,13 +284,10 @@ def test_a_passage_over_two_pages_is_shown_on_both() -> None:
 
 
 def test_rows_become_tables_again() -> None:
-    seen = Seen(
-        as_tables(["Drug: amoxicillin; Dose: 500 mg; or less", "Section; Drug: gentamicin", "药物：甲；剂量：5mg"])
-    )
-    assert [each.get("scope") for each in seen.all("th")] == ["col"] * 5
-    assert "500 mg; or less" in seen.text
-    bare = Seen(as_tables(["Section", "one; two; three"]))
-    assert [each.get("colspan") for each in bare.all("td")] == ["3", None, None, None]
-    many = as_tables(["; ".join(f"n{number}: v{number}" for number in range(40))])
-    assert many.startswith("<p>n0: v0; n1: v1")
-    assert "<b>" not in as_tables(["<b>: <b>", "<b>; <b>", "<b>"])
+    [grid] = grids(["Drug: amoxicillin; Dose: 500 mg; or less", "Section; Drug: gentamicin", "药物：甲；剂量：5mg"])
+    assert len(grid.columns) == 5
+    assert ("500 mg; or less", 1) in grid.rows[0]
+    [bare] = grids(["Section", "one; two; three"])
+    assert [[span for _, span in row] for row in bare.rows] == [[3], [1, 1, 1]]
+    [many] = grids(["; ".join(f"n{number}: v{number}" for number in range(40))])
+    assert many.lines[0].startswith("n0: v0; n1: v1")

@@ -1,1 +1,0 @@
-"""What an import would do, file by file, and the report page of it; nothing is stored."""

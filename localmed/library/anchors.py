@@ -1,0 +1,82 @@
+"""What the audit log states of the access file and of the withdrawal ledger: how far each went, and its digest.
+
+Either file could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
+``Anchor`` of what it left, at the end of the entry's outcome. Nothing is known where the log is missing or cannot be
+read: then the digests within the files hold alone, and ``localmed doctor`` names the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from localmed.library.migrations import ANCHORED
+
+AUDIT_FILE = "audit.sqlite"
+NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
+PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
+
+_QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
+Kind = Literal["access", "ledger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A state of a file: ``extent`` is the number of changes (access) or of bytes (ledger), ``outcome`` the entry's."""
+
+    kind: Kind
+    extent: int
+    sha256: str
+    outcome: str = ""
+    time: str = ""
+
+    def __str__(self) -> str:
+        """What is appended to the outcome of an audit entry."""
+        return f"; anchor {self.kind} {self.extent} {self.sha256}"
+
+
+def anchors(data: Path, kind: Kind) -> list[Anchor]:
+    """The newest anchors of a kind, newest first."""
+    rows = _rows(data, _QUERY.format(condition=ANCHORED[kind], most=NEWEST))
+    return [anchor for row in rows if (anchor := _anchor(row, kind))]
+
+
+def extent(content: bytes) -> str:
+    """The whole lines of a ledger that holds ``content``: their bytes, and the digest of these."""
+    whole = content[: content.rfind(b"\n") + 1]  # of one that is being written
+    return f"{len(whole)} {hashlib.sha256(whole).hexdigest()}"
+
+
+def ledger_extent(data: Path) -> str:
+    """How far the withdrawal ledger of ``data`` goes now; "" if there is none."""
+    with suppress(FileNotFoundError):
+        return extent((data / "withdrawals").read_bytes())
+    return ""
+
+
+def newest_entry(data: Path) -> str:
+    """The digest of the newest entry of the audit log; "" if there is none."""
+    return next(iter(_rows(data, "SELECT digest FROM entries ORDER BY id DESC LIMIT 1")), "")
+
+
+def _rows(data: Path, query: str) -> list[str]:
+    path = data / AUDIT_FILE
+    if path.exists():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as log:
+            return [row[0] for row in log.execute(query)]
+    return []
+
+
+def _anchor(entry: str, kind: Kind) -> Anchor | None:
+    with suppress(ValueError, KeyError, TypeError):
+        values = json.loads(entry)
+        outcome, _, stated = values["outcome"].rpartition("; anchor ")
+        name, extent, sha256 = stated.split(" ")
+        if name == kind:
+            return Anchor(kind, int(extent), sha256, outcome, values["time"])
+    return None
