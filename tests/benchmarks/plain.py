@@ -53,7 +53,7 @@ def run(place: Place) -> list[Row]:
         Row("Warnings of a quoted section that were dropped", "0", f"{safety[False]} of {safety.total()}",
             met(not safety[False]), how),
         Row("Questions about something else with a green badge", f"{ELSEWHERE}", f"{green} of {len(others)}",
-            met(green == ELSEWHERE), f"{answered} answered at all; the questions' author wrote the table of qualifiers"),
+            met(green == ELSEWHERE), f"{answered} answered; the questions' author wrote the table of qualifiers"),
     ]  # fmt: skip
 
 
