@@ -18,7 +18,7 @@ from tests.words import words
 SET = {"owner": "Dr Lin", "approver": "Dr Wu", "review_by": "2030-01", "edition": "2026-05"}
 FIRST, SECOND = "Sepsis\n\nGive antibiotics within one hour.\n", "Sepsis\n\nGive antibiotics within three hours.\n"
 LAPSED = "has no approver now: the text that was approved is another"
-DATED = "its text changed; set for the one before: edition, review_by"
+DATED = "its text changed; set for the one before: edition, review by"
 
 
 def govern(settings: Settings, document: Document, values: dict[str, str]) -> None:

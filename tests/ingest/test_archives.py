@@ -81,7 +81,7 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
     assert {each.media_type for each in found.values()} == {"text", "docx", "pdf", "jsonl"}
     assert reasons(settings) == {"empty.txt": "empty.txt holds no text"}
     assert [words(line.detail) for line in report.lines if line.outcome == "note"] == [
-        f"1 members of {name} have no reader (.jpg)"
+        f"1 member of {name} has no reader (.jpg)"
     ]
     assert answers(settings, "insulin kept cool", limit=1) == {"ward"}
     page = next(each for each in found.values() if each.media_type == "pdf")
@@ -202,7 +202,7 @@ def test_links_and_doubles_are_named_and_the_rest_is_read(settings: Settings, co
     assert reasons(settings) == {
         "link.txt": "is a link, which is not followed",
         "hard.txt": "is a link, which is not followed",
-        "same.txt": "comes twice in the archive; the first was read",
+        "same.txt": "comes twice in the file; the first was read",
     }
 
 

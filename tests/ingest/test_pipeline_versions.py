@@ -79,7 +79,7 @@ def test_all_at_once(settings: Settings, corpus: Path) -> None:
     write(corpus, FILES)
     report = import_into(settings, corpus, manifest=LATEST)
     assert held(settings) == NEWEST
-    assert "1 records are newer in pubmed26n0901.xml" in {words(line.detail) for line in report.lines}
+    assert "1 record is newer in pubmed26n0901.xml" in {words(line.detail) for line in report.lines}
     assert import_into(settings, corpus, manifest=LATEST).generation == 0
 
 
@@ -217,7 +217,7 @@ def test_without_the_option_each_file_keeps_its_own(settings: Settings, corpus: 
     write(corpus, {"n1.xml": FILES[BASE], "n2.xml": articles({"1": "Aspirin twice."}, deleted=("2",))})
     report = import_into(settings, corpus, manifest=Manifest(Collection("pubmed", "PubMed"), "pubmed"))
     assert set(documents(settings)) == {"n1.xml#1", "n1.xml#2", "n2.xml#1"}
-    assert any(line.outcome == "quarantined" and "deleted 1 records" in words(line.detail) for line in report.lines)
+    assert any(line.outcome == "quarantined" and "deleted 1 record" in words(line.detail) for line in report.lines)
 
 
 def test_a_library_made_without_the_option_is_brought_over(settings: Settings, corpus: Path) -> None:
