@@ -86,6 +86,13 @@ _ZH_FILLER = re.compile(
     r"|什么时候|是?什么|哪些|哪种|是?多少|几|是$"
     r"|吗|呢|[？?。，,]|首选|使用|给予|采用|选择|进行|^用|^对|^的|的$"
 )
+# "Which dose of apixaban is right in atrial fibrillation": the adjective asks, and what follows is the population.
+_RIGHT = re.compile(
+    r"(?P<what>(?:what|which|how) .+?) (?:is|are) (?:right|correct|best|appropriate|recommended|suitable"
+    r"|safe|usual|needed)"
+    r"(?: (?:in|for) (?P<who>.+))?",
+    re.IGNORECASE,
+)
 _MODAL = re.compile(r"\b(?:should|can|could|would|will|may|must)\b", re.IGNORECASE)
 _PATIENT = re.compile(
     r"(?:\b(?:in|for|of|with|to) )?\b(?:(?:this|the|my|our) (?:patient|man|woman|lady|gentleman|child|boy|girl)"
@@ -145,6 +152,8 @@ def _english(question: str) -> Pico:
         if found := _OUTCOME.search(part):
             outcome = outcome or found["said"]
     comparison, rest = _OUTCOME.sub("", comparison), _OUTCOME.sub("", rest)
+    if not population and (right := _RIGHT.fullmatch(rest)):
+        rest, population = right["what"], right["who"] or ""
     rest = _bare(rest)
     if not comparison and (either := _OR.fullmatch(rest)):
         rest, comparison = either["one"], either["other"]

@@ -104,10 +104,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as end:  # click aborts at a question only
         if sys.stderr.isatty():
             click.echo(err=True)  # ends the terminal's ^C
-        _fail(_text("cli.interrupted"), 130)
+        _fail(_text("cli.not_confirmed" if isinstance(end, click.Abort) else "cli.interrupted"), 130)
     except click.ClickException as error:
         _fail(_usage(error), error.exit_code)
     except BrokenPipeError:

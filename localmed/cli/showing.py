@@ -30,7 +30,8 @@ def show_view(shown: AnswerView) -> None:
     for part in shown.parts:
         if part.section != section:
             section = part.section
-            echo_wrapped(f"== {section} ==", "\n", "", bold=True)
+            if section:
+                echo_wrapped(f"== {section} ==", "\n", "", bold=True)
         _show_part(part)
     for conflict in shown.conflicts:
         echo_wrapped(conflict.text, "! ", "  ", bold=True)

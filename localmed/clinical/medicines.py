@@ -205,3 +205,15 @@ def met_by(allergy: str, text: str) -> dict[str, bool]:
 def english_names() -> Mapping[str, tuple[str, ...]]:
     """Every listed English name with its ingredients, for who looks names up in another way."""
     return {name: held for name, held in _table().ingredients.items() if name.isascii() and held}
+
+
+_ASKED = re.compile(
+    r"\b(?:which|what) (?:[\w-]+ ){0,3}?(?:antibiotics?|antimicrobials?|antivirals?|antifungals?|anticoagulants?"
+    r"|antihypertensives?|antidepressants?|analgesics?|medicines?|medications?|drugs?)\b"
+    r"|(?:哪[种类些个一]{0,2}|什么|何种)(?:抗生素|抗菌药|抗病毒药|抗凝药|降压药|药)"
+)
+
+
+def asks_which(question: str) -> bool:
+    """Whether ``question`` asks which medicine, so that an answer names one."""
+    return bool(_ASKED.search(fold(question)))

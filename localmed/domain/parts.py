@@ -98,11 +98,15 @@ class UnexplainedPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class QuestionPart:
-    """A follow-up question, answered where it has statements; ``searched_as`` is it made to stand alone, if it was."""
+    """A follow-up question, answered where it has statements; ``searched_as`` is it made to stand alone, if it was.
+
+    ``left_out`` says that there was an answer, which is not shown to a patient, as it may be about something else.
+    """
 
     question: str
     statements: tuple[Statement, ...] = ()
     searched_as: str = ""
+    left_out: bool = False
 
 
 class ReadingScale(StrEnum):

@@ -71,7 +71,8 @@ def question(part: QuestionPart, language: str) -> PartView:
     """A question with its answer, or that there is none."""
     label = words(message("explain.searched_as"), language)
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
-    rows += [] if part.statements else [Row("", words(message("explain.no_answer"), language))]
+    without = message("explain.left_out") if part.left_out else message("explain.no_answer")
+    rows += [] if part.statements else [Row("", words(without, language))]
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
         one_line(part.question), tuple(rows), statements, section=words(message("explain.questions"), language)
@@ -82,7 +83,7 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
     """How hard the explanations are to read."""
     title = words(message("explain.reading_level"), language)
     level = message(f"explain.{part.scale.value}", value=part.value, count=part.sentences)
-    return PartView(title, (Row("", words(level, language)),), section=title)
+    return PartView(title, (Row("", words(level, language)),))
 
 
 VIEWS: Mapping[type, Any] = {

@@ -62,7 +62,8 @@ from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
 UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
-DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing"}  # notes that keep a badge from green
+DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
+          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
@@ -175,7 +176,7 @@ def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, p
         if own:
             return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
     if DECOMPOSITION.name not in plan.roles:
-        return (yield from _with_nearest(answer, searched))
+        return (yield from with_nearest(answer, searched))
     return (yield from _in_parts(answer, request, searched, plan))
 
 
@@ -207,11 +208,11 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
             parts.append(PartFound(each, found.leading, mine))
     answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
-        return (yield from _with_nearest(replace(answer, notes=answer.notes + notes), searched))
+        return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
     return (yield from _put_together(answer, parts, len(questions), plan))
 
 
-def _with_nearest(answer: Answer, searched: Searched) -> Flow:
+def with_nearest(answer: Answer, searched: Searched) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
     lacking = [tried.relevance.differing for tried in searched.tried if tried.found.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()

@@ -68,13 +68,13 @@ from localmed.workflows.answering import Written, write
 from localmed.workflows.ask import (
     NO_TIER,
     NO_WORDS,
-    NOT_ENOUGH,
     abstained,
     begun,
     citing,
     finished,
     nothing_stands,
     unnamed,
+    with_nearest,
 )
 from localmed.workflows.finding import Notes, Plan, Searched, Tried
 from localmed.workflows.flow import Asked as Yielded
@@ -129,10 +129,17 @@ def ebm(
     answer = begun(question, done + further, provenance)
     answer = replace(answer, language=detect(question), workflow="ebm", notes=answer.notes + notes)
     if done.leading is None:
-        answer = replace(answer, parts=_of_case(case))
-        return abstained(answer, NO_TIER if not done.tried else NOT_ENOUGH if words(question) else NO_WORDS)
+        return (yield from _abstained(answer, case, done))
     gathered = yield from _gathered(case, done.leading, further.leading, plan)
     return (yield from _recommended(answer, case, gathered, plan))
+
+
+def _abstained(answer: Answer, case: Case, done: Searched) -> Flow:
+    """The abstention with its reason; where something was found that does not answer, with the nearest of it."""
+    if not done.tried or not words(case.question):
+        return abstained(replace(answer, parts=_of_case(case)), NO_WORDS if done.tried else NO_TIER)
+    nearest: Answer = yield from with_nearest(answer, done)
+    return replace(nearest, parts=(*nearest.parts, *_of_case(case)))
 
 
 def _pico(
@@ -200,7 +207,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = unnamed(gathered.leading.relevance) + fitting.notes
+    notes = unnamed(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
     answer = finished(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,
@@ -210,7 +217,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
         _not_judged(case, fitting),
         *_sources(answer.evidence),
     )
-    return replace(answer, parts=parts, verification=_both(written, fitting))
+    return replace(answer, parts=parts, verification=_both(answer.verification, fitting))
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
@@ -294,9 +301,17 @@ def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[
     return tuple(each for each in evidence if each.passage.document_id in documents)
 
 
-def _both(written: Written, fitting: Written) -> Verification:
+def _no_medicine(case: Case, written: Written) -> Notes:
+    """Where the question asks which medicine, and no sentence shown names one that the question does not."""
+    shown = " ".join(statement.text for statement in written.statements if not statement.withheld)
+    if not medicines.asks_which(case.question) or medicines.names(shown) - medicines.names(case.question):
+        return ()
+    return (message("ebm.no_medicine"),)
+
+
+def _both(one: Verification, fitting: Written) -> Verification:
     """The account of both checks."""
-    one, other = written.verification, fitting.verification
+    other = fitting.verification
     if not fitting.statements:
         return one
     return replace(

@@ -39,6 +39,7 @@ from localmed.clinical.abbreviations import abbreviations
 from localmed.domain import (
     Answer,
     AnswerStatus,
+    Badge,
     Evidence,
     Hit,
     Part,
@@ -302,24 +303,27 @@ def _answers(
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, given.known, given.order, terms))
-        statements = yield from _answer(alone, wanted, plan, cited)
-        parts.append(QuestionPart(question, statements, alone if alone != question else ""))
+        statements, doubtful = yield from _answer(alone, wanted, plan, cited)
+        parts.append(QuestionPart(question, statements, alone if alone != question else "", doubtful))
     return tuple(parts)
 
 
 def _answer(
     alone: str, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[Statement, ...]]:
+) -> Generator[Asked, Any, tuple[tuple[Statement, ...], bool]]:
+    """What answers a question; or nothing, and whether that is since its badge is not green."""
     request, _ = yield from finding.request(alone, wanted, plan)
     searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
     if not searched.leading:
-        return ()
+        return (), False
     evidence = yield from cited.minted(searched.leading.hits)
     written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
     if not written.stands:
-        return ()
+        return (), False
+    if written.verification.badge not in (Badge.GREEN, Badge.NONE) or searched.leading.relevance.unnamed:
+        return (), True
     cited.keep(evidence, written.statements)
-    return written.statements
+    return written.statements, False
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------

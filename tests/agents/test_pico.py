@@ -25,6 +25,7 @@ WRITTEN = [
      "most adults with hypertension", "blood pressure target", "", ""),
     ("Do statins prevent heart attack in people over 75?", "people over 75", "statins", "", "prevent heart attack"),
     ("In pregnancy, are ACE inhibitors safe?", "pregnancy", "ACE inhibitors", "", ""),
+    ("Which dose of apixaban is right in atrial fibrillation?", "atrial fibrillation", "dose of apixaban", "", ""),
     ("Which antibiotic for community-acquired pneumonia?", "", "antibiotic for community-acquired pneumonia", "", ""),
     ("Is amoxicillin as effective as doxycycline in adults with pneumonia?",
      "adults with pneumonia", "amoxicillin", "doxycycline", ""),

@@ -19,11 +19,25 @@ from localmed.agents.practice import (
     Pico,
     PicoInput,
 )
-from localmed.domain import Answer, AnswerStatus, Hit, Origin, SearchFilter, Statement, Status, TraceStep, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    BadgeJudge,
+    Hit,
+    Origin,
+    SearchFilter,
+    Statement,
+    Status,
+    TraceStep,
+    Verification,
+    message,
+)
 from localmed.domain.parts import (
     AllergyPart,
     ApplicabilityPart,
     EffectPart,
+    NearestPart,
     NotJudgedPart,
     PicoPart,
     RecordPart,
@@ -35,6 +49,7 @@ from localmed.ports import Stance
 from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
+from localmed.verification.badge import Criteria, Vote
 from localmed.workflows.ask import NO_TIER, NOT_ENOUGH
 from localmed.workflows.ebm import AS_ASKED, ebm
 from localmed.workflows.finding import Plan
@@ -187,6 +202,30 @@ def test_abstains_when_nothing_helps() -> None:
     assert answer.notes[-1] == NOT_ENOUGH
     assert kinds(answer) == [PicoPart, RecordPart]
     assert (answer.statements, answer.evidence) == ((), ())
+
+
+def test_an_abstention_shows_the_nearest_passages() -> None:
+    answer, _ = replay([ASKED, *[found(HIT), TOO_LITTLE] * 6, (SOURCE,)])
+    assert answer.status is AnswerStatus.ABSTAINED
+    assert kinds(answer) == [NearestPart, PicoPart, RecordPart]
+    assert answer.evidence == (SOURCE,)
+
+
+def badge_of(question: str, relevance: Relevance, text: str = "Give it for five days.") -> Verification:
+    source = evidence("1", text, "Pneumonia")
+    vote = Vote(Criteria(True, True, True), BadgeJudge("rules"))
+    results = [found(Hit(source.passage, 1.0)), relevance, (source,), Draft((quotation(source, 0, len(text)),)), vote]
+    plan = replace(PLAN, tiers=PLAN.tiers[:1], roles=frozenset({"relevance", "recommendation"}), jury=("badge",))
+    return replay(results, question, None, plan)[0].verification
+
+
+def test_never_green_over_a_word_that_no_source_names_or_a_medicine_asked_for_and_not_named() -> None:
+    asked = "Which antibiotic for pneumonia of moderate severity?"
+    assert badge_of(asked, ENOUGH).reason == message("badge.why_no_medicine")
+    assert badge_of(asked, ENOUGH, "Give amoxicillin for five days.").badge is Badge.GREEN
+    lacking = badge_of("How long is it given?", replace(ENOUGH, unnamed=("severity",)))
+    reason = message("badge.why_unnamed", words=("severity",))
+    assert (lacking.badge, lacking.reason) == (Badge.YELLOW, reason)
 
 
 def test_abstains_without_a_collection() -> None:

@@ -25,7 +25,7 @@ from localmed.agents.orders import (
 )
 from localmed.agents.orders_rules import explain as by_rule
 from localmed.agents.orders_rules import retrieval_question
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, message
+from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message
 from localmed.domain.parts import (
     Definition,
     Expansion,
@@ -44,6 +44,7 @@ from localmed.presentation.leaflet import leaflet
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
+from localmed.verification.badge import Criteria, Vote
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain, lines_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, LookUp, Perform, Search
@@ -357,3 +358,27 @@ def test_a_cut_order_is_told_to_the_patient() -> None:
 
 def test_the_input_of_terms_knows_its_language() -> None:
     assert (OrderInput(ORDER).language, OrderInput("华法林").language) == ("en", "zh")
+
+
+# --- what is said once, and what is left out --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("doubt", ["badge", "unnamed"])
+def test_an_answer_that_is_not_green_is_left_out_for_a_patient(doubt: str) -> None:
+    served = Served()
+    plan, question = PLAN, "When do I take it?"
+    if doubt == "badge":
+        plan = replace(PLAN, jury=("badge",))
+        served.said["badge"] = lambda _: Vote(Criteria(False, True, True), BadgeJudge("rules"))
+    else:
+        served.said[RELEVANCE.name] = lambda given: Relevance((0.9,) * len(given.hits), 0.5, unnamed=("driving",))
+    answer = run(ExplainInput(ORDER, None, (question,), "A. Nurse"), plan, served)
+    (asked,) = parts(answer, QuestionPart)
+    assert (asked.statements, asked.left_out) == ((), True)
+    assert "Please ask the staff on your ward" in leaflet(answer, "2026-01-02")
+
+
+def test_the_reading_level_is_titled_once() -> None:
+    shown = view(run(ORDER)).parts[-1]
+    assert shown.title == "Reading level"
+    assert shown.section == ""

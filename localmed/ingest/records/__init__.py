@@ -29,7 +29,10 @@ def read(data: bytes) -> PatientRecord:
         raise InputError("record.empty")
     if start == b"<":
         return read_ccda(data)
-    text = decode(data)
+    try:
+        text = decode(data)
+    except InputError:
+        raise InputError("record.no_text") from None
     if start in (b"{", b"["):
         return read_json(text)
     if len(text) > RECORD_CHARACTERS:
