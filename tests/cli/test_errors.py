@@ -314,3 +314,22 @@ def test_a_question_without_words_is_not_searched_for(copied: Localmed) -> None:
 def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str) -> None:
     (copied.data / "localmed.toml").write_bytes(text)
     assert place in copied("documents").failed(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("ask", "q", "--nosuch"), "没有选项 --nosuch"),
+        (("nosuch",), "没有命令 nosuch"),
+        (("import", "x"), "缺少"),
+        (("documents", "due", "--within", "-4"), "0 至 36500"),
+        (("search", "q", "--language", "fr"), "en、zh"),
+    ],
+)
+def test_usage_is_said_in_chinese(
+    copied: Localmed, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setenv("LOCALMED_LANGUAGE", "zh")
+    line = copied(*arguments).failed(2)
+    assert told in line
+    assert "请参阅：localmed" in line
