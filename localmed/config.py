@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from localmed.bounds import within
 from localmed.domain import message
-from localmed.errors import BadSettings, reason
+from localmed.errors import BadSettings, reason, toml_place
 from localmed.messages import LANGUAGES
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def load(data: str | os.PathLike[str] | None = None) -> Settings:
     except OSError as error:
         raise BadSettings("settings.unreadable", file=str(file), reason=reason(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings("settings.toml", file=str(file), error=str(error)) from None
+        raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
     profile_known(settings)
     _presets_known(settings, str(file))

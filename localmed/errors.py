@@ -23,6 +23,7 @@ No message ever carries a question, a patient record or document text: paths, na
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -217,3 +218,11 @@ def _classes() -> dict[str, type[LocalmedError]]:
     return {
         name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
     }
+
+
+def toml_place(error: ValueError) -> Message:
+    """Where a TOML file is wrong: the line, or its end where something is not closed."""
+    if isinstance(error, UnicodeDecodeError):
+        return message("settings.not_utf8", line=error.object.count(b"\n", 0, error.start) + 1)
+    place = re.search(r"at line (\d+), column (\d+)", str(error))
+    return message("settings.line", line=int(place[1]), column=int(place[2])) if place else message("settings.end")

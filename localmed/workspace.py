@@ -132,7 +132,7 @@ class Workspace:
         """The tiers of ``preset`` ("": by priority) within the collections ``only`` (empty: all)."""
         presets = self.settings.tiers.presets
         if preset and preset not in presets:
-            known = ", ".join(presets)
+            known = tuple(presets)
             raise UnknownName("settings.preset_unknown", known=known, name=preset)
         catalogue, hidden = self.library.catalogue, self.library.hidden
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}

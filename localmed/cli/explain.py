@@ -89,7 +89,7 @@ def _bytes(path: Path, unreadable: str, large: str) -> bytes:
             with path.open("rb") as file:
                 data = file.read(LARGEST + 1)
     except OSError as error:
-        raise UsageError(unreadable, reason=reason(error)) from None
+        raise InputError(unreadable, reason=reason(error)) from None
     if len(data) > LARGEST:
         raise LimitExceeded(large, most=LARGEST >> 20)
     return data

@@ -104,10 +104,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as end:  # click aborts at a question only
         if sys.stderr.isatty():
             click.echo(err=True)  # ends the terminal's ^C
-        _fail(_text("cli.interrupted"), 130)
+        _fail(_text("cli.not_confirmed" if isinstance(end, click.Abort) else "cli.interrupted"), 130)
     except click.ClickException as error:
         _fail(_usage(error), error.exit_code)
     except BrokenPipeError:
@@ -141,7 +141,35 @@ def _usage(error: click.ClickException) -> str:
     if isinstance(name, str) and not _PLAIN.fullmatch(name):
         return _text("cli.no_command")
     message = " ".join(error.format_message().split()).rstrip(".")
+    if words := _usage_words(error, context, where, message):
+        return words
     return f"{message[:1].lower()}{message[1:]}{'' if message.endswith('?') else '.'} See: {where} --help"
+
+
+def _usage_words(error: click.ClickException, context: click.Context | None, where: str, message: str) -> str:
+    """What click says in the reader's language, "" for English, which click speaks; quoted where we have no words."""
+    from localmed.cli import speaking
+
+    if speaking.language() == "en":
+        return ""
+    parameter = getattr(error, "param", None)
+    hint = getattr(error, "param_hint", None) or (parameter.get_error_hint(context) if parameter else "")
+    name = hint if isinstance(hint, str) else " / ".join(hint)
+    if isinstance(error, click.NoSuchOption):
+        return speaking.text("cli.usage_no_option", where=where, name=error.option_name)
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        return speaking.text("cli.usage_no_command", where=where, name=error.command_name)
+    if isinstance(error, click.MissingParameter):
+        return speaking.text("cli.usage_missing", where=where, name=name)
+    if isinstance(error, click.BadParameter):
+        kind = parameter.type if parameter else None
+        if isinstance(kind, click.IntRange | click.FloatRange):
+            least, most = ("-" if bound is None else f"{bound:g}" for bound in (kind.min, kind.max))
+            return speaking.text("cli.usage_range", where=where, name=name, least=least, most=most)
+        if isinstance(kind, click.Choice):
+            return speaking.text("cli.usage_choice", where=where, name=name, choices=tuple(map(str, kind.choices)))
+        return speaking.text("cli.usage_bad", where=where, name=name, problem=error.message.rstrip("."))
+    return speaking.text("cli.usage", where=where, problem=message)
 
 
 def _traceback(arguments: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from localmed.cli.common import Decorated, echo, print_json, tell_file
 from localmed.cli.following import work_shown
 from localmed.cli.speaking import say, text, words
 from localmed.domain import message
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import InputError, UnknownName, UsageError, reason
 
 if TYPE_CHECKING:
     from localmed.ingest.preview import Looked
@@ -63,7 +63,11 @@ def run(
 
     if chosen.report and (chosen.report.is_dir() or not chosen.report.absolute().parent.is_dir()):
         raise UsageError("cli.report_place", file=str(chosen.report))
-
+    exists = True
+    try:
+        importing.manifest_of(session, collection, manifest)
+    except UnknownName:  # a look at the files does no harm, but the import itself would be refused
+        exists = False
     with work_shown(not as_json) as hooks, ExitStack() as stack:
         page = stack.enter_context(_page(session, collection, manifest, chosen)) if chosen.report else None
         told = []
@@ -74,9 +78,11 @@ def run(
         if page and chosen.report:
             _write(chosen.report, page)
     if as_json:
-        print_json({"collection": collection, "files": told})
+        print_json({"collection": collection, "exists": exists, "files": told})
     else:
         _tell(collection, told, chosen.report)
+        if not exists:
+            say("preview.unknown", name=collection, err=True)
     read = [each for each in told if each["outcome"] not in ("skipped", "removed")]
     if read and all(each["outcome"] == "refused" for each in read):
         sys.exit(InputError.exit_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from localmed.cli.common import echo, opened
+from localmed.cli.speaking import confirm, say
 from localmed.domain import message
 from localmed.messages import render
 
@@ -24,15 +25,16 @@ def command(ctx: click.Context, yes: bool) -> None:
         session.may_change()
         language = session.caller.language
         step, records = repair.plan(session.data), repair.records(session.data)
-        lines = [step.found, message("generation.repair_step", number=step.number)] if step else []
-        lines += [line for record in records for line in (record.found, *record.shown)]
+        parts = [*((step,) if step else ()), *records]
+        lines = [line for part in parts for line in (part.found, *part.shown)]
         for line in lines or [message("generation.repair_nothing")]:
             echo(render(line, language))
         if not lines:
             return
         if not yes:
-            click.confirm("?", abort=True)
+            confirm("generation.repair_confirm")
         if step:
             repair.repair(session, step)
         for record in records:
             record.do(session)
+    say("generation.repair_done")

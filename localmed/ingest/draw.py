@@ -43,6 +43,8 @@ def cited(
     passage = evidence.passage
     start, end = span or (0, len(passage.text))
     if not passage.spans:
+        if page_number:
+            raise UsageError("pdf.without_pages")
         seen = around(passage, document())
         end = min(end, len(passage.text))
         return text(passage.title, seen.text, seen.start + start, seen.start + end, image)

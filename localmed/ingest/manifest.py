@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
-from localmed.errors import BadSettings, UsageError, reason
+from localmed.errors import BadSettings, UsageError, reason, toml_place
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.governed import GOVERNANCE
 
@@ -70,7 +70,7 @@ def load(path: Path) -> Manifest:
     except OSError as error:
         raise BadSettings("manifest.corpus_unreadable", path=str(path), reason=reason(error)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings("manifest.toml", path=str(path), problem=str(error)) from None
+        raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     _check(path, values)
     described = {
         name: values[name] for name in ("title", "priority", "language", "source", "licence") if name in values

@@ -136,8 +136,8 @@ def read_manifest(generation: Path) -> Manifest:
     """The manifest of ``generation``; raise ``Damaged`` if it is missing, altered or of a newer format."""
     try:
         manifest = Manifest.from_json((generation / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Damaged("generation.manifest", name=generation.name, error=str(error)) from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Damaged("generation.manifest", name=generation.name) from None
     if manifest.format > FORMAT:
         raise Damaged("generation.newer", name=generation.name)
     return manifest

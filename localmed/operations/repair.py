@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was ``found``, and the generation to be served in place of what is."""
+    """What was ``found``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
 
     found: Message
     number: int
+    lost: tuple[Message, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """What it would do, and what it loses."""
+        return (*self.lost, message("generation.repair_step", number=self.number))
 
 
 def plan(data: Path) -> Step | None:
@@ -50,10 +56,22 @@ def plan(data: Path) -> Step | None:
         return None
     except Damaged as error:
         found = error.messages[0]
+    lost: list[Message] = []
     for number in _candidates(data):
-        if _problem(generations.path_of(data, number)) is None:
-            return Step(found, number)
+        problem = _problem(generations.path_of(data, number))
+        if problem is None:
+            return Step(found, number, tuple(each for each in lost if each != found))
+        lost += [problem, _undone(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
+
+
+def _undone(data: Path, number: int) -> Message:
+    """What is undone where generation ``number``, which is damaged, is not served."""
+    try:
+        manifest = generations.read_manifest(generations.path_of(data, number))
+    except Damaged:
+        return message("generation.repair_undoes_unknown", number=number)
+    return message("generation.repair_undoes", number=number, day=manifest.created[:10], reason=manifest.reason)
 
 
 @dataclass(frozen=True, slots=True)

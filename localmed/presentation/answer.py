@@ -78,7 +78,8 @@ def _nothing_found(answer: Answer) -> bool:
 
 def _headline(answer: Answer, language: str) -> str:
     if _nothing_found(answer):
-        return words(message("answer.abstained"), language)
+        wordless = any(note.code == "workflow.no_words" for note in answer.notes)
+        return words(message("answer.no_question" if wordless else "answer.abstained"), language)
     in_parts = (one for part in answer.parts for one in part.statements) if answer.workflow == "departments" else ()
     statements = (*answer.statements, *in_parts)
     return words(Message(f"answer.{_written_by(statements, answer)}"), language) if statements else ""
@@ -93,7 +94,7 @@ def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
 
 
 def _searched(answer: Answer, language: str) -> str:
-    if not _nothing_found(answer):
+    if not _nothing_found(answer) or any(note.code == "workflow.no_words" for note in answer.notes):
         return ""
     if not answer.searched:
         return words(message("answer.searched_nothing"), language)

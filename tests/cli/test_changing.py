@@ -36,7 +36,7 @@ def test_a_withdrawn_document_never_answers(copied: Localmed) -> None:
 def test_supersede_and_undo(copied: Localmed, folder: Path) -> None:
     old, new = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
     told = copied("documents", "supersede", old, "--by", new, stdin="n\n")
-    assert told.code == 130
+    assert (told.code, told.err) == (130, "localmed: nothing was confirmed, and nothing was changed\n")
     assert "is to be superseded by Paracetamol (" in told.out
     assert "no word in common" in told.out
     assert copied.ok("documents", "show", old, "--json").json["status"] == "current"

@@ -274,3 +274,62 @@ def test_an_interrupted_import_changes_nothing(copied: Localmed, tmp_path: Path)
     for file in list(folder.iterdir())[40:]:
         file.unlink()
     assert copied.ok("import", str(folder), "-c", "ward", "--json").json["counts"]["read"] == 40
+
+
+def test_what_is_missing_or_no_file_is_said(copied: Localmed, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Heparin\n\nHeparin is given under the skin.\n")
+    (folder / "gone.txt").symlink_to(tmp_path / "nowhere.txt")
+    os.mkfifo(folder / "pipe.txt")
+    ran = copied.ok("import", "--dry-run", "-c", "bad", str(folder))
+    assert "There is no collection bad" in ran.err
+    assert "There is no collection" not in copied.ok("import", "--dry-run", "-c", "ward", str(folder)).err
+    assert "a link to a file that does not exist" in ran.out
+    assert "is not a regular file" in ran.out
+    missing = str(tmp_path / "missing.txt")
+    copied("explain", missing).failed(3)
+    copied("ebm", "Does aspirin help?", "--patient", missing).failed(3)
+    passage = copied.ok("search", "探视", "--json").json["hits"][0]["passage"]
+    assert not passage["spans"]
+    image = tmp_path / "page.png"
+    assert "no pages" in copied("show", passage["id"], "--page", "9", "--image", str(image)).failed(2)
+    assert not image.exists()
+
+
+def test_a_question_without_words_is_not_searched_for(copied: Localmed) -> None:
+    out = copied.ok("ask", "").out
+    assert "the question holds no words" in out
+    assert "Searched" not in out
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"a = 1\nb c\n", "line 2, column 3"),
+        (b"a = 1\nb = '\xff'\n", "line 2 is not UTF-8"),
+        (b"a = [1,", "at its end"),
+    ],
+)
+def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str) -> None:
+    (copied.data / "localmed.toml").write_bytes(text)
+    assert place in copied("documents").failed(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("ask", "q", "--nosuch"), "没有选项 --nosuch"),
+        (("nosuch",), "没有命令 nosuch"),
+        (("import", "x"), "缺少"),
+        (("documents", "due", "--within", "-4"), "0 至 36500"),
+        (("search", "q", "--language", "fr"), "en、zh"),
+    ],
+)
+def test_usage_is_said_in_chinese(
+    copied: Localmed, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setenv("LOCALMED_LANGUAGE", "zh")
+    line = copied(*arguments).failed(2)
+    assert told in line
+    assert "请参阅：localmed" in line

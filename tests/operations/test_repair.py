@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +89,28 @@ def test_repair_takes_no_generation_that_is_damaged(filled: Settings) -> None:
     (generations.path_of(filled.data, 2) / "manifest.json").unlink()
     with pytest.raises(Damaged, match="backup"):
         repair.plan(filled.data)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_is_lost_is_shown_and_asked_about(
+    filled: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    generations.switch(filled.data, 2)
+    overwrite(generations.path_of(filled.data, 2) / "library.sqlite", b"damaged")
+    assert code(filled, "ask", "antibiotics") == Damaged.exit_code
+    assert "localmed repair" in capsys.readouterr().err
+    if lost:
+        (filled.data / "current").unlink()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert code(filled, "repair") == 130
+    out = capsys.readouterr().out
+    assert out.count("generation 0002 is damaged") == 1
+    assert "Without generation 2 this is undone" in out
+    assert "import into ward" in out
+    assert "Do this?" in out
+    assert "Done" not in out
+    assert code(filled, "repair", "--yes") == 0
+    assert capsys.readouterr().out.endswith("serve generation 1, every file of which is whole\nDone\n")
 
 
 def test_generations_that_are_gone_beside_withdrawals_are_damage(filled: Settings, corpus: Path) -> None:

@@ -140,7 +140,7 @@ def _line_value(line: bytes, where: Message, most: int) -> Any:
     except InputError as error:
         return Fault(where, error.messages[0])
     except json.JSONDecodeError as error:
-        return Fault(where, message("reader.json_broken", problem=error.msg, column=error.colno))
+        return Fault(where, message("reader.json_broken", column=error.colno))
     except (ValueError, RecursionError) as error:
         return Fault(where, why_unusable(error))
 
@@ -162,7 +162,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 def _broken(path: Path, text: str, error: ValueError) -> NoReturn:
     if isinstance(error, json.JSONDecodeError):
         line = text.count("\n", 0, error.pos) + 1
-        raise InputError("reader.json_file_broken", name=path.name, line=line, problem=error.msg) from None
+        raise InputError("reader.json_file_broken", name=path.name, line=line) from None
     raise InputError("reader.json_unusable", name=path.name, problem=why_unusable(error)) from None
 
 

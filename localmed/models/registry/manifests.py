@@ -29,7 +29,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from localmed.errors import BadSettings
+from localmed.errors import BadSettings, toml_place
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
@@ -126,8 +126,10 @@ def load(path: Path) -> ModelManifest:
     """Read one manifest."""
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise BadSettings("manifest.unreadable", path=str(path), kind=type(error).__name__) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     specs, shape = values.pop("files", []), values.pop("shape", {})
     if not isinstance(specs, list) or not specs:
         raise BadSettings("manifest.no_files", path=str(path))
