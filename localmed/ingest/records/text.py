@@ -58,6 +58,7 @@ class _Prose:
     def __init__(self, text: str) -> None:
         self.text = text
         self.folded = fold(aligned(text))
+        self.language = detect(text)
         self.sentences = list(_sentences(text))
         self._starts = [sentence.start for sentence in self.sentences]
 
@@ -360,10 +361,10 @@ def _sure(prose: _Prose, result: Measured) -> bool:
 
 def _unread(prose: _Prose, result: Measured) -> RecordEntry:
     entry = prose.entry(EntryKind.UNREAD, result.start, result.end)
-    return RecordEntry(EntryKind.UNREAD, measure_name(result, detect(prose.text)), entry.words, entry.start, entry.end)
+    return RecordEntry(EntryKind.UNREAD, measure_name(result, prose.language), entry.words, entry.start, entry.end)
 
 
 def _result(prose: _Prose, result: Measured) -> RecordEntry:
-    name = measure_name(result, detect(prose.text))
+    name = measure_name(result, prose.language)
     words = prose.entry(EntryKind.RESULT, result.start, result.end).words
     return RecordEntry(EntryKind.RESULT, f"{name}: {result.written}", words, result.start, result.end)
