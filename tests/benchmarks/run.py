@@ -36,6 +36,7 @@ from tests.benchmarks import (
     ocr,
     orders,
     parsing,
+    plain,
     planted_faults,
     reading_order,
     reranking,
@@ -52,6 +53,15 @@ from tests.fakes import opened
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 LOSS_PASSAGES = 6000
+SECTIONS = {
+    "Retrieval": ("medquad", "pubmedqa", "ablation", "liveqa", "relevance", "reranking", "guidelines", "scale"),
+    "Answers and refusals": ("starter", "plain", "agents", "commands"),
+    "Verification": ("altered", "planted_faults", "badges", "links", "m_eval", "stance"),
+    "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
+    "Import and reading": ("import", "adding", "parsing", "reading_order", "tables_pdf", "pdf_peers", "ocr", "fuzz"),
+    "Models and the host": ("encoder", "chat", "host"),
+    "Threads and concepts": ("threads", "concepts"),
+}
 INTRODUCTION = """# Benchmark results
 
 Made by `make bench DATA=DIR` (`python -m tests.benchmarks.run --data DIR`), where DIR holds MedQuAD, PubMedQA and the
@@ -81,6 +91,7 @@ class Benchmarks:
             "commands": lambda: commands.run(self.library, self.questions()),
             "relevance": lambda: calibrate_relevance.run(self.place),
             "starter": lambda: starter.run(self.place),
+            "plain": lambda: plain.run(self.place),
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),
@@ -128,12 +139,18 @@ class Benchmarks:
 
 
 def write(results: dict[str, list[dict[str, str]]]) -> None:
-    """RESULTS.md from the rows of all parts."""
-    lines = [INTRODUCTION, f"Machine: {machine()}. Written {datetime.now(UTC):%Y-%m-%d}.\n"]
-    lines += ["| what | target | measured | met | how |", "|---|---|---|---|---|"]
-    for rows in results.values():
+    """RESULTS.md from the rows of all parts, in sections; a row without a day is older than the days were kept."""
+    sections = [(title, [row for name in names for row in results.get(name, ())]) for title, names in SECTIONS.items()]
+    listed = {name for names in SECTIONS.values() for name in names}
+    sections.append(("Other", [row for name, rows in results.items() if name not in listed for row in rows]))
+    filled = [(title, rows) for title, rows in sections if rows]
+    lines = [INTRODUCTION, f"Machine: {machine()}. A row without a day was measured before 2026-11-22.\n"]
+    lines += [f"- [{title}](#{title.lower().replace(',', '').replace(' ', '-')})" for title, _ in filled]
+    for title, rows in filled:
+        lines += [f"\n## {title}\n", "| what | target | measured | met | day | how |", "|---|---|---|---|---|---|"]
         lines += [
-            f"| {row['what']} | {row['target'] or '-'} | {row['measured']} | {row['met']} | {row['how']} |"
+            f"| {row['what']} | {row['target'] or '-'} | {row['measured']} | {row['met']} | {row.get('day', '')} "
+            f"| {row['how']} |"
             for row in rows
         ]
     notes = (HERE / "notes.md").read_text("utf-8")
@@ -159,7 +176,7 @@ def main() -> None:
         rows = part()
         for row in rows:
             print(f"{row.what}: {row.measured} (target {row.target or '-'})", flush=True)
-        results[name] = [asdict(row) for row in rows]
+        results[name] = [asdict(row) | {"day": f"{datetime.now(UTC):%Y-%m-%d}"} for row in rows]
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False), "utf-8")
         write(results)
 

@@ -31,9 +31,10 @@ _OTHER_NUMBER = re.compile(
 # In a heading ("Labs 2019:") it holds for all that follows up to a blank line.
 _HEADING = re.compile(
     r"(?:\b(?:baseline|previous|prior)\b(?! (?:medical |surgical )?history)|(?<!\d)(?:19|20)\d\d(?!\d)"
-    r"|既往(?!史|病史)|基线|上次)[^\n.;。；:：]*[:：]"
+    r"|既往(?!史|病史)|基线|上次)[^\n.;。；:：]{0,60}[:：]"
 )
 _PRESSURES = re.compile(r"\d{2,3}\s?/\s?\d{2,3}")
+_BLOCK = 2_000  # characters before a sentence that a heading may stand in
 _NEXT = 80  # characters of the sentence after, which may go on about the value: "Now 25 mL/min."
 
 
@@ -50,7 +51,7 @@ def sure(folded: str, result: Measured, start: int, end: int) -> bool:
     return not (
         goes_on
         or again
-        or _HEADING.search(folded, max(0, folded.rfind("\n\n", 0, start)), start)
+        or _HEADING.search(folded, max(0, start - _BLOCK, folded.rfind("\n\n", max(0, start - _BLOCK), start)), start)
         or OTHER_TIME.search(folded[start:end])
         or re.search(r"\d", numbers)
         or (re.search(r"\d", _OTHER_NUMBER.sub(" ", own)) and not measures.mentioned(own))

@@ -26,6 +26,7 @@ from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_nam
 from localmed.language import aligned, clean, detect, fold
 
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
+RESULTS = 2_000  # of a record; of one with more no value is read
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese one
 BEFORE, AFTER = 40, 60  # characters of the record quoted with an entry, within its sentence: no more prose than needed
@@ -102,8 +103,12 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
     """The record in prose that names nobody."""
     prose = _Prose(text)
     measured = list(_results(prose, as_of))
-    surely = [result for result in measured if _sure(prose, result, measured)]
-    results, told = newest(surely, detect(text))
+    values: dict[str, set[float]] = {}
+    for result in measured:
+        values.setdefault(result.name, set()).add(result.value)
+    judged = measured if len(measured) <= RESULTS else ()
+    surely = {result for result in judged if len(values[result.name]) == 1 and _sure(prose, result)}
+    results, told = newest((result for result in measured if result in surely), detect(text))
     allergies = list(_allergies(prose))
     others = [(entry.start, entry.end) for entry in allergies] + [(result.start, result.end) for result in measured]
     found = [
@@ -345,13 +350,12 @@ def _results(prose: _Prose, as_of: str) -> Iterator[Measured]:
             yield result
 
 
-def _sure(prose: _Prose, result: Measured, measured: list[Measured]) -> bool:
-    """Whether the value is surely that of now: the record has no other one, and speaks of no other time."""
+def _sure(prose: _Prose, result: Measured) -> bool:
+    """Whether the value, the record's only one, is surely that of now."""
     sentence = prose.at(result.start)
     if cues.STOPPED.search(prose.text, sentence.start, sentence.end):
         return False
-    others = {other.value for other in measured if other.name == result.name} - {result.value}
-    return not others and certainty.sure(prose.folded, result, sentence.start, sentence.end)
+    return certainty.sure(prose.folded, result, sentence.start, sentence.end)
 
 
 def _unread(prose: _Prose, result: Measured) -> RecordEntry:
