@@ -82,7 +82,7 @@ def test_control_characters_are_blanks(localmed: Localmed) -> None:
 
 
 def test_a_missing_file_and_a_long_order(localmed: Localmed, tmp_path: Path) -> None:
-    assert "cannot be read" in localmed("explain", str(tmp_path / "nothing")).failed(2)
+    assert "cannot be read" in localmed("explain", str(tmp_path / "nothing")).failed(3)
     thirty_pages = "".join(f"{number}. Warfarin {number} mg PO daily at noon.\n" for number in range(1, 2300))
     out = localmed.ok("explain", "-", stdin=thirty_pages).out
     assert "characters; the first" in out
