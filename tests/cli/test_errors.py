@@ -108,7 +108,7 @@ def test_settings_from_the_environment(copied: Localmed, tmp_path: Path, monkeyp
 
 def test_a_damaged_library(copied: Localmed) -> None:
     (copied.data / "generations" / "0001" / "library.sqlite").write_bytes(b"gone")
-    assert "rollback" in copied("search", "x").failed(5)
+    assert "localmed repair" in copied("search", "x").failed(5)
 
 
 def test_the_originals_are_gone(copied: Localmed, tmp_path: Path) -> None:

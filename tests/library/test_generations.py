@@ -135,7 +135,7 @@ def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus:
         damage(path, how)
         with pytest.raises(Damaged) as caught:
             Library.open(filled.data)
-        assert "rollback" in caught.value.remedy
+        assert "localmed repair" in caught.value.remedy
         if name != "lease":
             with pytest.raises(Damaged), build(filled.data, HashedWords().identity, filled.library):
                 pass
