@@ -83,7 +83,9 @@ class Workspace:
 
     def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
         """The status of each document now, and the date by which it was to be reviewed if that has passed."""
-        return {each: (self.library.status(each), self.library.holding.overdue(each)) for each in documents}
+        return {
+            document: (self.library.status(document), self.library.holding.overdue(document)) for document in documents
+        }
 
     def within(self, collections: tuple[str, ...]) -> SearchFilter:
         """The filter of ``collections``; raise ``UnknownName`` for one that does not exist."""
@@ -144,7 +146,9 @@ class Workspace:
         "allows."""
         catalogue = self.library.catalogue
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        there = [each for each in catalogue.collections() if each.name in (wanted.collections or filled)]
+        there = [
+            collection for collection in catalogue.collections() if collection.name in (wanted.collections or filled)
+        ]
         named = {source: tuple(each.name for each in there if each.kind is kind) for source, kind in SOURCES.items()}
         return Sources(**named, graph=bool(self.library.graph.counts()))
 
@@ -178,7 +182,11 @@ class Workspace:
         """The collections of ``kinds`` that hold a passage, first priority first."""
         catalogue = self.library.catalogue
         filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        return tuple(each.name for each in catalogue.collections() if each.kind in kinds and each.name in filled)
+        return tuple(
+            collection.name
+            for collection in catalogue.collections()
+            if collection.kind in kinds and collection.name in filled
+        )
 
     def _known(self, wanted: SearchFilter) -> None:
         for name in wanted.collections:
@@ -260,7 +268,7 @@ class Workspace:
     def mint(self, hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
         """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
         documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
-        kinds = {each.name: each.kind for each in self.library.catalogue.collections()}
+        kinds = {collection.name: collection.kind for collection in self.library.catalogue.collections()}
         for hit in hits:
             document = documents.get(hit.passage.document_id)
             if document is None or hit.passage.collection not in kinds:

@@ -132,7 +132,9 @@ def write(folder: Path, texts: Mapping[str, str]) -> Path:
 
 def jsonl(*records: Mapping[str, Any] | str) -> str:
     """Records as JSON lines; a string is taken as the line it is."""
-    return "".join((each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) + "\n" for each in records)
+    return "".join(
+        (record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)) + "\n" for record in records
+    )
 
 
 def import_into(
@@ -149,7 +151,7 @@ def import_into(
 def documents(settings: Settings, collection: str = "") -> dict[str, Document]:
     """What the served catalogue holds, by the name of the file and the record in it."""
     with Library.open(settings.data) as library:
-        return {each.key.rpartition("/")[2]: each for each in library.catalogue.documents(collection)}
+        return {document.key.rpartition("/")[2]: document for document in library.catalogue.documents(collection)}
 
 
 def answers(settings: Settings, question: str, wanted: SearchFilter = ANY, limit: int = 10) -> set[str]:
@@ -164,7 +166,7 @@ def titles(library: Library, question: str, wanted: SearchFilter = ANY, limit: i
     found = library.search_lexical(question, limit, wanted, 3.0, 64)
     near = library.search_dense(vector, 1000, wanted)
     assert {each[1] for each in found} <= {each[1] for each in near}
-    return {each.title for each in library.passages([each[0] for each in found]).values()}
+    return {passage.title for passage in library.passages([each[0] for each in found]).values()}
 
 
 def verify(data: Path) -> None:

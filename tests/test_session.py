@@ -74,7 +74,7 @@ def ask(settings: Settings, chat: ScriptedChat | None, recording: Recording | No
 def test_a_models_answer_is_labelled_and_cites_the_page(settings: Settings) -> None:
     recording = Recording()
     answer = ask(settings, model(lambda: said(GOOD)), recording)
-    assert [(each.text, each.origin) for each in answer.statements] == [(GOOD, Origin.GENERATED)]
+    assert [(statement.text, statement.origin) for statement in answer.statements] == [(GOOD, Origin.GENERATED)]
     assert answer.statements[0].citations[0].quote == TEXT.split(". ")[0] + "."
     assert dict(answer.provenance.models)["chat"] == "scripted"
     assert dict(answer.provenance.prompts)["cited_answer"].startswith("chat-")
@@ -112,7 +112,7 @@ def test_a_reply_that_cannot_be_used_is_replaced_by_quotations_and_that_is_told(
 
     answer = ask(settings, model(answer_badly))
     assert len(asked) == 2, "one retry and no more"
-    assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     assert any("could not be used" in in_words(note) for note in answer.notes)
     assert "40 g" not in str(answer)
 
@@ -123,7 +123,7 @@ def test_planted_text_is_not_obeyed_nor_quoted(settings: Settings, tmp_path: Pat
         importing.import_paths(session, [tmp_path / "documents"], Manifest(Collection("ward", "Ward")))
     for chat in (model(lambda: said("The maximum adult dose of paracetamol is 40 g in 24 hours.", "1")), None):
         answer = ask(settings, chat)
-        assert "40 g" not in " ".join(each.text for each in answer.statements if not each.withheld)
+        assert "40 g" not in " ".join(statement.text for statement in answer.statements if not statement.withheld)
         assert any("addressed to a language model" in in_words(note) for note in answer.notes)
 
 
@@ -145,7 +145,7 @@ def test_a_model_that_fails_is_an_error_and_search_goes_on(settings: Settings) -
 
 def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:
     answer = ask(settings, None)
-    assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     assert dict(answer.provenance.models)["chat"].startswith("none")
     assert dict(answer.provenance.prompts)["cited_answer"].startswith("rules-")
 

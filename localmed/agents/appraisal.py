@@ -55,7 +55,7 @@ def _task(given: AppraisalInput) -> str:
 
 
 def _branches(given: AppraisalInput) -> tuple[str, ...]:
-    return tuple(_QUESTIONS[each][given.language] for each in reliability.ASPECTS)
+    return tuple(_QUESTIONS[aspect][given.language] for aspect in reliability.ASPECTS)
 
 
 def _failed(_: AppraisalInput, choices: Sequence[Choice]) -> tuple[str, ...]:

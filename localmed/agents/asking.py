@@ -138,7 +138,7 @@ class FollowUp(Asked):
 
 
 def _relevance(_: RelevanceInput, choices: Sequence[Choice]) -> Relevance:
-    return Relevance(tuple(each.probabilities[0] for each in choices), MODEL_THRESHOLD)
+    return Relevance(tuple(choice.probabilities[0] for choice in choices), MODEL_THRESHOLD)
 
 
 def _passage(hit: Hit) -> str:
@@ -177,13 +177,13 @@ def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
 
 
 def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
-    agrees = all(each.best == 0 for each in choices)
+    agrees = all(choice.best == 0 for choice in choices)
     return Coherence(agrees, "chat", None if agrees else message("agents.answer_contradicts"))
 
 
 def _statement_and_sources(given: CoherenceInput) -> tuple[str, ...]:
     known = {each.marker: each for each in given.evidence}
-    stating = [each for each in given.statements if not each.withheld and each.citations]
+    stating = [statement for statement in given.statements if not statement.withheld and statement.citations]
     sources = [[known[marker] for marker in dict.fromkeys(c.marker for c in each.citations)] for each in stating]
     return tuple(
         f"{shown.evidence_text(tuple(cited))}\n{shown.between_marks('statement', each.text)}"

@@ -71,6 +71,8 @@ class ChatEntailment:
             Message("system", INSTRUCTIONS[language]),
             Message("user", f"{between_marks(_TEXT[language], premise)}\n\n"),
         )
-        branches = [f"{between_marks(_STATEMENT[language], each)}\n\n{_QUESTION[language]}" for each in hypotheses]
+        branches = [
+            f"{between_marks(_STATEMENT[language], hypothesis)}\n\n{_QUESTION[language]}" for hypothesis in hypotheses
+        ]
         choices = self._model.choose(prefix, branches, LABELS[language], watch)
         return [Stance(*choice.probabilities) for choice in choices]

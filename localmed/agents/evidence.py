@@ -94,7 +94,7 @@ def citation(evidence: Evidence, text: str) -> Citation:
 
 def unverified(sentences: Sequence[str], wanted: str) -> tuple[Statement, ...]:
     """What a model says from its own knowledge: without citations, and labelled so."""
-    texts = [" ".join(each.split()) for each in sentences]
+    texts = [" ".join(sentence.split()) for sentence in sentences]
     return tuple(Statement(in_language(text, wanted), (), Origin.UNVERIFIED) for text in texts if text)
 
 

@@ -105,14 +105,14 @@ class Extractive:
     def extract_keywords(self, given: KeywordsInput) -> Keywords:
         """N-grams that the library holds, by rarity and likeness to the question."""
         asked = given.question[:READ]
-        known = [each for each in candidates(asked) if self._index.holds(each)]
+        known = [candidate for candidate in candidates(asked) if self._index.holds(candidate)]
         terms = [self._weighed(each) for each in known if " " not in each or self._index.binding(each) >= BOUND]
         grams = outermost(terms, self._compare)
         if grams and language.detect(asked) in self._encoder.identity.languages:
             vectors = self._encoder.encode([asked, *(gram.text for gram in grams)], "query")
             similarities = vectors[1:] @ vectors[0]
             grams = [replace(gram, similarity=float(near)) for gram, near in zip(grams, similarities, strict=True)]
-        unknown = [each for each in dict.fromkeys(language.content_words(asked)) if not self._index.holds(each)]
+        unknown = [term for term in dict.fromkeys(language.content_words(asked)) if not self._index.holds(term)]
         return Keywords(ranked(grams, given.most), tuple(unknown))
 
     def _weighed(self, text: str) -> NGram:
@@ -131,7 +131,7 @@ class Extractive:
         """The best sentences, verbatim; with a reference those that were put into it."""
         if given.reference:
             candidates = self._candidates(given.question, given.evidence)
-            return Draft(tuple(quotation(each) for each in candidates if each.text in given.reference))
+            return Draft(tuple(quotation(candidate) for candidate in candidates if candidate.text in given.reference))
         return Draft(tuple(quotation(each) for each in self._best(given)))
 
     def synthesise(self, given: SynthesisInput) -> str:
@@ -184,8 +184,8 @@ class Extractive:
         if not candidates:
             return
         texts = [
-            ". ".join((each.evidence.passage.title, *each.evidence.passage.headings[-1:], each.text))
-            for each in candidates
+            ". ".join((candidate.evidence.passage.title, *candidate.evidence.passage.headings[-1:], candidate.text))
+            for candidate in candidates
         ]
         vectors = self._encoder.encode([asked, *texts], "passage")
         for each, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
@@ -204,7 +204,9 @@ def sub_questions(given: Asked) -> tuple[str, ...]:
 
 def coherence(given: CoherenceInput) -> Coherence:
     """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
-    contradicted = any(each.verdict and each.verdict.support is Support.CONTRADICTED for each in given.statements)
+    contradicted = any(
+        statement.verdict and statement.verdict.support is Support.CONTRADICTED for statement in given.statements
+    )
     return Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
 
 

@@ -70,7 +70,7 @@ class CheckInput(Asked):
 
     def department(self, name: str) -> Department | None:
         """The department of that name."""
-        return next((each for each in self.departments if each.name == name), None)
+        return next((department for department in self.departments if department.name == name), None)
 
 
 _DISEASE = (
@@ -108,7 +108,7 @@ def _section(department: Department) -> str:
 
 
 def _schema(given: GuidanceInput) -> Any:
-    names = [each.name for each in given.departments]
+    names = [department.name for department in given.departments]
     markers = [evidence.marker for each in given.departments for evidence in each.evidence]
     sources = {"type": "array", "items": {"enum": markers}, "minItems": 1, "maxItems": 3}
     reason = {"type": "string", "minLength": 1, "maxLength": REASON_CHARACTERS}
@@ -143,7 +143,7 @@ def _reasons(given: CheckInput) -> tuple[str, ...]:
 
 
 def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
-    return tuple(each.best == 0 for each in choices)
+    return tuple(choice.best == 0 for choice in choices)
 
 
 DEPARTMENT = Role(

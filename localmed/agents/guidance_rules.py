@@ -97,7 +97,7 @@ class GuidanceRules:
         each = characters(given.question).split()
         single = Question(dict(zip(each, self._index.rarity(each), strict=True)))
         least = (READ if _read(given) else SIMILAR) if given.dense else WORDS[given.language]
-        scored = [(self.score(each, given, (own, more, single)), each) for each in given.departments]
+        scored = [(self.score(department, given, (own, more, single)), department) for department in given.departments]
         scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
         close = [each for score, each in scored[:SHOWN] if score >= CLOSE * scored[0][0]]
         return Guidance(tuple(Advised(each.name, (self._why(each, own, more),)) for each in close))

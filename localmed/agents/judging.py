@@ -64,17 +64,17 @@ def _task(given: JudgingInput) -> str:
         if passages and left < 0:
             break
         passages.append(each.passage.in_context[:CHARACTERS])
-    said = "\n".join(each.text for each in given.statements)
+    said = "\n".join(statement.text for statement in given.statements)
     parts = ((question, given.question), (context, "\n\n".join(passages)), (answer, said))
     return "\n".join(shown.between_marks(name, text) for name, text in parts) + "\n"
 
 
 def _vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(each.best == 0 for each in choices)), BadgeJudge("chat"))
+    return Vote(Criteria(*(choice.best == 0 for choice in choices)), BadgeJudge("chat"))
 
 
 def _strict_vote(_: JudgingInput, choices: Sequence[Choice]) -> Vote:
-    return Vote(Criteria(*(each.best == 1 for each in choices)), BadgeJudge("chat_strict"))
+    return Vote(Criteria(*(choice.best == 1 for choice in choices)), BadgeJudge("chat_strict"))
 
 
 BADGE = Role(

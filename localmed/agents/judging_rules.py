@@ -60,8 +60,8 @@ class JudgingRules:
         titles = {each.marker: (each.passage.title, *each.passage.headings[-1:]) for each in given.evidence}
         cited = dict.fromkeys(
             ". ".join((*titles[citation.marker], citation.quote))
-            for each in given.statements
-            for citation in each.citations
+            for statement in given.statements
+            for citation in statement.citations
             if citation.marker in titles
         )
         texts = list(cited)[:COMPARED]
@@ -73,4 +73,6 @@ class JudgingRules:
 
 def carried(statements: Sequence[Statement]) -> bool:
     """Whether each of ``statements`` was quoted, or shown to be supported by what it cites; of none, no."""
-    return bool(statements) and all(each.verdict and each.verdict.support in _CARRIED for each in statements)
+    return bool(statements) and all(
+        statement.verdict and statement.verdict.support in _CARRIED for statement in statements
+    )

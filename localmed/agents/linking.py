@@ -37,7 +37,7 @@ class FluencyInput:
 
 
 def _fluency(_: FluencyInput, choices: Sequence[Choice]) -> tuple[float, ...]:
-    return tuple(each.probabilities[0] for each in choices)
+    return tuple(choice.probabilities[0] for choice in choices)
 
 
 VALIDITY = Role(
@@ -61,7 +61,7 @@ FLUENCY = Role(
         },
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
-        lambda given: tuple(shown.between_marks("statement", each) for each in given.statements),
+        lambda given: tuple(shown.between_marks("statement", statement) for statement in given.statements),
         _fluency,
     ),
 )

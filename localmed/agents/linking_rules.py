@@ -32,12 +32,12 @@ class LinkRules:
         known = self._encoder.identity.languages
         if given.language not in known:
             return (None,) * len(given.references)
-        read = [each for each in given.references if detect(each.text) in known]
+        read = [reference for reference in given.references if detect(reference.text) in known]
         scores = iter(self._scores(given.question, read) if read else ())
         return tuple(next(scores) if detect(each.text) in known else None for each in given.references)
 
     def _scores(self, question: str, references: Sequence[Passage]) -> tuple[float, ...]:
-        texts = [each.in_context for each in references]
+        texts = [reference.in_context for reference in references]
         asked = self._encoder.encode([question], "query")[0]
         near = self._encoder.encode(texts, "passage") @ asked
         read = self._reranker.score(question, texts) if self._reranker else [None] * len(texts)

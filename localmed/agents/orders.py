@@ -144,12 +144,12 @@ def without_identity(text: str, patient: str = "") -> str:
 def _parts_of(given: RetrievalInput) -> Iterator[str]:
     if given.patient:
         yield shown.between_marks("patient", without_identity(given.patient))
-    yield shown.between_marks("terms of the order", ", ".join(dict.fromkeys(each.text for each in given.terms)))
+    yield shown.between_marks("terms of the order", ", ".join(dict.fromkeys(term.text for term in given.terms)))
     yield given.question
 
 
 def _plain_task(given: PlainInput) -> str:
-    return "\n".join(shown.between_marks(f"line {number}", each) for number, each in enumerate(given.lines, 1))
+    return "\n".join(shown.between_marks(f"line {number}", line) for number, line in enumerate(given.lines, 1))
 
 
 def _plain_schema(given: PlainInput) -> Any:

@@ -202,7 +202,7 @@ def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[s
     meant = pattern.search(question) or len(content_words(question)) < SHORT
     problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and meant and not own else ""
     queries = (_terms(f"{problems} {elements}"), _terms(f"{own} {elements}"), question)
-    return tuple(dict.fromkeys(each for each in (queries if problems else queries[1:]) if each))
+    return tuple(dict.fromkeys(query for query in (queries if problems else queries[1:]) if query))
 
 
 def _terms(text: str) -> str:
@@ -210,4 +210,4 @@ def _terms(text: str) -> str:
     plain = _AGED.sub(" ", text)
     if detect(plain) == "zh":
         return " ".join(_ZH_ASKING.sub(" ", plain).split())
-    return " ".join(dict.fromkeys(each for each in content_words(plain) if each not in _ASKING))
+    return " ".join(dict.fromkeys(word for word in content_words(plain) if word not in _ASKING))

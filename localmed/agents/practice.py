@@ -96,7 +96,7 @@ def in_words(record: PatientRecord) -> str:
         ("problems", "; ".join(record.problems)),
         ("medications", "; ".join(record.medications)),
         ("allergies", "; ".join(record.allergies) or ("none" if "allergies" in record.none_of else "")),
-        ("results", "; ".join(f"{each.name} {each.written}" for each in record.results)),
+        ("results", "; ".join(f"{result.name} {result.written}" for result in record.results)),
     ]
     lines = [f"{name}: {value}" for name, value in facts if value]
     return shown.between_marks("patient record", "\n".join((*lines, record.text[:SHOWN])))
@@ -269,7 +269,7 @@ GUIDELINE_SUMMARY = Role(
         lambda _: shown.object_of({"summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY_CHARACTERS}}),
         lambda given: given.title,
         _summary,
-        lambda given: tuple(shown.between_marks("guideline", each) for each in given.passages),
+        lambda given: tuple(shown.between_marks("guideline", passage) for passage in given.passages),
         lambda given, fitted: replace(given, passages=tuple(given.passages[place] for place in fitted.kept)),
         max_tokens=400,
     ),

@@ -116,7 +116,7 @@ class SafetyLikeness:
         """What the scores say: of a patient both count, of staff only that they speak of themselves."""
         texts, language = _pieces(given.question[-READ:]), given.language
         weights = loaded()[language]
-        if not any(term in weights.terms for each in texts for term in terms(each, language)):
+        if not any(term in weights.terms for text in texts for term in terms(text, language)):
             return Screening()  # not one word that the sentences have: a vector alone says too little ("x")
         vectors: Floats = np.zeros((len(texts), 0))
         if weights.encoder and weights.encoder == self._encoder.identity.slug:

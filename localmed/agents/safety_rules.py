@@ -16,7 +16,7 @@ from localmed.agents.safety import SAFETY, SafetyInput, Screening
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in patterns), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 _HARM = (
@@ -202,7 +202,7 @@ def screen(given: SafetyInput) -> Screening:
     text = " ".join(given.question.replace("’", "'").split())
     subject = bool(_SUBJECT.search(text))
     plain = _IDIOM.sub(" ", text)
-    disclosed = any(each.search(plain) for each in _DISCLOSURES)
+    disclosed = any(disclosure.search(plain) for disclosure in _DISCLOSURES)
     if disclosed and not _of_another(text, given):
         return Screening("disclosure", subject)
     for_anyone = given.audience == "patient" or _WAYS.search(plain) or _FIRST_PERSON.search(text)

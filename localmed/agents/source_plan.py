@@ -64,7 +64,7 @@ def parse(text: str) -> SourcePlan:
     if at < len(text) or set(found) != {*SOURCES, GRAPH}:
         raise Rejected("agents.plan_tags")
     named = {source: _queries(found[source], source) for source in SOURCES}
-    return SourcePlan(**named, graph=tuple(_pair(each) for each in _queries(found[GRAPH], GRAPH)))
+    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(found[GRAPH], GRAPH)))
 
 
 def written(plan: SourcePlan) -> str:
@@ -80,7 +80,7 @@ def _queries(text: str, source: str) -> tuple[str, ...]:
     queries = tuple(" ".join(each.split()) for each in re.split(r"\s;\s", text))
     if len(queries) > QUERIES:
         raise Rejected("agents.plan_queries", source=source, most=QUERIES)
-    if any(not each or ";" in (each[0], each[-1]) or len(each) > QUERY_CHARACTERS for each in queries):
+    if any(not query or ";" in (query[0], query[-1]) or len(query) > QUERY_CHARACTERS for query in queries):
         raise Rejected("agents.plan_query", source=source)
     return tuple(dict.fromkeys(queries))
 

@@ -94,7 +94,7 @@ def wanted(
     collections: Sequence[str], language: str | None, edition_from: str, edition_to: str, statuses: Sequence[str]
 ) -> SearchFilter:
     """The options as a filter."""
-    chosen = tuple(Status(each) for each in statuses) or (Status.CURRENT,)
+    chosen = tuple(Status(name) for name in statuses) or (Status.CURRENT,)
     return SearchFilter(tuple(collections), language or "", edition_from, edition_to, chosen)
 
 
@@ -116,7 +116,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Message):
         return speaking.as_json(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple | set | frozenset) else value

@@ -49,13 +49,13 @@ def _show(card: Card, language: str) -> None:
         if values:
             echo_wrapped(text(f"graph.{name}", names="; ".join(values)), "  ", "    ")
     rows = [
-        (each.predicate.replace("_", " "), each.subject_name, each.object_name, each.detail or "-",
-         _dated(each.source.title, each.source.edition))
-        for each in card.relations
+        (relation.predicate.replace("_", " "), relation.subject_name, relation.object_name, relation.detail or "-",
+         _dated(relation.source.title, relation.source.edition))
+        for relation in card.relations
     ]  # fmt: skip
     print_table(_ordered(card, len(rows)), columns("relation", "of", "to", "detail", "source"), rows)
     if card.others:
-        others = "; ".join(f"{each.name} [{each.id}]" for each in card.others)
+        others = "; ".join(f"{other.name} [{other.id}]" for other in card.others)
         echo_wrapped(text("graph.others", names=others), hanging="  ")
     for note in card.notes:
         echo_wrapped(words(note, language), hanging="  ")

@@ -55,7 +55,7 @@ def _checks(
         with opened(ctx) as session:
             registry, settings = session.site.registry, session.settings
             with suppress(ModelError):  # a record that cannot be read is told by a check
-                started(sum(each.bytes for each in registry.registrations.models.values()))
+                started(sum(model.bytes for model in registry.registrations.models.values()))
             site = doctor.site_of(settings, registry, full, advance, session.site.host_status)
             yield from doctor.examine(site, doctor.checks_for(settings))
     except BadSettings as error:

@@ -97,14 +97,17 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
     for name, linked in (("supersedes", links.older), ("superseded_by", links.newer)):
         for link in linked:
             _fact(text(f"documents.field_{name}"), _told(link))
-    rows = [(each.id[:12], each.page or "-", " > ".join(each.headings)[:60], len(each.text)) for each in passages]
+    rows = [
+        (passage.id[:12], passage.page or "-", " > ".join(passage.headings)[:60], len(passage.text))
+        for passage in passages
+    ]
     print_table(text("documents.passages"), columns("id", "page", "heading", "characters"), rows)
     if summary:
         places = _described(summary, passages)["places"]
         print_table(
             text("documents.summary"),
             columns("passage", "page", "sentence"),
-            [(each["passage"][:12], each["page"] or "-", each["text"]) for each in places],
+            [(place["passage"][:12], place["page"] or "-", place["text"]) for place in places],
         )
 
 
@@ -121,7 +124,7 @@ def _told(link: Link) -> str:
 
 def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
     """The summary, how it was made, and each of its sentences with its passage and page."""
-    by_id = {each.id: each for each in passages}
+    by_id = {passage.id: passage for passage in passages}
     places = [
         {
             **asdict(place),
@@ -153,7 +156,7 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         if everything:
             chosen = lookups.documents(session, collection)
         else:
-            chosen = [lookups.document(session, each) for each in documents]
+            chosen = [lookups.document(session, document) for document in documents]
         if not chosen:
             raise UsageError("documents.none_in", collection=collection)
         if not yes:

@@ -111,7 +111,7 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
         with progress(not as_json) as (started, advance):
             started(len(asked.pairs) * len(judges))
             found = stance.report(asked, judges, seed, advance)
-        counts = claims.by_claim(asked, judges[0].judge([(each.premise, each.hypothesis) for each in asked.pairs]))
+        counts = claims.by_claim(asked, judges[0].judge([(pair.premise, pair.hypothesis) for pair in asked.pairs]))
         session.note("evaluate", f"claims, {found.pairs} pairs", "finished")
     values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
                                             sorted(counts.items())]}  # fmt: skip
@@ -127,7 +127,7 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
 
 def _tell_pairs(found: StanceReport, counts: Counts) -> None:
     """The judge inside M-Eval and alone, each class, and what the votes made of the claims."""
-    rows = [(each.judge, f"{each.accuracy:.3f}", f"{each.macro_f1:.3f}") for each in found.judges]
+    rows = [(judge.judge, f"{judge.accuracy:.3f}", f"{judge.macro_f1:.3f}") for judge in found.judges]
     print_table(f"{found.set}: stances", ("judge", "accuracy", "macro-F1"), rows)
     classes = found.judges[0].classes.items()
     by_class = [(label, f"{each.precision:.3f}", f"{each.recall:.3f}", each.pairs) for label, each in classes]

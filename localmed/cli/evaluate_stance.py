@@ -98,7 +98,7 @@ def _tell(found: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
     columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
-    print_table(f"{found.set}: how well each judges", columns, [_row(each) for each in found.judges])
+    print_table(f"{found.set}: how well each judges", columns, [_row(judge) for judge in found.judges])
     last = found.judges[-1]
     title = f"{last.judge}: what was so, and what it was judged as"
     print_table(title, ("is", *found.labels, "precision", "recall", "F1"), _classes(last))

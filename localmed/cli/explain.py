@@ -105,7 +105,7 @@ def _order(data: bytes) -> str:
     if not any(each.isalpha() for each in text):
         raise InputError("explain.no_words")
     letters = [each for each in text if each.isalpha()]
-    others = sum(not (each < "\u0250" or "\u2e80" <= each <= "\u9fff" or each in "μαβγδ") for each in letters)
+    others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
     if others > OTHER_SCRIPTS * len(letters):
         raise InputError("explain.language")
     return text

@@ -43,12 +43,12 @@ def command(ctx: click.Context) -> None:
 def listed(ctx: click.Context, as_json: bool = False) -> None:
     """All models that are known or registered, what they are for, their licence and hash; and what serves each role."""
     with opened(ctx) as session:
-        rows = [_described(session.site, each.name) for each in session.site.registry.candidates()]
+        rows = [_described(session.site, candidate.name) for candidate in session.site.registry.candidates()]
         serving = session.site.serving
     if as_json:
         print_json(rows)
         return
-    table = [_row(each) for each in rows]
+    table = [_row(row) for row in rows]
     print_table(text("models.list"), columns("name", "role", "size", "licence", "sha256"), table)
     say("models.hash_legend")
     pairs = tuple(message("cli.state", name=role, state=name) for role, name in serving.items())
@@ -77,7 +77,7 @@ def _described(site: Site, name: str) -> dict[str, Any]:
         "source": manifest.source if manifest else "",
         "languages": list(manifest.languages) if manifest else [],
         "files": files,
-        "bytes": sum(each["bytes"] for each in files),
+        "bytes": sum(file["bytes"] for file in files),
         "sha256": max(files, key=lambda each: each["bytes"])["sha256"],  # of the weights; "": recorded when added
         "added": model.added if model else "",
         "by": model.by if model else "",
@@ -89,7 +89,7 @@ def _described(site: Site, name: str) -> dict[str, Any]:
 def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str, Any]]:
     """The files as registered, else as the manifest names them (0 and "": not known)."""
     if model:
-        return [{"name": each.name, "bytes": each.stamp.bytes, "sha256": each.sha256} for each in model.files]
+        return [{"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files]
     named = manifest.files if manifest else ()
     return [{"name": each.name, "bytes": each.bytes, "sha256": each.sha256} for each in named]
 
@@ -241,14 +241,14 @@ def plan(ctx: click.Context, as_json: bool) -> None:
         (each.name, each.role, text("models.by_file" if each.exact else "models.by_estimate"), *_cells(each))
         for each in fits
     ]
-    contexts = [text("models.tokens", count=each // 1024) for each in fit.CONTEXTS]
+    contexts = [text("models.tokens", count=context // 1024) for context in fit.CONTEXTS]
     print_table(text("models.list"), [*columns("name", "role", "by"), *contexts], rows)
     echo_wrapped(text("models.estimates"))
 
 
 def _cells(fit: Fit) -> list[str]:
     """One cell a context; a model without a cache has one for all."""
-    cells = [_cell(each) for each in fit.needs]
+    cells = [_cell(need) for need in fit.needs]
     return cells if len(cells) > 1 else [*cells, "-", "-"]
 
 

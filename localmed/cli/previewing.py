@@ -107,10 +107,10 @@ def _plain(looked: Looked) -> dict[str, Any]:
     """A file as JSON has it: no text, but what each document would be and why anything is left out."""
     documents = [
         {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
-         "passages": len(passages), "ocr": sum(each.ocr is not None for each in passages)}
+         "passages": len(passages), "ocr": sum(passage.ocr is not None for passage in passages)}
         for (document, passages), outcome in looked.documents
     ]  # fmt: skip
-    faults = [{"where": each.where, "reason": each.reason} for each in looked.faults]
+    faults = [{"where": fault.where, "reason": fault.reason} for fault in looked.faults]
     return {"path": looked.path, "outcome": looked.outcome, "reason": looked.reason, "documents": documents,
             "faults": faults, "notes": list(looked.notes), "going": looked.going}  # fmt: skip
 

@@ -111,13 +111,13 @@ def named(text: str) -> Measure | None:
     folded = fold(text)
     if _OTHER_BODY_FLUID.search(folded):
         return None
-    return next((each for each in all_measures() if re.search(each.pattern, folded)), None)
+    return next((measure for measure in all_measures() if re.search(measure.pattern, folded)), None)
 
 
 def mentioned(text: str) -> list[Measure]:
     """The measures that ``text`` names, with a value or without."""
     folded = fold(text)
-    return [each for each in all_measures() if re.search(each.pattern, folded)]
+    return [measure for measure in all_measures() if re.search(measure.pattern, folded)]
 
 
 def plausible(measured: Measured) -> bool:

@@ -89,4 +89,4 @@ class PatientRecord:
         """The newest value of the measure ``name``; age counts as one."""
         if name == "age" and self.age is not None:
             return Measured("age", self.age, f"{self.age:g}", self.as_of)
-        return next((each for each in self.results if each.name == name), None)
+        return next((result for result in self.results if result.name == name), None)

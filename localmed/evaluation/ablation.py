@@ -59,7 +59,7 @@ class Bench:
 
     def variants(self, names: Sequence[str] = ()) -> tuple[Variant, ...]:
         """The variants called ``names``; by default all that this bench can run, the fullest last."""
-        known = {each.name: each for each in VARIANTS}
+        known = {variant.name: variant for variant in VARIANTS}
         if unknown := [name for name in names if name not in known]:
             raise UsageError("evaluation.variant", known=tuple(known), name=unknown[0])
         chosen = [each for each in VARIANTS if each.name in names or not names]
@@ -88,7 +88,7 @@ class Bench:
         manifest = self.library.manifest
         ids, contents = Withdrawals(self.library.data).in_force()
         decides = (
-            *(f"{each.id}\t{each.text}" for each in asked.questions),
+            *(f"{question.id}\t{question.text}" for question in asked.questions),
             repr(asked.wanted),
             f"{manifest.number} {manifest.created} {manifest.encoder} {manifest.passages}",
             repr((sorted(ids), sorted(contents))),

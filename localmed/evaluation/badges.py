@@ -75,14 +75,14 @@ def report(found: Badges, sources: Sequence[str], made_with: Mapping[str, str]) 
     rows = [{name: _colour(badge) for name, badge in each.items()} for each in found.values()]
     told = (*sources, *((COMBINED,) if any(COMBINED in each for each in rows) else ()))
     counted = Counter(tuple(each[name].value for name in sources) for each in rows)
-    greens = [frozenset(name for name in sources if each[name] is Badge.GREEN) for each in rows]
+    greens = [frozenset(name for name in sources if row[name] is Badge.GREEN) for row in rows]
     return BadgeReport(
         len(rows),
         tuple(sources),
         tuple(_summary(name, found) for name in told),
         tuple(_agreement(one, other, rows) for one, other in combinations(sources, 2)),
         tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))),
-        _share(sum(bool(each) for each in greens), len(rows)),
+        _share(sum(bool(green) for green in greens), len(rows)),
         tuple((name, _share(sum(each == {name} for each in greens), len(rows))) for name in sources),
         tuple(made_with.items()),
     )
@@ -121,18 +121,18 @@ def tables(found: BadgeReport) -> list[Table]:
     total = found.questions
     shown: list[Table] = [
         ("Badges by source", ("source", "green", "yellow", "red", "of them unanswered"), [
-            (each.source, _of(each.green, total), _of(each.yellow, total), _of(each.red, total), each.unanswered)
-            for each in found.summaries
+            (row.source, _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
+            for row in found.summaries
         ]),
     ]  # fmt: skip
-    names = tuple(each.value for each in COLOURS)
+    names = tuple(colour.value for colour in COLOURS)
     for pair in found.agreements:
         rows: list[tuple[object, ...]] = [
             (f"{pair.first} {name}", *(_of(count, total) for count in row), _of(sum(row), total))
             for name, row in zip(names, pair.matrix, strict=True)
         ]
         sums = [sum(column) for column in zip(*pair.matrix, strict=True)]
-        rows.append(("column total", *(_of(each, total) for each in sums), _of(total, total)))
+        rows.append(("column total", *(_of(sum_, total) for sum_ in sums), _of(total, total)))
         shown.append((f"{pair.first} against {pair.second}", (pair.second, *names, "row total"), rows))
     if len(found.sources) > 1:
         shown.append(("Combinations of all sources", (*found.sources, "questions"), [
@@ -170,9 +170,9 @@ def _of(count: int, total: int) -> str:
 def as_csv(found: BadgeReport) -> str:
     """One line a figure: table, row, column, count or share."""
     rows: list[Sequence[object]] = [("table", "row", "column", "value")]
-    for each in found.summaries:
+    for summary in found.summaries:
         for name in ("green", "yellow", "red", "unanswered"):
-            rows.append(("summary", each.source, name, getattr(each, name)))
+            rows.append(("summary", summary.source, name, getattr(summary, name)))
     for pair in found.agreements:
         for mine, row in zip(COLOURS, pair.matrix, strict=True):
             for theirs, count in zip(COLOURS, row, strict=True):
@@ -196,6 +196,7 @@ def as_json(found: BadgeReport) -> str:
 def alternative(found: BadgeReport) -> str:
     """The plot in words, for those who cannot see it."""
     told = "; ".join(
-        f"{each.source}: green {each.green}, yellow {each.yellow}, red {each.red}" for each in found.summaries
+        f"{summary.source}: green {summary.green}, yellow {summary.yellow}, red {summary.red}"
+        for summary in found.summaries
     )
     return f"A bar of badges for each source, {found.questions} questions. {told}."

@@ -95,7 +95,7 @@ def load(file: Path) -> tuple[Item, ...]:
     if not rows:
         raise InputError("evaluation.no_answers", file=file.name)
     items = tuple(_item(row, place, file.name) for place, row in enumerate(rows, 1))
-    twice = [name for name, count in Counter(each.id for each in items).items() if count > 1]
+    twice = [name for name, count in Counter(item.id for item in items).items() if count > 1]
     if twice:
         raise InputError("evaluation.ids_twice", count=len(twice), file=file.name)
     return items

@@ -157,8 +157,8 @@ def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkIn
     if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
         raise InputError("evaluation.no_answer", place=where, most=MOST_SOURCES)
     read = marked_text.read(clean(record["answer"]))
-    statements = tuple(LinkStatement(each.text, each.markers) for each in read.sentences)
-    references = tuple(_source(each, place, where) for place, each in enumerate(sources, 1))
+    statements = tuple(LinkStatement(sentence.text, sentence.markers) for sentence in read.sentences)
+    references = tuple(_source(source, place, where) for place, source in enumerate(sources, 1))
     return LinkInput(asked.text, statements, references, _gold(record) or asked.gold, malformed=read.malformed)
 
 

@@ -53,13 +53,13 @@ class LinkReport:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the rows with their metrics, None where they are undefined."""
-        rows = [asdict(each) | {"metrics": each.counts.metrics()} for each in self.rows]
+        rows = [asdict(row) | {"metrics": row.counts.metrics()} for row in self.rows]
         return asdict(self) | {"rows": rows}
 
 
 def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> LinkReport:
     """The outcome of ``rows``; those that were not answered define nothing."""
-    answered = [each.counts for each in rows if each.status == "answered"]
+    answered = [row.counts for row in rows if row.status == "answered"]
     return LinkReport(
         len(rows),
         dict(Counter(each.status for each in rows)),
@@ -73,7 +73,7 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
 
 
 def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScores:
-    known = np.array([each for each in values if each is not None], np.float64)
+    known = np.array([value for value in values if value is not None], np.float64)
     mean = float(known.mean()) if len(known) else None
     interval = statistics.interval(known, seed) if len(known) > 1 else None
     return MetricScores(name, mean, interval, len(known), len(values) - len(known))
@@ -85,8 +85,8 @@ def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScore
 def table(found: LinkReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Column names and a row a metric."""
     rows: list[tuple[str, ...]] = [
-        (each.name.replace("_", " "), shown(each), interval(each), str(each.defined), str(each.undefined))
-        for each in found.metrics
+        (metric.name.replace("_", " "), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
+        for metric in found.metrics
     ]
     return ("metric", "mean", "95 %", "defined", UNDEFINED), rows
 
@@ -143,6 +143,6 @@ def as_json(found: LinkReport) -> str:
 def alternative(found: LinkReport) -> str:
     """The plot in words."""
     return "Link-Eval. " + "; ".join(
-        f"{each.name.replace('_', ' ')} {shown(each)} ({interval(each)}, {each.defined} questions)"
-        for each in found.metrics
+        f"{metric.name.replace('_', ' ')} {shown(metric)} ({interval(metric)}, {metric.defined} questions)"
+        for metric in found.metrics
     )

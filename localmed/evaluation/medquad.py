@@ -76,7 +76,7 @@ def record_of(file: Path, qid: str) -> str:
 
 def records(documents: list[Document]) -> Mapping[str, str]:
     """Record name -> document id of the collection's documents."""
-    return {record_of(Path(each.source), each.key.rpartition("#")[2]): each.id for each in documents}
+    return {record_of(Path(document.source), document.key.rpartition("#")[2]): document.id for document in documents}
 
 
 def liveqa(

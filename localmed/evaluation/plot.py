@@ -59,7 +59,7 @@ def draw_confusion(found: StanceReport, folder: Path) -> tuple[Path, ...]:
     panels[0].set_ylabel("is")
     figure.suptitle(f"{found.set}, {found.pairs} pairs", fontsize=11)
     told = "; ".join(
-        f"{each.judge}: accuracy {each.accuracy:.3f}, macro-F1 {each.macro_f1:.3f}" for each in found.judges
+        f"{judge.judge}: accuracy {judge.accuracy:.3f}, macro-F1 {judge.macro_f1:.3f}" for judge in found.judges
     )
     return _saved(figure, f"Confusion of labels. {told}", folder, "confusion")
 
@@ -70,13 +70,13 @@ def draw_links(found: LinkReport, folder: Path) -> tuple[Path, ...]:
     figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1]), layout="constrained")
     library.backends.backend_agg.FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for place, each in enumerate(found.metrics):
-        if each.mean is None:
-            axes.text(0.02, place, links.shown(each), va="center", fontsize=9)
+    for place, metric in enumerate(found.metrics):
+        if metric.mean is None:
+            axes.text(0.02, place, links.shown(metric), va="center", fontsize=9)
             continue
-        low, high = each.interval or (each.mean, each.mean)
-        spread = [[max(0.0, each.mean - low)], [max(0.0, high - each.mean)]]
-        axes.errorbar(each.mean, place, xerr=spread, fmt="s", color="black", capsize=3, markersize=6)
+        low, high = metric.interval or (metric.mean, metric.mean)
+        spread = [[max(0.0, metric.mean - low)], [max(0.0, high - metric.mean)]]
+        axes.errorbar(metric.mean, place, xerr=spread, fmt="s", color="black", capsize=3, markersize=6)
     names = [f"{each.name.replace('_', ' ')} (n = {each.defined})" for each in found.metrics]
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -113,10 +113,10 @@ def draw_badges(found: BadgeReport, folder: Path) -> tuple[Path, ...]:
     figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, 1.2 + 0.5 * len(found.summaries)), layout="constrained")
     library.backends.backend_agg.FigureCanvasAgg(figure)
     axes, total = figure.subplots(), max(1, found.questions)
-    for place, each in enumerate(found.summaries):
+    for place, summary in enumerate(found.summaries):
         start = 0.0
         for name, face, hatch in (("green", "#8fce8f", ""), ("yellow", "#f2d974", "//"), ("red", "#e09090", "xx")):
-            count = getattr(each, name)
+            count = getattr(summary, name)
             if count:
                 axes.barh(place, count / total, left=start, color=face, hatch=hatch, edgecolor="black", height=0.6)
                 text = axes.text(start + count / total / 2, place, f"{name} {count}", ha="center", va="center")

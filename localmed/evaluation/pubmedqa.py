@@ -38,4 +38,4 @@ def _question(record: object) -> str:
 
 def records(documents: list[Document]) -> Mapping[str, str]:
     """Record id -> document id of the collection's documents."""
-    return {each.key.rpartition("#")[2]: each.id for each in documents}
+    return {document.key.rpartition("#")[2]: document.id for document in documents}

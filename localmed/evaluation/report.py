@@ -62,7 +62,7 @@ class Report:
 
 def assess(asked: QuestionSet, runs: Mapping[str, Run], seed: int) -> tuple[Row, ...]:
     """The rows of ``runs``; the last run is the reference that the others are tested against."""
-    ids = [each.id for each in asked.questions]
+    ids = [question.id for question in asked.questions]
     values = {name: scores(run, asked.judgements, asked.relevant_from) for name, run in runs.items()}
     reference = list(runs)[-1]
     found: dict[str, dict[str, Estimate]] = {name: {} for name in runs}
@@ -109,7 +109,7 @@ def report(bench: Bench, asked: QuestionSet, runs: Mapping[str, Run], seed: int)
 
 def _unknown_languages(bench: Bench, asked: QuestionSet) -> tuple[str, ...]:
     known = bench.encoder.identity.languages
-    number = sum(language.detect(each.text) not in known for each in asked.questions)
+    number = sum(language.detect(question.text) not in known for question in asked.questions)
     return (f"{number} questions are in a language that the encoder does not know: words only",) if number else ()
 
 
@@ -119,7 +119,7 @@ def _unknown_languages(bench: Bench, asked: QuestionSet) -> tuple[str, ...]:
 def overview(found: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Column names and rows for 80 columns: the leading measure first, with its interval and its p."""
     others = [measure for measure in MEASURES if measure != found.measure]
-    names = (found.measure, "95 %", *(each.replace("recall", "R") for each in others), "p", "Holm")
+    names = (found.measure, "95 %", *(other.replace("recall", "R") for other in others), "p", "Holm")
     rows = []
     for row in found.rows:
         leading = row.measures[found.measure]

@@ -56,7 +56,7 @@ def _text(file: Path) -> str:
 def _write(file: Path, mode: str, *values: Any) -> None:
     try:
         with file.open(mode, encoding="utf-8") as opened:
-            opened.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in values)
+            opened.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
             opened.flush()
             os.fsync(opened.fileno())
     except OSError as error:

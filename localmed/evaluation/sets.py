@@ -56,7 +56,7 @@ class QuestionSet:
 
     def answerable(self) -> QuestionSet:
         """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
-        kept = tuple(each for each in self.questions if self._answered(each))
+        kept = tuple(question for question in self.questions if self._answered(question))
         if len(kept) < LEAST_QUESTIONS:
             raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
         left_out = len(self.questions) - len(kept)

@@ -190,7 +190,7 @@ class Majority:
 
     def __init__(self, pairs: Sequence[Labelled]) -> None:
         """The most frequent label of ``pairs`` (of two-way ones, "not entailment" is said as neutral)."""
-        self._label = Counter(each.label for each in pairs).most_common(1)[0][0]
+        self._label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
         self.name = "majority class"
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
@@ -222,7 +222,7 @@ class Overlap:
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
         shares = [coverage(premise, hypothesis) for premise, hypothesis in pairs]
-        return [_certain(self.labels[(each >= self.low) + (each >= self.high)]) for each in shares]
+        return [_certain(self.labels[(share >= self.low) + (share >= self.high)]) for share in shares]
 
 
 def coverage(premise: str, hypothesis: str) -> float:
@@ -233,7 +233,7 @@ def coverage(premise: str, hypothesis: str) -> float:
 
 def tuned(pairs: Sequence[Labelled]) -> Overlap:
     """The ``Overlap`` with the best macro-F1 on ``pairs``, of all cuts in steps of 0.02 and all orders of labels."""
-    shares = np.array([coverage(each.premise, each.hypothesis) for each in pairs])
+    shares = np.array([coverage(pair.premise, pair.hypothesis) for pair in pairs])
     gold = np.array([THREE.index(each.label) if each.label in THREE else 1 for each in pairs])
     best = (-1.0, 0.0, 0.0, (1, 2, 0))
     for order in ((1, 2, 0), (1, 0, 2), (2, 1, 0)):
@@ -261,13 +261,13 @@ def _unwatched(done: float, doing: str) -> None:
 def report(asked: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance = _unwatched) -> StanceReport:
     """Every judge over every pair; ``advance`` is told of each batch."""
     scores = tuple(_scores(asked, judge, seed, advance) for judge in judges)
-    hypotheses = len({each.hypothesis for each in asked.pairs})
+    hypotheses = len({pair.hypothesis for pair in asked.pairs})
     return StanceReport(asked.name, len(asked.pairs), hypotheses, asked.labels, seed, CONFIDENCE, scores)
 
 
 def _scores(asked: PairSet, judge: Entailment, seed: int, advance: Advance) -> JudgeScores:
     labels = asked.labels
-    gold = np.array([labels.index(each.label) for each in asked.pairs])
+    gold = np.array([labels.index(pair.label) for pair in asked.pairs])
     stances = list(_judged(asked, judge, advance))
     judged = np.array([_place(stance, labels) for stance in stances])
     table = confusion(gold, judged, len(labels))
@@ -281,7 +281,7 @@ def _scores(asked: PairSet, judge: Entailment, seed: int, advance: Advance) -> J
 
 def _judged(asked: PairSet, judge: Entailment, advance: Advance) -> Iterator[Stance]:
     for start in range(0, len(asked.pairs), BATCH):
-        batch = [(each.premise, each.hypothesis) for each in asked.pairs[start : start + BATCH]]
+        batch = [(pair.premise, pair.hypothesis) for pair in asked.pairs[start : start + BATCH]]
         yield from judge.judge(batch)
         advance(len(batch), judge.name)
 
@@ -297,7 +297,7 @@ def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Co
 
 def macro_f1(table: Counts) -> float:
     """The mean of the labels' F1."""
-    return float(np.mean([each.f1 for each in _classes(table)]))
+    return float(np.mean([class_.f1 for class_ in _classes(table)]))
 
 
 def _accuracy(table: Counts) -> float:
@@ -321,7 +321,7 @@ def _resampled(
     names = {name: place for place, name in enumerate(dict.fromkeys(each.hypothesis for each in asked.pairs))}
     size = len(asked.labels)
     tables = np.zeros((len(names), size, size), np.int64)
-    np.add.at(tables, (np.array([names[each.hypothesis] for each in asked.pairs]), gold, judged), 1)
+    np.add.at(tables, (np.array([names[pair.hypothesis] for pair in asked.pairs]), gold, judged), 1)
     draw = np.random.default_rng(seed)
     drawn = [tables[draw.integers(0, len(names), len(names))].sum(0) for _ in range(RESAMPLES)]
     return [_accuracy(each) for each in drawn], [macro_f1(each) for each in drawn]

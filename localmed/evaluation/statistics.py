@@ -71,4 +71,4 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 def array(values: Mapping[str, float], questions: Sequence[str]) -> Values:
     """The values of ``questions`` in their order, (Q,)."""
-    return np.array([values[each] for each in questions], np.float64)
+    return np.array([values[question] for question in questions], np.float64)

@@ -42,7 +42,7 @@ class Judgement:
 def load(queries: Path, qrels: Path, library: Library, wanted: SearchFilter, relevant_from: int = 1) -> QuestionSet:
     """The set of two files over what ``library`` holds; raise ``InputError`` with the lines that are wrong."""
     questions, judged = read_queries(queries), read_qrels(qrels)
-    known = {each.id for each in questions}
+    known = {question.id for question in questions}
     unknown = [each.line for each in judged if each.question not in known]
     if unknown:
         raise InputError(
@@ -134,12 +134,12 @@ def resolve(judged: Sequence[Judgement], library: Library, wanted: SearchFilter,
 def _names(documents: Iterable[Document]) -> dict[str, set[str]]:
     """What each document may be called -> the ids of those that are called so."""
     names: dict[str, set[str]] = defaultdict(set)
-    for each in documents:
-        bare = (known.partition(":")[2] for known in each.identifiers)
-        own = each.key.removeprefix(each.source).removeprefix("#")
-        for name in (each.id, each.key, own, *each.identifiers, *bare, Path(each.source).stem):
+    for document in documents:
+        bare = (known.partition(":")[2] for known in document.identifiers)
+        own = document.key.removeprefix(document.source).removeprefix("#")
+        for name in (document.id, document.key, own, *document.identifiers, *bare, Path(document.source).stem):
             if name:
-                names[name].add(each.id)
+                names[name].add(document.id)
     return names
 
 

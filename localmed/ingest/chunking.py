@@ -62,7 +62,7 @@ def _passages(record: SourceRecord, document: Document, settings: ChunkSettings)
         if block.kind == "heading":
             yield from _pack(pending, headings, document, settings)
             pending = []
-            headings = [*(each for each in headings if each[0] < block.level), (block.level, text)]
+            headings = [*(heading for heading in headings if heading[0] < block.level), (block.level, text)]
         else:
             pending.extend(_pieces(text, spans, offset, block.kind == "row", number, settings.characters))
         offset += len(text) + 1
@@ -136,7 +136,7 @@ def _passage(group: Sequence[Piece], headings: Sequence[tuple[int, str]], docume
     previous: Piece | None = None
     for piece in group:
         text += _separator(previous, piece)
-        spans.extend(Span(len(text) + each.start, len(text) + each.end, each.box) for each in piece.spans)
+        spans.extend(Span(len(text) + span.start, len(text) + span.end, span.box) for span in piece.spans)
         text += piece.text
         previous = piece
     locator = f"{group[0].offset}-{group[-1].offset + len(group[-1].text)}"

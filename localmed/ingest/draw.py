@@ -135,9 +135,9 @@ def _fitting(passages: Sequence[Passage]) -> list[Passage]:
     """The first of ``passages`` that fit together."""
     kept: list[Passage] = []
     room = AROUND
-    for each in passages:
-        room -= len(each.text)
+    for passage in passages:
+        room -= len(passage.text)
         if room < 0:
             break
-        kept.append(each)
+        kept.append(passage)
     return kept

@@ -80,7 +80,7 @@ def read(path: Path) -> Sheet:
     if header is None:
         raise InputError("governance.empty", name=path.name)
     columns = [_field(cell) for cell in table[header]]
-    known = [each for each in columns if each]
+    known = [column for column in columns if column]
     twice = [name for name, number in Counter(known).items() if number > 1]
     if "file" not in known or len(known) < 2 or twice:
         if twice:
@@ -153,7 +153,7 @@ def named(
         if isinstance(documents, Message):
             faults.append(Fault(row.number, documents))
             continue
-        earlier = next((taken[each.id] for each in documents if each.id in taken), 0)
+        earlier = next((taken[document.id] for document in documents if document.id in taken), 0)
         if earlier:
             faults.append(Fault(row.number, message("governance.same_document", row=earlier)))
             continue
@@ -175,7 +175,7 @@ def _documents(
     if paths and (documents := catalogue.of_file(collection, paths[0])):
         return tuple(documents)
     if _ID.fullmatch(name):
-        matching = [each for each in catalogue.documents(collection) if each.id.startswith(name)]
+        matching = [document for document in catalogue.documents(collection) if document.id.startswith(name)]
         if len(matching) == 1:
             return tuple(matching)
     return message("governance.unknown_file", collection=collection)
@@ -206,7 +206,7 @@ def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
     rows = [[name.replace("_", " ") for name in ("file", *FIELDS)]]
     for path, file in sorted(catalogue.files(collection).items()):
         documents = catalogue.of_file(collection, path)
-        stored = {tuple(known(each, field) for field in FIELDS) for each in documents}
+        stored = {tuple(known(document, field) for field in FIELDS) for document in documents}
         cells = next(iter(stored)) if len(stored) == 1 else ("",) * len(FIELDS)  # of several records, what all share
         if documents:
             rows.append([printed(_within(path, file.root)), *map(printed, cells)])

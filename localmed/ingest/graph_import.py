@@ -126,7 +126,9 @@ class GraphImporter(Importer):
             self.report.lines.append(Line(path, "quarantined", error.told))
             self._progress(source.bytes, source.path.name)
         else:
-            refused = [Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in taken.faults]
+            refused = [
+                Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in taken.faults
+            ]
             self.report.lines += [Line(path, "quarantined", each.told) for each in taken.faults]
             for old in twins.moved(document):
                 self._move(builder, old, document.id)

@@ -141,7 +141,7 @@ def _check(path: Path, values: dict[str, Any]) -> None:
         if not isinstance(values.get(name, {}), dict):
             raise BadSettings("manifest.corpus_table", path=str(path), key=name)
     files = values.get("files", [])
-    if not isinstance(files, list) or not all(isinstance(each, str) and each for each in files):
+    if not isinstance(files, list) or not all(isinstance(file, str) and file for file in files):
         raise BadSettings("manifest.files", path=str(path))
     if values.get("options", {}).get("versions", "latest") != "latest":
         raise BadSettings("manifest.versions", path=str(path))

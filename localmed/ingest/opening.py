@@ -90,8 +90,8 @@ class Opening:
     def _members(self, source: Source, part: Part) -> Iterator[_Step]:
         parts = Parts(self._settings, self._manifest, self._unpacker, self._keep)
         yield _Step(source, part.sha256, part, read=False)  # also one without members is a file
-        for each in parts.members(part):
-            found, step = (each, part) if isinstance(each, Fault) else (None, each)
+        for member in parts.members(part):
+            found, step = (member, part) if isinstance(member, Fault) else (None, member)
             yield _Step(source, part.sha256, step, found)
         for note in parts.notes:
             yield _Step(source, part.sha256, part, note)

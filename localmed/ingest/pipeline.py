@@ -119,7 +119,7 @@ class Importer:
 
     @property
     def _roots(self) -> list[Path]:
-        return [absolute(each) for each in self._paths if each.is_dir()]
+        return [absolute(path) for path in self._paths if path.is_dir()]
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
         replaced = [str(each.path) for each in unread]
@@ -151,7 +151,7 @@ class Importer:
             documents = builder.catalogue.of_file(self._name, path)
             if not documents and path not in known:
                 continue  # it was moved
-            builder.remove(each.id for each in documents)
+            builder.remove(document.id for document in documents)
             builder.catalogue.remove_file(self._name, path)
             builder.changed = True
             self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
@@ -165,7 +165,7 @@ class Importer:
 
     def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
         """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
-        earlier = [Source(Path(each.path), each.root) for each in builder.catalogue.files(self._name).values()]
+        earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
         known = {name for each in (*sources, *earlier) for name in (each.name, each.path.name)}
         for name in self._manifest.documents:
             if name not in known:
@@ -237,7 +237,7 @@ class Importer:
             self._progress(size, source.path.name)
         else:
             refused = [
-                Quarantined(self._name, path, each.where, sha256, recipe, each.reason) for each in reading.faults
+                Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in reading.faults
             ]
             self.report.lines += [Line(path, "quarantined", each.told) for each in reading.faults]
             self.report.lines += [Line(path, "note", note) for note in reading.notes]
@@ -299,7 +299,7 @@ class Importer:
         notes = [*governed.outdated(document, before)]
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:
             notes.append(message(f"import.status_{status.value}"))
-        self.report.lines += [Line(file.path, "note", each) for each in notes]
+        self.report.lines += [Line(file.path, "note", note) for note in notes]
 
     def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
         """Take out older versions; their files are read again should a file go that might hold the newer.

@@ -91,7 +91,7 @@ class Preview:
             for line in (*skipped, *empty(roots, sources)):
                 yield Looked(line.path, "skipped", line.detail)
             if started:
-                started(sum(each.bytes for each in sources))
+                started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
             context = self._context(catalogue, ordered, gone)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
@@ -111,7 +111,7 @@ class Preview:
         return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
 
     def _context(self, catalogue: Catalogue, sources: Sequence[Source], gone: Sequence[str]) -> Context:
-        replaced = [str(each.path) for each in sources]
+        replaced = [str(source.path) for source in sources]
         versions = Versions(catalogue, (*replaced, *gone)) if self._manifest.latest else None
         return Context(self._descriptions, self._settings.chunk, Twins(catalogue, replaced), versions)
 

@@ -37,7 +37,7 @@ class Report:
     def counts(self) -> dict[str, int]:
         """Lines by outcome, and the documents and passages read."""
         read = [line for line in self.lines if line.outcome == "read"]
-        return {each: self.count(each) for each in OUTCOMES} | {
+        return {outcome: self.count(outcome) for outcome in OUTCOMES} | {
             "documents": sum(line.documents for line in read),
             "passages": sum(line.passages for line in read),
             "encoded": self.encoded,

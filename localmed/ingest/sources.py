@@ -130,7 +130,7 @@ def absolute(path: Path) -> Path:
 
 def under(root: Path, files: Iterable[ImportedFile]) -> list[str]:
     """The paths of those ``files`` that a folder import found somewhere under ``root``."""
-    return [each.path for each in files if each.root and Path(each.path).is_relative_to(root)]
+    return [file.path for file in files if file.root and Path(file.path).is_relative_to(root)]
 
 
 def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:

@@ -72,7 +72,7 @@ def complete(builder: Builder, encoder: Embedder, settings: Settings, progress: 
 def outdated(catalogue: Catalogue, encoder: Embedder, settings: Settings) -> list[Document]:
     """The guidelines with text whose summary is missing, or was made of another content or in another way."""
     kept = catalogue.summaries.recipes()
-    guidelines = [each.name for each in catalogue.collections() if each.kind is Kind.GUIDELINE]
+    guidelines = [collection.name for collection in catalogue.collections() if collection.kind is Kind.GUIDELINE]
     return [
         document
         for name in guidelines
@@ -112,7 +112,7 @@ def candidates(passages: Sequence[Passage]) -> list[Sentence]:
     prose = [each for each in passages if not each.table] or list(passages)
     spread = [prose[index * len(prose) // READ] for index in range(READ)] if len(prose) > READ else prose
     units = [list(_sentences(each)) for each in spread]
-    whole = [[each for each in found if _whole(each.text)] for found in units]
+    whole = [[each for each in unit if _whole(each.text)] for unit in units]
     columns = zip_longest(*(whole if any(whole) else units))
     chosen = list(islice((each for column in columns for each in column if each), READ))
     order = {passage.id: index for index, passage in enumerate(spread)}
@@ -138,7 +138,7 @@ def _rows(text: str) -> Iterator[tuple[int, int]]:
 
 def by_words(passages: Sequence[Passage], read: Sequence[Sentence]) -> Vectors:
     """Unit vectors of the sentences (S, T) over the document's T words, weighted by rarity among its passages."""
-    spread = Counter(word for each in passages for word in set(content_words(each.text)))
+    spread = Counter(word for passage in passages for word in set(content_words(passage.text)))
     words = [content_words(each.text) for each in read]
     column = {word: index for index, word in enumerate(dict.fromkeys(word for each in words for word in each))}
     vectors = np.zeros((len(read), len(column)), np.float32)
@@ -184,7 +184,7 @@ def written(title: str, passages: Sequence[Passage], chosen: Sequence[Sentence])
 
 def outline(title: str, passages: Sequence[Passage]) -> str:
     """The headings, upper levels first, each once, as far as ``OUTLINE`` characters reach."""
-    depth = max((len(each.headings) for each in passages), default=0)
+    depth = max((len(passage.headings) for passage in passages), default=0)
     names = dict.fromkeys(
         each.headings[level] for level in range(depth) for each in passages if len(each.headings) > level
     )

@@ -88,7 +88,7 @@ def imported(data: Path, catalogue: Catalogue) -> list[str]:
     """The collections that were imported from files, first priority first."""
     with State(data) as state:
         refused = {each.collection for each in state.quarantined()}
-    names = (each.name for each in catalogue.collections())
+    names = (collection.name for collection in catalogue.collections())
     return [name for name in names if name in refused or catalogue.files(name)]
 
 

@@ -42,7 +42,7 @@ COLUMNS = (
     "replaced_by",
     "passages",
 )
-_MORE = tuple(each.name for each in fields(Document) if each.name not in (*COLUMNS, "governance"))
+_MORE = tuple(field.name for field in fields(Document) if field.name not in (*COLUMNS, "governance"))
 _STORED = (*COLUMNS, *GOVERNANCE, "more")
 _DIGESTED = (*_STORED, "file")  # what the digest of a row is made of
 _GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
@@ -140,7 +140,7 @@ class Catalogue:
 
     def collection(self, name: str) -> Collection:
         """The collection ``name``; raise ``UnknownName`` with the names there are."""
-        known = {each.name: each for each in self.collections()}
+        known = {collection.name: collection for collection in self.collections()}
         if name not in known:
             raise UnknownName("collections.unknown", name=name, known=tuple(known))
         return known[name]

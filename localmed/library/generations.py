@@ -326,7 +326,7 @@ def before(data: Path) -> int:
         parent = read_manifest(path).parent
         if parent in numbers(data):
             return parent
-    earlier = [each for each in numbers(data) if each < int(path.name)]
+    earlier = [number for number in numbers(data) if number < int(path.name)]
     if not earlier:
         raise UnknownName("generation.first", number=int(path.name))
     return earlier[-1]

@@ -76,7 +76,7 @@ class Governed:
         if not fields:
             return []
         lapsed = "approver" in fields - self.of(document).keys()
-        dated = [each for each in DATES if each in fields] if before and before.content != document.content else []
+        dated = [date_ for date_ in DATES if date_ in fields] if before and before.content != document.content else []
         notes = [message("governance.lapsed")] if lapsed else []
         fields_set = tuple(message(f"governance.field_{name}") for name in dated)
         return notes + ([message("governance.dated", fields=fields_set)] if dated else [])
@@ -94,7 +94,7 @@ class Governed:
         editions = dict(self._database.execute("SELECT document, value FROM governed WHERE field = 'edition'"))
         if not editions:
             return passages
-        return [replace(each, edition=editions.get(each.document_id, each.edition)) for each in passages]
+        return [replace(passage, edition=editions.get(passage.document_id, passage.edition)) for passage in passages]
 
     def _drop(self, document: str, field: str) -> None:
         self._database.execute("DELETE FROM governed WHERE document = ? AND field = ?", (document, field))

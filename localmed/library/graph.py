@@ -139,7 +139,7 @@ class Graph:
             self._database.execute("UPDATE sources SET edition = ? WHERE id = ?", (edition, source))
         self._database.execute("RELEASE source")
         counts = (f"SELECT COUNT(*) FROM {table} WHERE source = ?" for table in ("concepts", "relations"))  # noqa: S608
-        concepts, relations = (int(self._database.execute(each, (source,)).fetchone()[0]) for each in counts)
+        concepts, relations = (int(self._database.execute(count, (source,)).fetchone()[0]) for count in counts)
         return concepts, relations
 
     def undo(self) -> None:
@@ -175,8 +175,11 @@ class Graph:
             for text, language, kind in (*own, *term.names)
         ]
         many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", rows)
-        many("INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)", [(*each, source) for each in term.relations])
-        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?)", [(term.id, each, source) for each in term.xrefs])
+        many(
+            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)",
+            [(*relation, source) for relation in term.relations],
+        )
+        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?)", [(term.id, xref, source) for xref in term.xrefs])
 
     # --- what there is ---------------------------------------------------------------------------------------------
 
@@ -213,7 +216,7 @@ class Graph:
         )
         found = [(concept, Name(text, language, kind)) for concept, text, language, kind in rows]
         found.sort(key=lambda each: (_distance(each[1], wanted), each[0]))
-        by_id = [each for each in dict.fromkeys((wanted, wanted.upper())) if self._exists(each)]
+        by_id = [identifier for identifier in dict.fromkeys((wanted, wanted.upper())) if self._exists(identifier)]
         best = dict.fromkeys(by_id, Name(wanted, "", "name"))
         for concept, matched in found:
             if self._exists(concept):
@@ -255,9 +258,11 @@ class Graph:
         family = concept.partition(":")[0]
         candidates = dict.fromkeys([*codes, *(row[0] for row in referring)])
         return [
-            each
-            for each in candidates
-            if each != concept and (":" not in each or each.partition(":")[0] != family) and self._exists(each)
+            candidate
+            for candidate in candidates
+            if candidate != concept
+            and (":" not in candidate or candidate.partition(":")[0] != family)
+            and self._exists(candidate)
         ]
 
     def relations(self, concepts: Sequence[str], most: int = RELATIONS_READ) -> list[Relation]:

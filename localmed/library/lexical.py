@@ -88,7 +88,7 @@ class LexicalIndex(TantivyIndex):
         self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float
     ) -> list[tuple[str, str, float]]:
         """As ``search``, but every term of every one of ``keywords`` must occur in the passage or its title."""
-        terms = list(dict.fromkeys(term for each in keywords for term in self.analyse(each, for_query=True)))
+        terms = list(dict.fromkeys(term for keyword in keywords for term in self.analyse(keyword, for_query=True)))
         if not terms or limit < 1:
             return []
         must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]

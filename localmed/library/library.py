@@ -66,7 +66,7 @@ class Library:
         self._lease = lease
         self.manifest = generations.read_manifest(generation)
         self.catalogue = Catalogue(generation / CATALOGUE, hidden=hidden)
-        self._within = tuple(each.name for each in self.catalogue.collections()) if hidden else None
+        self._within = tuple(collection.name for collection in self.catalogue.collections()) if hidden else None
         self.lexical = LexicalIndex(generation / LEXICAL, self._within)
         self._dense: DenseIndex | None = None
         self._nearest: Nearest | None = None
@@ -133,7 +133,9 @@ class Library:
             self._graph = Graph(self.path / GRAPH if GRAPH in self.manifest.files else None)
         sources = self._graph.documents()
         shown = self.catalogue.by_ids(sources) if self.hidden else sources
-        self._graph.hide([each for each in sources if each not in shown or self.status(each) is not Status.CURRENT])
+        self._graph.hide(
+            [source for source in sources if source not in shown or self.status(source) is not Status.CURRENT]
+        )
         return self._graph
 
     def require(self, encoder: EncoderIdentity) -> None:

@@ -79,7 +79,7 @@ class Summaries:
             return None
         known, content, recipe, text, places, words = row
         return Summary(
-            known, content, recipe, text, tuple(Place(*each) for each in json.loads(places)), tuple(words.split())
+            known, content, recipe, text, tuple(Place(*load) for load in json.loads(places)), tuple(words.split())
         )
 
     def recipes(self) -> dict[str, tuple[str, str]]:
@@ -89,7 +89,7 @@ class Summaries:
 
     def put(self, summary: Summary, vector: Vectors | None) -> None:
         """Add or replace a summary; ``vector`` (D) is ``None`` where the encoder does not know the language."""
-        places = json.dumps([(each.passage, each.start, each.end) for each in summary.places])
+        places = json.dumps([(place.passage, place.start, place.end) for place in summary.places])
         encoded = b"" if vector is None else np.asarray(vector, np.float32).tobytes()
         values = (summary.document, summary.content, summary.recipe, summary.text, places, " ".join(summary.words))
         self._database.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, encoded))
@@ -116,7 +116,7 @@ class SummaryTable:
     def __init__(self, documents: tuple[Summarised, ...], vectors: Vectors, words: list[str]) -> None:
         """``vectors`` (N, D) has zeros where there is none; ``words`` are each row's terms, apart by blanks."""
         self.documents, self.vectors = documents, vectors
-        self._words = [f" {each} " for each in words]  # scanned: a dictionary of their terms takes longer to make
+        self._words = [f" {word} " for word in words]  # scanned: a dictionary of their terms takes longer to make
 
     def __len__(self) -> int:
         """How many summaries."""
@@ -133,13 +133,13 @@ class SummaryTable:
         """The share of the terms' weight that every row holds: (N), from 0 to 1."""
         held = np.zeros(len(self), np.float32)
         for term, weight in weights.items():
-            held += np.array([weight if f" {term} " in each else 0.0 for each in self._words], np.float32)
+            held += np.array([weight if f" {term} " in word else 0.0 for word in self._words], np.float32)
         return held / max(sum(weights.values()), 1e-9)
 
     @cached_property
     def ids(self) -> frozenset[str]:
         """The documents that have a summary."""
-        return frozenset(each.document for each in self.documents)
+        return frozenset(document.document for document in self.documents)
 
 
 def _stacked(encoded: list[bytes]) -> Vectors:

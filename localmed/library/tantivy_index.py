@@ -75,7 +75,7 @@ class TantivyIndex:
         if wanted.edition_from or wanted.edition_to:
             low, high = edition_range(wanted)
             conditions.append(tantivy.Query.range_query(self._schema, "edition", tantivy.FieldType.Integer, low, high))
-        must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(each, 0.0)) for each in conditions]
+        must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(condition, 0.0)) for condition in conditions]
         return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query
 
 

@@ -116,7 +116,7 @@ class OpenAIServer:
         return Reply(text, *counts, ended)
 
     def _asked(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
-        turns = [{"role": each.role, "content": each.content} for each in messages]
+        turns = [{"role": message.role, "content": message.content} for message in messages]
         whole = {"model": self._model, "messages": turns, "stream": False, **body}
         status, answer = self._exchanged("/v1/chat/completions", whole, watch)
         if status != 200:

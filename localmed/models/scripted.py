@@ -36,7 +36,7 @@ class ScriptedChat:
         """See ``ChatModel``."""
         if request.schema is not None:
             structured.check(request.schema)
-        prompt = sum(self.count([each.content for each in request.messages]))
+        prompt = sum(self.count([message.content for message in request.messages]))
         if prompt + request.max_tokens > self.identity.context:
             raise ModelError(
                 "chat.prompt_too_long", prompt=prompt, context=self.identity.context, reply=request.max_tokens

@@ -53,7 +53,7 @@ class SentenceEncoder:
         prefix = self._checkpoint.query_prefix if kind == "query" else self._checkpoint.passage_prefix
         whole = [prefix + text for text in texts]
         rows = network.tokenizer(whole, truncation=True, max_length=network.tokens)["input_ids"]
-        for places, output in network.in_batches([len(each) for each in rows], lambda chosen: self._run(whole, chosen)):
+        for places, output in network.in_batches([len(row) for row in rows], lambda chosen: self._run(whole, chosen)):
             unit = network.torch.nn.functional.normalize(network.finite(output), dim=-1)
             vectors[places] = unit.numpy()
         return vectors
@@ -100,7 +100,7 @@ class SentenceEncoder:
         """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""
         listed = modules if isinstance(modules, list) else []
         types = [str(each.get("type", "")) if isinstance(each, dict) else "" for each in listed]
-        kinds = [each.rpartition(".")[2] for each in types if each.startswith(FAMILY)]
+        kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
         if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
             told = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
             raise self._checkpoint.unusable(ValueError(), told)

@@ -103,10 +103,10 @@ def render(template: Template, messages: Sequence[Message]) -> list[Part]:
 def _without_system(messages: Sequence[Message]) -> list[Message]:
     """``messages`` with the system messages put before the first user's."""
     instructions = "\n\n".join(each.content for each in messages if each.role == "system")
-    others = [each for each in messages if each.role != "system"]
+    others = [message for message in messages if message.role != "system"]
     if not instructions:
         return others
-    first = next(index for index, each in enumerate(others) if each.role == "user")
+    first = next(index for index, other in enumerate(others) if other.role == "user")
     merged = Message("user", f"{instructions}\n\n{others[first].content}")
     return [*others[:first], merged, *others[first + 1 :]]
 

@@ -54,7 +54,7 @@ def delete_collection(session: Session, name: str) -> int:
     """Remove the collection ``name`` with its documents; its access stays, should it come back."""
     with _building(session, "delete collection", name) as (builder, change):
         documents = builder.catalogue.documents(name)
-        builder.remove(each.id for each in documents)
+        builder.remove(document.id for document in documents)
         builder.remove_collection(name)
         change.generation = builder.publish(f"delete collection {name}")
         change.outcome = f"{len(documents)}"
@@ -65,7 +65,7 @@ def delete_collection(session: Session, name: str) -> int:
 def remove(session: Session, documents: Sequence[Document]) -> int:
     """Remove documents from every index; files of which nothing is left are forgotten."""
     with _building(session, "remove", " ".join(each.id[:12] for each in documents[:IDS_NAMED])) as (builder, change):
-        builder.remove(each.id for each in documents)
+        builder.remove(document.id for document in documents)
         updates.unsettle(builder.catalogue, documents)
         change.generation = builder.publish(f"remove {len(documents)} documents")
         change.outcome = f"{len(documents)}"

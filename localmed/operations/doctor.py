@@ -52,7 +52,7 @@ OF_EVERY_COLLECTION = (doctor_library.quarantine, doctor_library.governance)  # 
 def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], ...]:
     """The checks that whoever runs this may see."""
     whole = groups_of(settings.reader.groups, settings.data) is None
-    return tuple(each for each in CHECKS if whole or each not in OF_EVERY_COLLECTION)
+    return tuple(check for check in CHECKS if whole or check not in OF_EVERY_COLLECTION)
 
 
 def site_of(
@@ -80,7 +80,7 @@ def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CH
 
 def worst(checks: Iterable[Check]) -> Level:
     """The most serious level among ``checks``."""
-    levels = {each.level for each in checks}
+    levels = {check.level for check in checks}
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in levels), Level.OK)
 
 

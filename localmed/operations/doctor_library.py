@@ -58,7 +58,7 @@ def space(site: Site) -> Iterator[Check]:
 
 def _generation_bytes(data: Path) -> int:
     try:
-        return sum(each.bytes for each in generations.read_manifest(generations.current(data)).files.values())
+        return sum(file.bytes for file in generations.read_manifest(generations.current(data)).files.values())
     except (NoLibrary, Damaged):  # told by ``library``
         return 0
 

@@ -197,15 +197,15 @@ def models_whole(site: Site) -> Iterator[Check]:
 def models_fit(site: Site) -> Iterator[Check]:
     """Every chosen model fits this machine."""
     wanted = set(_wanted(site).values())
-    for each in fits(site.registry.candidates(), site.machine):
-        if each.name not in wanted:
+    for fit in fits(site.registry.candidates(), site.machine):
+        if fit.name not in wanted:
             continue
-        if each.best is Place.NOWHERE:
-            yield problem("model fit", "doctor.too_large", name=each.name, needed=size(each.needs[0].bytes))
-        elif each.best is Place.CPU and site.machine.gpus:
-            yield warning("model fit", "doctor.slow", name=each.name)
+        if fit.best is Place.NOWHERE:
+            yield problem("model fit", "doctor.too_large", name=fit.name, needed=size(fit.needs[0].bytes))
+        elif fit.best is Place.CPU and site.machine.gpus:
+            yield warning("model fit", "doctor.slow", name=fit.name)
         else:
-            yield ok("model fit", "doctor.fits", name=each.name, place=message(f"models.place_{each.best}"))
+            yield ok("model fit", "doctor.fits", name=fit.name, place=message(f"models.place_{fit.best}"))
 
 
 def model_host(site: Site) -> Iterator[Check]:

@@ -63,7 +63,8 @@ class Fit:
 def fits(candidates: Iterable[Candidate], machine: Machine) -> list[Fit]:
     """For each model what it needs at each of ``CONTEXTS``, and where it fits."""
     return [
-        Fit(each.name, each.role, each.registered, each.footprint.exact, _needs(each, machine)) for each in candidates
+        Fit(candidate.name, candidate.role, candidate.registered, candidate.footprint.exact, _needs(candidate, machine))
+        for candidate in candidates
     ]
 
 

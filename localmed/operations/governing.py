@@ -38,7 +38,7 @@ class Change:
     @property
     def subject(self) -> str:
         """The ids, for the audit log."""
-        first = " ".join(each.id[:12] for each in self.documents[:IDS_TOLD])
+        first = " ".join(document.id[:12] for document in self.documents[:IDS_TOLD])
         more = len(self.documents) - IDS_TOLD
         return f"{first} and {more} more" if more > 0 else first
 
@@ -98,7 +98,7 @@ def _agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) 
         for field, value in change.values.items():
             if wrong := problem(field, value):
                 raise UsageError(wrong)
-        mine = tuple(each for each in change.documents if each.collection == manifest.collection.name)
+        mine = tuple(document for document in change.documents if document.collection == manifest.collection.name)
         if field := stated(catalogue, manifest, replace(change, documents=mine)):
             raise UsageError(
                 "governance.manifest", field=field, document=mine[0].id[:12], name=manifest.collection.name

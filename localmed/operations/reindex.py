@@ -36,7 +36,7 @@ def reindex(
         started(len(builder.lexical))
         with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
             for passages in _batches(builder.lexical.each(), settings.library.batch):
-                builder.add_vectors(passages, *cache.encode_both([each.in_context for each in passages]))
+                builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
                 progress(len(passages), f"{len(passages)} passages")
         summaries.complete(builder, encoder, settings, progress)
         return builder.publish(f"reindex from {served.encoder} to {encoder.identity.slug}")

@@ -124,7 +124,9 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
     passage, citations = evidence.passage, _citations(answer, evidence.marker)
     headings = " > ".join(heading for heading in passage.headings if heading != evidence.document_title)
     details: list[Message] = [_edition(evidence)]
-    details += [message("answer.page", page=page) for page in sorted({each.page for each in citations if each.page})]
+    details += [
+        message("answer.page", page=page) for page in sorted({citation.page for citation in citations if citation.page})
+    ]
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     said = [*(words(detail, language) for detail in details), one_line(headings)]
     start, end = (citations[0].start, citations[0].end) if citations else (0, 0)

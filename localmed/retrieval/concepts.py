@@ -121,7 +121,7 @@ def card(
     concept = graph.concept(chosen)
     assert concept is not None  # find returns what exists
     same = graph.same(chosen)[:SAME]
-    relations = [_facing(each, (chosen, *same)) for each in graph.relations([chosen, *same])]
+    relations = [_facing(relation, (chosen, *same)) for relation in graph.relations([chosen, *same])]
     if len(relations) >= RELATIONS_READ:
         reading.notes.append(message("graph.relations_read", most=RELATIONS_READ))
     if reranker and languages and detect(question) not in languages:
@@ -165,7 +165,7 @@ def _spelled_out(term: str, text: str) -> bool:
 
 def _others(graph: Graph, found: Sequence[tuple[str, Name]], same: Sequence[str]) -> list[Other]:
     concepts = [graph.concept(each) for each, _ in found[: OTHERS + len(same)] if each not in same]
-    return [Other(each.id, each.name, each.collection) for each in concepts if each][:OTHERS]
+    return [Other(concept.id, concept.name, concept.collection) for concept in concepts if concept][:OTHERS]
 
 
 def _defined(graph: Graph, concept: Concept, same: Sequence[str]) -> Concept:
@@ -173,7 +173,7 @@ def _defined(graph: Graph, concept: Concept, same: Sequence[str]) -> Concept:
     if concept.definition:
         return concept
     others = (graph.concept(each) for each in same)
-    best = next((each for each in others if each and each.definition), None)
+    best = next((other for other in others if other and other.definition), None)
     if best is None:
         return concept
     return replace(concept, definition=best.definition, defined_in=best.defined_in)
@@ -231,7 +231,7 @@ def _by_words(relations: Sequence[Relation], wanted: set[str]) -> list[Relation]
     A word weighs by how few relations hold it (BM25's inverse document frequency), so the term's own name weighs
     nothing: it is in all of them.
     """
-    held = [wanted & {singular(word) for word in folded(sentence(each)).split()} for each in relations]
+    held = [wanted & {singular(word) for word in folded(sentence(relation)).split()} for relation in relations]
     frequency = Counter(word for words in held for word in words)
     weight = {word: math.log(1 + (len(held) - count) / (count + 0.5)) for word, count in frequency.items()}
     scores = [sum(weight[word] for word in words) for words in held]

@@ -92,7 +92,7 @@ class HybridSearch:
         """The passages that hold the keywords (KED); those that the index does not know require nothing."""
         if not self._settings.keyword_weight:
             return [], ()
-        known = [each for each in dict.fromkeys(keywords) if self._library.lexical.holds(each)]
+        known = [keyword for keyword in dict.fromkeys(keywords) if self._library.lexical.holds(keyword)]
         boost = self._settings.title_boost
         return degrade(known, lambda each: self._library.search_keywords(each, number, wanted, boost))
 

@@ -40,7 +40,7 @@ class Study:
     @property
     def text(self) -> str:
         """All that is read of it."""
-        return "\n".join(each.text for each in self.passages)
+        return "\n".join(passage.text for passage in self.passages)
 
     @property
     def language(self) -> str:
@@ -95,7 +95,7 @@ def _mesh(library: Library, query: str, documents: Iterable[Document], most: int
     """The BM25 score of each document's MeSH headings, 0 where it has none."""
     terms = library.lexical.terms(query, most)
     weights = dict(zip(terms, library.lexical.rarity(terms), strict=True))
-    headings = {each.id: Counter(library.lexical.analyse(" ".join(each.mesh))) for each in documents}
+    headings = {document.id: Counter(library.lexical.analyse(" ".join(document.mesh))) for document in documents}
     lengths = [count.total() for count in headings.values() if count]
     mean = sum(lengths) / len(lengths) if lengths else 1.0
     return {name: bm25(weights, count, mean) for name, count in headings.items()}
@@ -116,7 +116,7 @@ def named(library: Library, references: Sequence[Reference]) -> tuple[Study | No
     By id, else by identifier, else by title (``titles.meant``). What is not yet effective is not held.
     """
     identified = _identified(library, {name for each in references for name in each.identifiers})
-    found = (_named(library, each, identified) for each in references)
+    found = (_named(library, reference, identified) for reference in references)
     return tuple(None if each and each.document.status is Status.PENDING else each for each in found)
 
 

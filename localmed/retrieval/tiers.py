@@ -46,7 +46,10 @@ def by_preset(
     placed: set[str] = set()
     tiers = []
     for names in preset:
-        there = {name: [each.name for each in collections if name in (each.kind.value, each.name)] for name in names}
+        there = {
+            name: [collection.name for collection in collections if name in (collection.kind.value, collection.name)]
+            for name in names
+        }
         members = [each for name in names for each in there[name] if each not in placed]
         placed.update(members)
         tiers.append(_tier(dict.fromkeys(members), filled, [name for name in names if not there[name]]))
@@ -60,7 +63,7 @@ def tiers_of(
 
     A collection that ``only`` names and the preset does not is searched after its tiers: it was asked for.
     """
-    chosen = [each for each in collections if not only or each.name in only]
+    chosen = [collection for collection in collections if not only or collection.name in only]
     tiers = by_preset(preset, chosen, filled) if preset else by_priority(chosen, filled)
     if only:
         tiers = tuple(replace(tier, skipped=tuple(name for name in tier.skipped if name in only)) for tier in tiers)

@@ -37,7 +37,7 @@ class Example:
 
 def fit(examples: Sequence[Example], language: str, encoder: Embedder | None) -> tuple[Weights, Floats]:
     """The weights, and the leave-one-out scores above their bounds, (N, 2); without ``encoder`` by words alone."""
-    texts = [each.text for each in examples]
+    texts = [example.text for example in examples]
     held = [terms(text, language) for text in texts]
     names = {name: place for place, name in enumerate(sorted(set().union(*held)))}
     words = np.zeros((len(texts), len(names)))

@@ -32,8 +32,13 @@ class VerifyInput:
     def cleaned(self) -> VerifyInput:
         """The same as every library takes it (see ``language.clean``)."""
         references = (
-            Reference(clean(each.marker), clean(each.text), tuple(map(clean, each.identifiers)), clean(each.id))
-            for each in self.references
+            Reference(
+                clean(reference.marker),
+                clean(reference.text),
+                tuple(map(clean, reference.identifiers)),
+                clean(reference.id),
+            )
+            for reference in self.references
         )
         return VerifyInput(clean(self.question), clean(self.text), tuple(references))
 
@@ -71,7 +76,7 @@ def of_object(given: Any, question: str = "") -> VerifyInput:
     sources = given.get("sources") or ()
     if not isinstance(sources, (list, tuple)):
         raise InputError("verify.no_sources")
-    references = tuple(_reference(each, place) for place, each in enumerate(sources[:REFERENCES], 1))
+    references = tuple(_reference(source, place) for place, source in enumerate(sources[:REFERENCES], 1))
     return VerifyInput(question or _text(given.get("question")), answer, references)
 
 

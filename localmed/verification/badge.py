@@ -52,5 +52,5 @@ def reason(found: Criteria) -> Message:
 def majority(votes: Sequence[Criteria]) -> Criteria:
     """What more than half of the votes say, of each criterion; no votes say no."""
     return Criteria(
-        *(sum(getattr(each, name.name) for each in votes) * 2 > len(votes) for name in fields(Criteria))
+        *(sum(getattr(vote, name.name) for vote in votes) * 2 > len(votes) for name in fields(Criteria))
     )  # fmt: skip

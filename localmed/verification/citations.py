@@ -18,7 +18,7 @@ JUDGE = message("support.judge.quotation")
 def check(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[Statement, ...], Verification]:
     """The statements with their verdicts, and the account of the check."""
     known = {each.marker: each for each in evidence}
-    rejected = sum(citation.marker not in known for each in statements for citation in each.citations)
+    rejected = sum(citation.marker not in known for statement in statements for citation in statement.citations)
     checked = tuple(_checked(each, known) for each in statements)
     withheld = sum(each.withheld for each in checked)
     return checked, Verification(len(checked), withheld, rejected, (JUDGE,))
@@ -28,7 +28,7 @@ def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
     citations = tuple(each for each in statement.citations if each.marker in known)
     if not citations:
         return _withheld(statement, citations, message("citation.none_exists"))
-    false = [each.marker for each in citations if not exact(each, known[each.marker])]
+    false = [citation.marker for citation in citations if not exact(citation, known[citation.marker])]
     if false:
         return _withheld(statement, citations, message("citation.misquoted", marker=false[0]))
     if statement.origin is not Origin.EXTRACTIVE:

@@ -54,7 +54,7 @@ def candidates(said: Sequence[Claim]) -> tuple[Claim, ...]:
 def likeness(question: str, texts: Sequence[str]) -> tuple[float, ...]:
     """The share of the question's content words in each of ``texts``; 0 where there is no question."""
     wanted = set(content_words(question))
-    return tuple(len(wanted & set(content_words(each))) / len(wanted) if wanted else 0.0 for each in texts)
+    return tuple(len(wanted & set(content_words(text))) / len(wanted) if wanted else 0.0 for text in texts)
 
 
 def extract(question: str, said: Sequence[Claim], scores: Sequence[float], most: int = MOST) -> tuple[Claim, ...]:

@@ -76,7 +76,7 @@ def _named(statement: str, window: Window) -> bool:
     Where the best sentence names none ("repeat it"), the passage must.
     """
     wanted = medicines.names(statement) - (_GENERIC & medicines.names(window.around))
-    sentences = [medicines.names(each.text) for each in window.sentences]
+    sentences = [medicines.names(sentence.text) for sentence in window.sentences]
     if not sentences or not sentences[0]:
         return wanted <= medicines.names(window.around)
     best = medicines.ingredients(window.sentences[0].text) or sentences[0]  # a class has other members too
@@ -110,7 +110,7 @@ def _doses(text: str) -> list[tuple[str, frozenset[tuple[str, float]]]]:
 
 def _other_side(statement: str, source: str) -> bool:
     """Whether the statement is on the other side of an amount than the source wherever that names it with a side."""
-    theirs = [(each, _side(each)) for each in amounts(source)]
+    theirs = [(amount, _side(amount)) for amount in amounts(source)]
     for mine in amounts(statement):
         side = _side(mine)
         sides = {other for each, other in theirs if other and each.kind == mine.kind and each.agrees(mine)}

@@ -98,35 +98,39 @@ def conflicts(question: str, ours: Sequence[Cited], theirs: Sequence[Cited]) -> 
     """
     subject = salient(question)
     doses: dict[tuple[str, str], Conflict] = {}
-    for our in ours:
-        for their in theirs:
-            for found in _doses(our, their) if same_thing(subject, our, their) else ():
-                doses.setdefault((found.marker, found.against), found)
+    for own_quote in ours:
+        for other_quote in theirs:
+            for dose in _doses(own_quote, other_quote) if same_thing(subject, own_quote, other_quote) else ():
+                doses.setdefault((dose.marker, dose.against), dose)
     return (*list(doses.values())[:MOST], *_newer(subject, ours, theirs))
 
 
-def same_thing(subject: frozenset[str], our: Cited, their: Cited) -> bool:
+def same_thing(subject: frozenset[str], own_quote: Cited, other_quote: Cited) -> bool:
     """Whether two quotations speak of one thing, which is (part of) the ``subject`` of the question."""
-    if not subject & salient(f"{our.headings} {our.quote}") & salient(f"{their.headings} {their.quote}"):
+    if (
+        not subject
+        & salient(f"{own_quote.headings} {own_quote.quote}")
+        & salient(f"{other_quote.headings} {other_quote.quote}")
+    ):
         return False
-    return compatible(salient(our.quote), salient(their.quote))
+    return compatible(salient(own_quote.quote), salient(other_quote.quote))
 
 
-def _doses(our: Cited, their: Cited) -> Iterator[Conflict]:
+def _doses(own_quote: Cited, other_quote: Cited) -> Iterator[Conflict]:
     """The amounts of one quotation that the other contradicts."""
-    mine, yours = _stated(our), _stated(their)
+    mine, yours = _stated(own_quote), _stated(other_quote)
     for one in mine:
         against = [other for other in yours if _comparable(one, other)]
         if any(one.amount.agrees(other.amount) for other in against):
             continue
         for other in against:
             if not any(other.amount.agrees(each.amount) for each in mine if each.amount.kind == other.amount.kind):
-                yield _dose(our, one, their, other)
+                yield _dose(own_quote, one, other_quote, other)
 
 
 def _stated(cited: Cited) -> list[Stated]:
     """The amounts of a quotation that can be compared, with what stands around each, from near to far."""
-    found = [each for each in amounts(cited.quote) if _counts(each, cited.quote)]
+    found = [amount for amount in amounts(cited.quote) if _counts(amount, cited.quote)]
     return [_in_context(each, cited) for each in found[:AMOUNTS]]
 
 
@@ -173,7 +177,7 @@ def _one_group(one: Stated, other: Stated) -> bool:
     )
 
 
-def _dose(our: Cited, one: Stated, their: Cited, other: Stated) -> Conflict:
+def _dose(own_quote: Cited, one: Stated, other_quote: Cited, other: Stated) -> Conflict:
     low, high = sorted((one.amount.high, other.amount.high))
     caution = Caution.NONE
     if high >= low * THOUSANDFOLD > 0:
@@ -182,10 +186,10 @@ def _dose(our: Cited, one: Stated, their: Cited, other: Stated) -> Conflict:
         caution = Caution.CIRCUMSTANCES
     return Conflict(
         ConflictKind.DOSE,
-        our.evidence.marker,
-        their.evidence.marker,
-        our.citation,
-        their.citation,
+        own_quote.evidence.marker,
+        other_quote.evidence.marker,
+        own_quote.citation,
+        other_quote.citation,
         amounts=tuple(Quantity(each.low, each.high, each.kind, each.written) for each in (one.amount, other.amount)),
         caution=caution,
     )
@@ -193,9 +197,9 @@ def _dose(our: Cited, one: Stated, their: Cited, other: Stated) -> Conflict:
 
 def _newer(subject: frozenset[str], ours: Sequence[Cited], theirs: Sequence[Cited]) -> Iterator[Conflict]:
     """The newest of ``theirs``, if it is later than all of ``ours`` and of the subject of one of them."""
-    dated = [each for each in ours if each.evidence.edition]
+    dated = [own_quote for own_quote in ours if own_quote.evidence.edition]
     newest = max((each.evidence.edition for each in dated), default="9999")
-    later = [each for each in theirs if _later(each.evidence.edition, newest)]
+    later = [other_quote for other_quote in theirs if _later(other_quote.evidence.edition, newest)]
     for other in sorted(later, key=lambda each: each.evidence.edition, reverse=True):
         for own in dated:
             if _editions_of_one(subject, own.evidence, other.evidence):

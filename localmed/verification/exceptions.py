@@ -68,7 +68,7 @@ def omitted(statement: str, window: Window, passages: Sequence[Passage], beside:
 def clauses(sentence: str) -> list[str]:
     """The clauses of ``sentence`` that limit what it says."""
     pieces = [_HEADER.sub("", each) for each in _CLAUSE.split(fold(sentence)) if each]
-    return [each for each in pieces if _limits(each)]
+    return [piece for piece in pieces if _limits(piece)]
 
 
 def _limits(clause: str) -> bool:

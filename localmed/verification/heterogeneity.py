@@ -30,7 +30,7 @@ def heterogeneity(effects: Sequence[float], variances: Sequence[float] = ()) -> 
     k = len(effects)
     if k < 2:
         return Heterogeneity(k=k)
-    weights = [1.0 / each for each in variances] or [1.0 / VARIANCE] * k
+    weights = [1.0 / variance for variance in variances] or [1.0 / VARIANCE] * k
     total = fsum(weights)
     mean = fsum(weight * effect for weight, effect in zip(weights, effects, strict=True)) / total
     q = fsum(weight * (effect - mean) ** 2 for weight, effect in zip(weights, effects, strict=True))

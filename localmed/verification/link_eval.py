@@ -108,7 +108,7 @@ class CitationSet:
     @property
     def premise(self) -> str:
         """The texts of its sources; "" if there is not a word in them."""
-        kept = [each.passage for each in self.sources]
+        kept = [source.passage for source in self.sources]
         return "\n".join(each.in_context for each in kept) if any(words(each.text) for each in kept) else ""
 
     @property
@@ -123,7 +123,7 @@ class CitationSet:
 
 def of_answer(answer: Answer, gold: str = "") -> LinkInput:
     """An answer of the library's: its sentences that are shown, and what they cite."""
-    shown = [each for each in answer.statements if not each.withheld]
+    shown = [statement for statement in answer.statements if not statement.withheld]
     statements = tuple(LinkStatement(each.text, tuple(c.marker for c in each.citations)) for each in shown)
     cited = {marker for each in statements for marker in each.markers}
     sources = tuple(LinkSource(each.marker, each.passage) for each in answer.evidence if each.marker in cited)
@@ -135,12 +135,12 @@ def of_answer(answer: Answer, gold: str = "") -> LinkInput:
 
 def citation_sets(given: LinkInput, languages: Sequence[str]) -> tuple[CitationSet, ...]:
     """The set of each statement that cites, a marker once; ``languages`` are the judge's."""
-    return tuple(_set(each, given.sources, languages) for each in given.statements if each.markers)
+    return tuple(_set(statement, given.sources, languages) for statement in given.statements if statement.markers)
 
 
 def _set(statement: LinkStatement, sources: Sequence[LinkSource], languages: Sequence[str]) -> CitationSet:
     markers = set(statement.markers)
-    found = tuple({each.marker: each for each in sources if each.marker in markers}.values())
+    found = tuple({source.marker: source for source in sources if source.marker in markers}.values())
     made = CitationSet(statement.text, found, len(markers) - len(found), True)
     known = all(detect(text) in languages for text in (statement.text, *(each.passage.text for each in found)))
     return replace(made, judged=not found or known or (len(found) == 1 and made.verbatim))
@@ -148,13 +148,13 @@ def _set(statement: LinkStatement, sources: Sequence[LinkSource], languages: Seq
 
 def wholes(sets: Sequence[CitationSet]) -> Pairs:
     """What is judged first: each set's sources together, against its statement."""
-    return tuple((each.premise, each.statement) for each in sets if each.asked)
+    return tuple((set_.premise, set_.statement) for set_ in sets if set_.asked)
 
 
 def correct(sets: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[CitationSet, ...]:
     """The sets that carry their statements, by the stances of ``wholes``."""
     judged = iter(stances)
-    return tuple(each for each in sets if each.judged and _entailed(each, judged))
+    return tuple(set_ for set_ in sets if set_.judged and _entailed(set_, judged))
 
 
 def _entailed(one: CitationSet, judged: Iterator[Stance]) -> bool:
@@ -189,7 +189,7 @@ def _comparable(given: LinkInput, languages: Sequence[str]) -> list[str]:
 
 
 def _texts(given: LinkInput) -> list[str]:
-    return list(dict.fromkeys(each.text for each in given.statements))
+    return list(dict.fromkeys(statement.text for statement in given.statements))
 
 
 def conflicts(stances: Sequence[Stance]) -> int:
@@ -229,7 +229,7 @@ def counted(
 
     ``found`` are the conflicts, whether the gold answer is held, and the fluency.
     """
-    judged = [each for each in sets if each.judged]
+    judged = [set_ for set_ in sets if set_.judged]
     right = {source.passage.id for each in cited for source in each}
     open_ids = {source.passage.id for each in sets if not each.judged for source in each.sources} - right
     scored = _scores(given, scores)
@@ -238,7 +238,7 @@ def counted(
     compared, all_pairs = len(opposed(given, basis.languages)) // 2, len(_texts(given))
     return LinkCounts(
         statements=len(given.statements),
-        uncited=sum(not each.markers for each in given.statements),
+        uncited=sum(not statement.markers for statement in given.statements),
         sets=len(judged),
         correct_sets=len(cited),
         verbatim_sets=sum(each.verbatim for each in judged),

@@ -78,9 +78,9 @@ class MarkedText:
 
     def reference(self, marker: str) -> Reference:
         """What ``marker`` points at, as far as the text tells: its entry, else the marker as an identifier."""
-        for each in self.references:
-            if each.marker == marker or _by_author(marker, each.text):
-                return each
+        for reference in self.references:
+            if reference.marker == marker or _by_author(marker, reference.text):
+                return reference
         return Reference(marker, identifiers=(marker,) if marker.startswith(("pmid:", "doi:")) else ())
 
 

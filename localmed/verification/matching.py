@@ -66,7 +66,7 @@ class Window:
     @property
     def text(self) -> str:
         """The sentences, one a line."""
-        return "\n".join(each.text for each in self.sentences)
+        return "\n".join(sentence.text for sentence in self.sentences)
 
     @property
     def in_context(self) -> str:
@@ -91,7 +91,7 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def window(statement: str, passages: Sequence[Passage]) -> Window:
     """The sentences of ``passages`` that hold most words of ``statement``, one after another while each adds some."""
     wanted, numbers = weights(statement), set(_DIGITS.findall(statement))
-    titles = " ".join(dict.fromkeys(name for each in passages for name in (each.title, *each.headings)))
+    titles = " ".join(dict.fromkeys(name for passage in passages for name in (passage.title, *passage.headings)))
     candidates = [
         (each, words(each.text) & wanted.keys()) for at, one in enumerate(passages) for each in split(one, at)
     ]
@@ -123,7 +123,7 @@ def weights(text: str) -> dict[str, float]:
     if language.detect(text) == "zh":
         return dict.fromkeys(words(text), 1.0)
     subjects = stems(" ".join(salient(text)))
-    return {each: 1.0 if each in subjects else GENERAL for each in words(text)}
+    return {word: 1.0 if word in subjects else GENERAL for word in words(text)}
 
 
 def words(text: str) -> frozenset[str]:
@@ -132,7 +132,7 @@ def words(text: str) -> frozenset[str]:
         found = language.words(text, for_query=True)
         return frozenset(each for each in found if not each.isascii())
     named = {part for name in names(text) for part in re.findall(r"[a-z]+", name)}
-    return frozenset(alike(each) for each in stems(text) if not each[0].isdigit() and each not in named) - {""}
+    return frozenset(alike(stem) for stem in stems(text) if not stem[0].isdigit() and stem not in named) - {""}
 
 
 def stems(text: str) -> frozenset[str]:

@@ -44,7 +44,9 @@ class Clause:
 def turned(statement: str, source: str) -> bool:
     """Whether ``statement`` denies what ``source`` affirms, or the reverse."""
     mine, theirs = clauses(statement), clauses(source)
-    if any(each.denies and not each.condition for each in mine) and not any(each.denies or each.may for each in theirs):
+    if any(each.denies and not each.condition for each in mine) and not any(
+        other_clause.denies or other_clause.may for other_clause in theirs
+    ):
         return True
     groups: dict[Clause, list[Clause]] = {}
     for each in mine:

@@ -112,7 +112,7 @@ def quantities(text: str) -> Quantities:
     measured = {(kind, value) for kind, low, high in ranges for value in (low, high)}
     written = Counter(map(_value, _NUMBER.findall(read)))
     heads = {amount.kind for inside in _BRACKETS.findall(read) for amount in amounts(f"1 {inside}")}
-    real = frozenset(each for each in ranges if each[1] != each[2])
+    real = frozenset(range_ for range_ in ranges if range_[1] != range_[2])
     return Quantities(frozenset(measured), real, frozenset(written), frozenset(written - with_unit), frozenset(heads))
 
 
@@ -123,7 +123,7 @@ def missing(text: str, source: str) -> Message | None:
     if not all(any(isclose(value, other) for other in loose) for value in asked.bare):
         return NUMBER
     if all(_holds(held, *each) for each in asked.measured):
-        return None if all(_spans(held, *each) for each in asked.ranges) else NUMBER
+        return None if all(_spans(held, *range_) for range_ in asked.ranges) else NUMBER
     return UNIT if asked.written <= held.written else NUMBER
 
 
@@ -136,7 +136,7 @@ def _holds(held: Quantities, kind: str, value: float) -> bool:
 
 def _spans(held: Quantities, kind: str, low: float, high: float) -> bool:
     """Whether the source has the range as one, or none of the kind: then its ends are written apart."""
-    ranges = [each for each in held.ranges if each[0] == kind]
+    ranges = [range_ for range_ in held.ranges if range_[0] == kind]
     return not ranges or any(isclose(low, each[1]) and isclose(high, each[2]) for each in ranges)
 
 

@@ -35,7 +35,7 @@ def reading_level(text: str) -> ReadingLevel | None:
     spans = sentences(text)
     if detect(text) == "zh":
         counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
-        counts = [each for each in counts if each]
+        counts = [count for count in counts if count]
         return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
     read = [found for start, end in spans if (found := _WORD.findall(text[start:end]))]
     words = [word for found in read for word in found]

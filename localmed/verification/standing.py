@@ -22,7 +22,7 @@ _DOUBTS = frozenset({"partial_retraction_in", "expression_of_concern_in"})
 
 def excluded(document: Document, text: str) -> str:
     """Why ``document`` with ``text`` may not count, "" if it may: a code of ``verify.standing``."""
-    types = {each.lower() for each in document.publication_types}
+    types = {type_.lower() for type_ in document.publication_types}
     links = {kind for kind, _ in document.relations}
     if not types.isdisjoint(of_standing(RETRACTED)) or not links.isdisjoint(_RETRACTED_LINKS):
         return RETRACTED

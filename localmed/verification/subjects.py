@@ -102,7 +102,7 @@ _AFTER = re.compile(r"\s*(?:(?P<below>以下|or (?:less|lower|below))|(?P<above>
 
 def salient(text: str) -> frozenset[str]:
     """The words of ``text`` that may name a subject: no stop words, no words of dosing, no numbers; plurals cut."""
-    found = (each for each in content_words(text) if each not in _GENERAL and not each[0].isdigit())
+    found = (word for word in content_words(text) if word not in _GENERAL and not word[0].isdigit())
     return frozenset(each.removesuffix("s") if each.isascii() and len(each) > 3 else each for each in found)
 
 
@@ -119,7 +119,7 @@ def compatible(one: Collection[str], other: Collection[str]) -> bool:
 
 def title_words(title: str) -> frozenset[str]:
     """The words of a title that a later edition of the same document would have too."""
-    return frozenset(each for each in content_words(title) if each not in _OF_EDITION and not each[0].isdigit())
+    return frozenset(word for word in content_words(title) if word not in _OF_EDITION and not word[0].isdigit())
 
 
 def side(before: str, after: str) -> str:

@@ -55,7 +55,7 @@ def check(
     """The statements with their verdicts; ``stances`` are those of ``pairs``, ``before`` the account so far."""
     known = {each.marker: each.passage for each in evidence}
     waiting = iter(stances)
-    said = [each.text for each in statements if not each.withheld]
+    said = [statement.text for statement in statements if not statement.withheld]
     checked = tuple(_checked(each, known, waiting, said, policy) if _judged(each) else each for each in statements)
     withheld = sum(each.withheld for each in checked)
     return checked, replace(before, statements_withheld=withheld, judges=(*before.judges, JUDGE))
@@ -72,7 +72,7 @@ def _judged(statement: Statement) -> bool:
 
 
 def _markers(statement: Statement) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.marker for each in statement.citations))
+    return tuple(dict.fromkeys(citation.marker for citation in statement.citations))
 
 
 def _checked(
@@ -116,9 +116,9 @@ def with_exceptions(statements: Sequence[Statement], evidence: Sequence[Evidence
     known = {each.marker: each for each in evidence}
     said = [each.text for each in statements]
     found: list[Statement] = []
-    for each in statements:
-        found.append(each)
-        beside = _limiting(each, known, said) if len(said) < len(statements) + ADDED else None
+    for statement in statements:
+        found.append(statement)
+        beside = _limiting(statement, known, said) if len(said) < len(statements) + ADDED else None
         if beside:
             said.append(beside.text)
             found.append(beside)

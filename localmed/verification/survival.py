@@ -119,7 +119,7 @@ def facts(text: str) -> Facts:
         for name, pattern in patterns:
             found.update((what, _named(name, match)) for match in pattern.finditer(left))
             left = pattern.sub(lambda match: " " * len(match[0]), left)
-    found.update(("number", each) for each in _numbers(left))
+    found.update(("number", number) for number in _numbers(left))
     return found
 
 

@@ -97,7 +97,7 @@ def quality(counts: Sequence[tuple[int, int, int]], outdated: int) -> Quality:
     Misleading if it voted against the outcomes more often than with them; outdated if most of it is; irrelevant if it
     cast no vote more often than one.
     """
-    aligned, against, silent = (sum(each[column] for each in counts) for column in range(3))
+    aligned, against, silent = (sum(count[column] for count in counts) for column in range(3))
     if against > aligned:
         return Quality.MISLEADING
     if outdated * 2 > len(counts):

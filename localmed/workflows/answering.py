@@ -34,7 +34,7 @@ class Written:
     @property
     def stands(self) -> bool:
         """Whether anything is left to show."""
-        return any(not each.withheld for each in self.statements)
+        return any(not statement.withheld for statement in self.statements)
 
 
 def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator[Asked, Any, Written]:

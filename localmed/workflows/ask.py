@@ -196,8 +196,8 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
     questions = questions[:SUB_QUESTIONS]
     parts: list[PartFound] = []
     known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
-    for each in questions:
-        asked, _ = yield from finding.request(each, request.wanted, plan)
+    for question in questions:
+        asked, _ = yield from finding.request(question, request.wanted, plan)
         found: Searched = yield from finding.search(asked, iter(plan.tiers), plan, whole=answer.question)
         searched += found
         if found.leading:
@@ -205,7 +205,7 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
             minted: tuple[Evidence, ...] = yield Cite(fresh, len(known) + 1)
             known |= {piece.passage.id: piece for piece in minted}
             mine = tuple(known[hit.passage.id] for hit in found.leading.hits)
-            parts.append(PartFound(each, found.leading, mine))
+            parts.append(PartFound(question, found.leading, mine))
     answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
         return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
@@ -263,9 +263,9 @@ def citing(
     known = {each.marker: each for each in evidence}
     return tuple(
         Cited(citation, known[citation.marker])
-        for each in statements
-        for citation in each.citations
-        if withheld or not each.withheld
+        for statement in statements
+        for citation in statement.citations
+        if withheld or not statement.withheld
     )
 
 

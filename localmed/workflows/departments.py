@@ -113,7 +113,7 @@ def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Pr
 def _unusable(complaint: str, wanted: SearchFilter) -> Message | None:
     """Why nothing can be looked up, None if it can."""
     letters = [each for each in complaint if each.isalpha()]
-    read = sum(unicodedata.name(each, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for each in letters)
+    read = sum(unicodedata.name(letter, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for letter in letters)
     if letters and read < READABLE * len(letters):
         return UNREAD
     if not words(complaint):
@@ -151,7 +151,7 @@ def _found(complaint: str, wanted: SearchFilter, language: str, flags: Sequence[
         results: tuple[Found, ...] = yield tuple(asked)
         urgent = guide.by_department(results[-1].hits if flagged else ())
         hits: dict[str, Hit] = {}
-        for hit in (hit for each in results[: len(asked) - flagged] for hit in each.hits):
+        for hit in (hit for result in results[: len(asked) - flagged] for hit in result.hits):
             hits.setdefault(hit.passage.id, hit)
         grouped = guide.by_department(hits.values())
         place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flagged else ""
@@ -260,7 +260,7 @@ def _finished(
     """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
         return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
-    cited = {citation.marker for part in parts for each in part.statements for citation in each.citations}
+    cited = {citation.marker for part in parts for statement in part.statements for citation in statement.citations}
     statements = [each for part in parts for each in part.statements]
     _, account = citations.check(statements, evidence)
     account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)

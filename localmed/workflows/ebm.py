@@ -172,7 +172,7 @@ def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> G
     hits = leading.hits
     opened = yield from _opened(case, leading, plan)
     read: tuple[Any, ...] = (yield tuple(Read(each, leading.found.hits) for each in opened)) if opened else ()
-    there = {each.passage.id for each in hits}
+    there = {hit.passage.id for hit in hits}
     whole = tuple(Hit(passage, 0.0) for passages in read for passage in passages if passage.id not in there)
     evidence: tuple[Evidence, ...] = yield Cite((*hits, *whole, *(beyond.hits if beyond else ())))
     number = len(hits) + len(whole)
@@ -181,7 +181,7 @@ def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> G
 
 def _opened(case: Case, leading: Tried, plan: Plan) -> Generator[Yielded, Any, tuple[str, ...]]:
     """The guidelines of the map that apply to the question."""
-    helpful = {each.passage.document_id for each in leading.hits}
+    helpful = {hit.passage.document_id for hit in leading.hits}
     guidelines = []
     for document in leading.found.guidelines:
         found = [each.passage for each in leading.found.hits if each.passage.document_id == document]
@@ -263,7 +263,7 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Ge
     nothing = Written((), written.verification)
     if case.record is None or APPLICABILITY.name not in plan.roles:
         return nothing
-    said = tuple(each for each in written.statements if not each.withheld)
+    said = tuple(statement for statement in written.statements if not statement.withheld)
     given = ApplicabilityInput(
         case.asked,
         _cited_documents(written, gathered.ours),
@@ -276,7 +276,7 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Ge
 
 def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:
     """The sizes of effects that the evidence of both tiers gives, quoted; without what the recommendation says."""
-    said = {each.text for each in written.statements}
+    said = {statement.text for statement in written.statements}
     found = quantities(case.asked, (*_cited_documents(written, gathered.ours), *gathered.theirs))
     checked, _ = citations.check(found, (*gathered.ours, *gathered.theirs))
     return tuple(each for each in checked if each.text not in said)
@@ -297,7 +297,7 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Yielde
 
 def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """The evidence of the documents that the recommendation cites."""
-    documents = {citation.document_id for each in written.statements for citation in each.citations}
+    documents = {citation.document_id for statement in written.statements for citation in statement.citations}
     return tuple(each for each in evidence if each.passage.document_id in documents)
 
 

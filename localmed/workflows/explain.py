@@ -216,7 +216,7 @@ def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], 
 
 def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
-    first = {found.written: found for found in reversed(abbreviations(line, language))}
+    first = {abbreviation.written: abbreviation for abbreviation in reversed(abbreviations(line, language))}
     return tuple(Expansion(found.written, found.meanings) for found in reversed(first.values()))
 
 

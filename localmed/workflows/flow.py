@@ -189,7 +189,7 @@ class Driver:
         if not isinstance(asked, tuple):
             return self._timed(asked, steps)
         results = tuple(self._timed(each, steps) for each in asked)
-        return next((each for each in results if isinstance(each, Rejected)), results)
+        return next((result for result in results if isinstance(result, Rejected)), results)
 
     def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
         self.hooks.cancel.check()
@@ -243,7 +243,7 @@ def step_name(request: Request) -> Message:
 def traced(answer: Answer, steps: tuple[TraceStep, ...]) -> Answer:
     """``answer`` with its trace, and of all roles' prompts those that took part."""
     performed = {step.name for step in steps}
-    prompts = tuple(each for each in answer.provenance.prompts if each[0] in performed)
+    prompts = tuple(prompt for prompt in answer.provenance.prompts if prompt[0] in performed)
     return replace(answer, trace=steps, provenance=replace(answer.provenance, prompts=prompts))
 
 
@@ -265,7 +265,9 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
         ids = " ".join(hit.passage.id[:8] for hit in result.hits)
         steps = " ".join(f"{step.keywords}:{step.hits}" for step in result.keywords)
         required = (("keywords", steps),) if steps else ()
-        mapped = (("guidelines", " ".join(each[:8] for each in result.guidelines)),) if result.guidelines else ()
+        mapped = (
+            (("guidelines", " ".join(guideline[:8] for guideline in result.guidelines)),) if result.guidelines else ()
+        )
         counts = (("hits", str(len(result.hits))), ("dense", str(result.dense).lower()))
         return (*counts, ("passages", ids), *required, *mapped)
     if isinstance(result, Keywords):

@@ -42,7 +42,7 @@ def checked(
     drafted = support.with_exceptions(draft.statements, evidence) if exceptions else draft.statements
     added = len(drafted) - len(draft.statements)
     statements, verification = citations.check(drafted, evidence)
-    if any(each.origin is Origin.GENERATED and not each.withheld for each in statements):
+    if any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements):
         stances = yield Judge(support.pairs(statements, evidence))
         policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
         statements, verification = support.check(statements, evidence, stances, verification, policy)
@@ -52,16 +52,19 @@ def checked(
 def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ...]:
     """What a model is told to write otherwise, where the site wants that."""
     wrong = tuple(
-        message("agents.correct_sentence", number=number, reason=each.verdict.reason)
-        for number, each in enumerate(statements, 1)
-        if each.origin is Origin.GENERATED and each.verdict and each.verdict.reason and support.unsupported(each)
+        message("agents.correct_sentence", number=number, reason=statement.verdict.reason)
+        for number, statement in enumerate(statements, 1)
+        if statement.origin is Origin.GENERATED
+        and statement.verdict
+        and statement.verdict.reason
+        and support.unsupported(statement)
     )
     return wrong if plan.unsupported == "regenerate" else ()
 
 
 def coherent(given: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Generator[Asked, Any, Coherence]:
     """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
-    own = any(each.origin is Origin.GENERATED and not each.withheld for each in statements)
+    own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
     if COHERENCE.name not in plan.roles or not own:
         return Coherence(True, "")
     coherence, _ = yield from attempt(COHERENCE, CoherenceInput(given.question, statements, given.evidence))
@@ -97,7 +100,7 @@ def badged(
     jury: tuple[str, ...],
 ) -> Generator[Asked, Any, Verification]:
     """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
-    shown = tuple(each for each in statements if not each.withheld)
+    shown = tuple(statement for statement in statements if not statement.withheld)
     if not shown or not jury:
         return before
     votes = yield from _votes(question, shown, evidence, jury)
@@ -132,12 +135,12 @@ def _votes(
 
 
 def _cited(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    markers = {citation.marker for each in statements for citation in each.citations}
+    markers = {citation.marker for statement in statements for citation in statement.citations}
     return tuple(each for each in evidence if each.marker in markers)
 
 
 def _criteria(votes: Sequence[Vote]) -> badge.Criteria:
-    return badge.majority([each.criteria for each in votes])
+    return badge.majority([vote.criteria for vote in votes])
 
 
 def _badge(votes: Sequence[Vote]) -> Badge:

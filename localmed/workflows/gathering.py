@@ -66,7 +66,7 @@ def gather(question: str, plan: SourcePlan, sources: Sources, wanted: SearchFilt
         searches = tuple(Search(query, replace(wanted, collections=names), PER_QUERY) for query in queries)
         results: tuple[Found, ...] = (yield searches) if searches else ()
         some = next(iter(results), some)
-        ranked = (hit for place in range(PER_QUERY) for found in results for hit in found.hits[place : place + 1])
+        ranked = (hit for place in range(PER_QUERY) for result in results for hit in result.hits[place : place + 1])
         every.append((source, tuple({hit.passage.id: hit for hit in ranked}.values())))
     terms = tuple(LookUp(term, query, question) for term, query in plan.graph) if sources.graph else ()
     cards: tuple[Card | None, ...] = (yield terms) if terms else ()

@@ -30,7 +30,7 @@ def links(given: LinkInput, wanted: SearchFilter, plan: Plan, basis: LinkBasis, 
     if given.retrieved:
         given = yield from _with_references(given, wanted, plan)
     scores: tuple[float | None, ...] = yield Perform(
-        VALIDITY, ValidityInput(given.question, tuple(each.passage for each in given.sources))
+        VALIDITY, ValidityInput(given.question, tuple(source.passage for source in given.sources))
     )
     sets = link_eval.citation_sets(given, basis.languages)
     wholes, opposed = link_eval.wholes(sets), link_eval.opposed(given, basis.languages)
@@ -50,13 +50,13 @@ def _with_references(given: LinkInput, wanted: SearchFilter, plan: Plan) -> Gene
     request, _ = yield from finding.request(given.question, wanted, plan)
     searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
     tried = (searched.leading,) if searched.leading else searched.tried
-    cited = {each.passage.id for each in given.sources}
+    cited = {source.passage.id for source in given.sources}
     others = {hit.passage.id: hit.passage for each in tried for hit in each.found.hits if hit.passage.id not in cited}
-    return replace(given, sources=(*given.sources, *(LinkSource("", each) for each in others.values())))
+    return replace(given, sources=(*given.sources, *(LinkSource("", other) for other in others.values())))
 
 
 def _fluency(given: LinkInput, plan: Plan) -> Generator[Asked, Any, tuple[float | None, Notes]]:
-    texts = tuple(each.text for each in given.statements)
+    texts = tuple(statement.text for statement in given.statements)
     if not texts:
         return None, (message("links.nothing_said"),)
     values: tuple[float, ...] = ()

@@ -97,7 +97,7 @@ def assess(question: str, sentences: Sequence[Claim], given: tuple[Study, ...], 
     claims = extract(question, sentences, scores or likeness(question, texts))
     found: tuple[Study, ...] = ()
     if claims:
-        query = " ".join((question, *(each.text for each in claims if not each.whole)))
+        query = " ".join((question, *(claim.text for claim in claims if not claim.whole)))
         found = yield Studies(query.strip(), bounds.found, bounds.collections)
     counting, left_out = _standing(given, _without(found, given))
     weighed = yield from _weighed(counting, bounds)
@@ -137,9 +137,9 @@ def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Generator[As
 
 def _appraised(studies: list[Study]) -> Generator[Asked, Any, tuple[tuple[str, ...], ...]]:
     """The aspects that each study does not show; by the rules where a model's reply cannot be used."""
-    inputs = [AppraisalInput(each.document.title, each.text) for each in studies]
+    inputs = [AppraisalInput(study.document.title, study.text) for study in studies]
     try:
-        failed: tuple[tuple[str, ...], ...] = yield tuple(Perform(APPRAISAL, each) for each in inputs)
+        failed: tuple[tuple[str, ...], ...] = yield tuple(Perform(APPRAISAL, input_) for input_ in inputs)
     except Rejected:
         failed = yield tuple(Perform(APPRAISAL, each, by_rules=True) for each in inputs)
     return failed

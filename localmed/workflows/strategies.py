@@ -146,7 +146,7 @@ def _tried(
     """A plan made with the feedback on its line, searched and scored."""
     line = [parent, *parent.line()] if parent else []
     said = tuple((each.plan, each.suggestion) for each in reversed(line))
-    siblings = tuple((each.plan, each.suggestion) for each in parent.children) if parent else ()
+    siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()
     planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, said + siblings))
     found = yield from gather(question, planned, sources, wanted)
     relevance, more = yield from judged(question, found, plan)

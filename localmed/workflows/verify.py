@@ -92,7 +92,7 @@ def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     known = (*given.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
     cited = yield from _cited(marked)
-    said = [Claim(each.text, each.start, each.end) for each in marked.sentences]
+    said = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
     assessment = yield from assess(given.question, said, cited.given, bounds)
     minted = yield from _minted(assessment, cited.evidence)
     judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
@@ -119,10 +119,10 @@ def ask_and_verify(
     shown = [each.text for each in answer.statements if not each.withheld]
     if answer.status is not AnswerStatus.ANSWERED or not shown:
         return answer
-    used = {each.marker for one in answer.statements if not one.withheld for each in one.citations}
+    used = {citation.marker for one in answer.statements if not one.withheld for citation in one.citations}
     names = tuple(Reference(each.marker, id=each.passage.id) for each in answer.evidence if each.marker in used)
     studies: tuple[Study | None, ...] = yield Resolve(names)
-    rests = tuple({each.document.id: each for each in studies if each}.values())
+    rests = tuple({study.document.id: study for study in studies if study}.values())
     assessment = yield from assess(answer.question, [Claim(each) for each in shown], rests, bounds)
     minted = yield from _minted(assessment, answer.evidence)
     cited = _Cited(tuple(zip(names, studies, strict=True)))
@@ -139,7 +139,7 @@ def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
     """The citations looked up, and the sentences that carry them checked against what was found."""
     named = yield from _looked_up(marked)
     studies = {reference.marker: study for reference, study in named}
-    carrying = [each for each in marked.sentences if each.markers]
+    carrying = [sentence for sentence in marked.sentences if sentence.markers]
     usable = {name: each for name, each in studies.items() if each and not excluded(each.document, each.text)}
     reads = {name: [Read.of(passage.text) for passage in each.passages] for name, each in usable.items()}
     hits = {each: _hits(each, usable, reads) for each in carrying}
@@ -156,7 +156,7 @@ def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
 
 def _looked_up(marked: MarkedText) -> Generator[Asked, Any, tuple[tuple[Reference, Study | None], ...]]:
     """What each marker names; what is listed and never cited is given with the answer all the same."""
-    markers = tuple(dict.fromkeys(name for each in marked.sentences for name in each.markers))
+    markers = tuple(dict.fromkeys(name for sentence in marked.sentences for name in sentence.markers))
     names = {marker: marked.reference(marker) for marker in markers}
     for each in marked.references:
         if each not in names.values():
@@ -200,7 +200,7 @@ def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
     if not cited.evidence:
         return ()
     waiting = iter(cited.statements)
-    return tuple(next(waiting) if each.markers else statement(each.text, ()) for each in marked.sentences)
+    return tuple(next(waiting) if sentence.markers else statement(sentence.text, ()) for sentence in marked.sentences)
 
 
 # --- evidence and notes -----------------------------------------------------------------------------------------------

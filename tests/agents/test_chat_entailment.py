@@ -56,7 +56,7 @@ def test_chinese_is_asked_in_chinese() -> None:
 def test_an_english_premise_with_hypotheses_in_both_languages_is_asked_twice() -> None:
     model = Counted({"statement": "supports", "说法": "支持"})
     stances = ChatEntailment(model).judge([(ZINC, "Zinc helps."), (ZINC, "锌有助于缩短感冒病程。")])
-    assert [each.label for each in stances] == ["entailment"] * 2
+    assert [stance.label for stance in stances] == ["entailment"] * 2
     assert [prefix[0].content for prefix, _ in model.asked] == [INSTRUCTIONS["en"], INSTRUCTIONS["zh"]]
 
 

@@ -71,7 +71,9 @@ def test_a_statement_cites_the_sentence_that_says_it() -> None:
     draft = answer(said(("The dose is 500 micrograms of adrenaline.", ["1"])))
     (statement,) = draft.statements
     assert statement.origin is Origin.GENERATED
-    assert [(each.marker, each.quote) for each in statement.citations] == [("1", "Give 500 micrograms of adrenaline.")]
+    assert [(citation.marker, citation.quote) for citation in statement.citations] == [
+        ("1", "Give 500 micrograms of adrenaline.")
+    ]
 
 
 def test_no_statements_are_no_answer() -> None:

@@ -40,7 +40,7 @@ def index_of(folder: Path, passages: Sequence[Passage]) -> LexicalIndex:
 
 @pytest.fixture
 def extractive(tmp_path: Path) -> Extractive:
-    index = index_of(tmp_path / "lexical", [each.passage for each in sources()])
+    index = index_of(tmp_path / "lexical", [source.passage for source in sources()])
     return Extractive(index, HashedWords(), AskSettings())
 
 
@@ -64,7 +64,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_statement_is_a_quotation(extractive: Extractive, question: str, dense: bool) -> None:
-    known = {each.marker: each.passage for each in sources()}
+    known = {source.marker: source.passage for source in sources()}
     statements = answer(extractive, question, dense=dense)
     for statement in statements:
         (citation,) = statement.citations
@@ -106,7 +106,7 @@ def test_the_same_every_time(extractive: Extractive, tmp_path: Path) -> None:
     first = answer(extractive, QUESTIONS[0])
     assert all(answer(extractive, QUESTIONS[0]) == first for _ in range(3))
     again = Extractive(
-        index_of(tmp_path / "other", [each.passage for each in reversed(sources())]), HashedWords(), AskSettings()
+        index_of(tmp_path / "other", [source.passage for source in reversed(sources())]), HashedWords(), AskSettings()
     )
     assert answer(again, QUESTIONS[0]) == first
 
@@ -125,7 +125,7 @@ def test_chinese(extractive: Extractive) -> None:
 
 def test_only_the_languages_it_knows_are_encoded(tmp_path: Path) -> None:
     encoder = HashedWords()
-    agent = Extractive(index_of(tmp_path, [each.passage for each in sources()]), encoder, AskSettings())
+    agent = Extractive(index_of(tmp_path, [source.passage for source in sources()]), encoder, AskSettings())
     answer(agent, "对乙酰氨基酚的最大剂量是多少？", dense=False)
     assert encoder.encoded == []
     answer(agent, QUESTIONS[0], dense=True)

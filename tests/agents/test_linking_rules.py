@@ -15,7 +15,7 @@ from tests.agents.test_extractive import index_of, sources
 from tests.fakes import HashedWords
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"
-PASSAGES = tuple(each.passage for each in sources())
+PASSAGES = tuple(source.passage for source in sources())
 
 
 class Constant:
@@ -43,7 +43,7 @@ def test_what_answers_scores_above_what_does_not(index: LexicalIndex) -> None:
 def test_scores_do_not_depend_on_the_company(index: LexicalIndex) -> None:
     rules = LinkRules(index, HashedWords(), None)
     together = rules.validity(ValidityInput(QUESTION, PASSAGES[:4]))
-    alone = [rules.validity(ValidityInput(QUESTION, (each,)))[0] for each in PASSAGES[:4]]
+    alone = [rules.validity(ValidityInput(QUESTION, (passage,)))[0] for passage in PASSAGES[:4]]
     assert together == pytest.approx(alone, abs=1e-5)  # the arithmetic of a batch is rounded otherwise
 
 
@@ -51,7 +51,7 @@ def test_no_score_is_made_up_in_a_language_that_the_encoder_does_not_know(index:
     rules = LinkRules(index, HashedWords(), None)
     assert rules.validity(ValidityInput("对乙酰氨基酚的最大剂量是多少？", PASSAGES)) == (None,) * 5
     scores = rules.validity(ValidityInput(QUESTION, PASSAGES))
-    assert [each is None for each in scores] == [False, False, False, False, True]
+    assert [score is None for score in scores] == [False, False, False, False, True]
     assert rules.validity(ValidityInput(QUESTION, ())) == ()
 
 

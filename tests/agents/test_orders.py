@@ -127,7 +127,7 @@ def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
     mention = evidence("1", "Tell us if you take metformin. Store it in the dark.", "Scans")
     defines = evidence("2", "Metformin lowers the sugar in your blood. Take it with food.", "Diabetes")
     draft = explain(TermInput("What is metformin?", (mention, defines), True, term="metformin"))
-    assert [each.text for each in draft.statements] == ["Metformin lowers the sugar in your blood."]
+    assert [statement.text for statement in draft.statements] == ["Metformin lowers the sugar in your blood."]
     assert draft.statements[0].citations[0].marker == "2"
     assert explain(TermInput("What is metformin?", (mention,), True, term="metformin")).statements == ()
 

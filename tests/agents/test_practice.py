@@ -163,7 +163,7 @@ def test_a_summary_of_a_guideline() -> None:
 
 
 def test_sizes_of_effects_are_quoted() -> None:
-    assert [each.text for each in quantities("Does the drug lower risk?", (METFORMIN, PRESSURE))] == [
+    assert [quantity.text for quantity in quantities("Does the drug lower risk?", (METFORMIN, PRESSURE))] == [
         "The drug lowers risk by about 10 %."
     ]
 

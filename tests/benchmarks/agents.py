@@ -58,7 +58,7 @@ def script(messages: Sequence[Message]) -> Said:
         return {"keywords": content_words(question)[:6] or [question[:50]]}
     if stage == "decomposition":
         parts = [each.strip() for each in question.replace("？", "?").split("?") if each.strip()]
-        return {"questions": [f"{each}?" for each in parts[:4]] if len(parts) > 1 else []}
+        return {"questions": [f"{part}?" for part in parts[:4]] if len(parts) > 1 else []}
     if stage == "synthesis":
         return {"passage": _first(text)}
     marker = text.split("<<<source ")[1].split(" ")[0]
@@ -88,7 +88,7 @@ class Metered:
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         began = time.perf_counter()
         reply = self._model.complete(request, watch)
-        self._paid(request.messages, [each.content for each in request.messages] + [reply.text], began)
+        self._paid(request.messages, [message.content for message in request.messages] + [reply.text], began)
         return reply
 
     def choose(

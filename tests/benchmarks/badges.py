@@ -73,7 +73,7 @@ def errors(place: Place, session: Session) -> list[Row]:
 
 def _graded(folder: Path, index: LexicalIndex) -> Iterator[tuple[str, int, JudgingInput]]:
     queries = medquad._asked(folder / "TREC-2017-LiveQA-Medical-Test-Questions-w-summaries.xml", "summary")
-    asked = {each.id: each.text for each in queries}
+    asked = {query.id: query.text for query in queries}
     judged, texts = medquad._opened(folder / "QA-TestSet-LiveQA-Med-Qrels-2479-Answers.zip")
     for question, answer, gain in judged:
         head, _, body = texts.get(answer, "").partition("Answer:")
@@ -102,9 +102,9 @@ def times(session: Session) -> list[Row]:
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
     whole, gate = [], []
     for number in range(RUNS + 1):
-        for each in questions:
+        for question in questions:
             began = time.perf_counter()
-            answer = session.ask(each["text"], SearchFilter())
+            answer = session.ask(question["text"], SearchFilter())
             seconds = time.perf_counter() - began
             if number and answer.statements:
                 whole.append(seconds)

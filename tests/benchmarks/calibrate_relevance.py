@@ -101,7 +101,7 @@ def run(place: Place) -> list[Row]:
             rows.append(row(name, "other questions than the weights were set on", *judge(session, asked)))
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         guidelines.build(session, place)
-        ours = [(each["text"], bool(each["answerable"])) for each in guidelines.questions()]
+        ours = [(question["text"], bool(question["answerable"])) for question in guidelines.questions()]
         starter = tomllib.loads((guidelines.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
         theirs = [(each["text"], bool(each["answerable"])) for each in starter]
         how = "the weights were set on these questions too"

@@ -81,7 +81,7 @@ def theirs(path: Path, threads: int = THREADS) -> Iterator[Any]:
 def asked(model: Any, messages: Sequence[Message], tokens: int, schema: dict[str, Any] | None = None) -> Any:
     """One chat completion of llama-cpp-python."""
     form = {"response_format": {"type": "json_object", "schema": schema}} if schema else {}
-    turns = [{"role": each.role, "content": each.content} for each in messages]
+    turns = [{"role": message.role, "content": message.content} for message in messages]
     return model.create_chat_completion(turns, max_tokens=tokens, temperature=0.0, **form)
 
 

@@ -53,7 +53,7 @@ def run(place: Place, count: int = COUNT) -> list[Row]:
             log.flush()
             gc.collect()
             memory.append(own.memory_info().rss)
-    left = [each for each in own.children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
+    left = [child for child in own.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
     return _rows(done, memory, len(left))
 
 

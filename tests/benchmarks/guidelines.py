@@ -70,7 +70,7 @@ def run(place: Place) -> list[Row]:
         check(session, ours)
         ways = _ways(session)
         sets = {
-            "guideline questions for reporting": [each for each in ours if each["use"] == "report"],
+            "guideline questions for reporting": [our for our in ours if our["use"] == "report"],
             "guideline questions for tuning": [each for each in ours if each["use"] == "tune"],
             "starter corpus's questions": starter,
         }
@@ -132,7 +132,7 @@ def _bare(text: str) -> str:
 
 
 def _names(session: Session) -> dict[str, str]:
-    return {each.id: Path(each.source).name for each in library(session).catalogue.documents()}
+    return {document.id: Path(document.source).name for document in library(session).catalogue.documents()}
 
 
 def _ways(session: Session) -> Ways:

@@ -101,7 +101,10 @@ def pubmedqa(place: Place) -> list[Row]:
     questions = pubmedqa_set.questions(source)
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work))), uses=FUSED) as session:
         importing.import_paths(session, [source], PUBMEDQA)
-        records = {each.id: each.key.rpartition("#")[2] for each in library(session).catalogue.documents("pubmedqa")}
+        records = {
+            document.id: document.key.rpartition("#")[2]
+            for document in library(session).catalogue.documents("pubmedqa")
+        }
         rows = []
         for name in ("dense", "lexical", "fused"):
             mrr, recall = score(searcher(session, name, records), questions)

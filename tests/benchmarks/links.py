@@ -112,9 +112,9 @@ def liveqa(place: Place) -> Scored:
         documents = lookups.documents(session, MEDQUAD.collection.name)
         asked = medquad.liveqa(place.medquad(), queries, archive, documents, SearchFilter(), "summary")
         return [
-            each
+            score
             for question in asked.questions
-            for each in scores(session, question.text, DEEP, _graded(asked.judgements.get(question.id, {})))
+            for score in scores(session, question.text, DEEP, _graded(asked.judgements.get(question.id, {})))
         ]
 
 
@@ -162,10 +162,10 @@ def starter(session: Session) -> Scored:
     """The starter corpus's English questions."""
     asked = link_files.questions(CORPORA / "starter_questions.toml")
     return [
-        each
+        score
         for question in asked
         if question.gold
-        for each in scores(session, question.text, SHALLOW, partial(_says, question.gold))
+        for score in scores(session, question.text, SHALLOW, partial(_says, question.gold))
     ]
 
 
@@ -187,8 +187,9 @@ def rows(session: Session) -> list[Row]:
 
 def _metrics(report: links.LinkReport) -> Row:
     told = "; ".join(
-        f"{each.name.replace('_', ' ')} {links.shown(each)}" + (f" ({links.interval(each)})" if each.interval else "")
-        for each in report.metrics
+        f"{metric.name.replace('_', ' ')} {links.shown(metric)}"
+        + (f" ({links.interval(metric)})" if metric.interval else "")
+        for metric in report.metrics
     )
     total = report.totals
     how = (

@@ -126,7 +126,7 @@ def _stances(session: Session, file: Path) -> Row:
 
 
 def _claims(judge: Inside, asked: stance.PairSet, found: StanceReport) -> str:
-    stances = judge.judge([(each.premise, each.hypothesis) for each in asked.pairs])
+    stances = judge.judge([(pair.premise, pair.hypothesis) for pair in asked.pairs])
     counts = by_claim(asked, stances)
     right = sum(number for (gold, said), number in counts.items() if gold == said)
     wrong = counts.get((Label.SUPPORTED, Label.CONTRADICTED), 0), counts.get((Label.CONTRADICTED, Label.SUPPORTED), 0)

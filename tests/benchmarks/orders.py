@@ -47,9 +47,9 @@ def _tells_wrongly(case: dict[str, Any]) -> bool:
     """Whether an abbreviation's meaning is not that of the order, or names a medicine of it."""
     order = case["text"]
     meanings = {
-        found.written: "; ".join(found.meanings)
+        abbreviation.written: "; ".join(abbreviation.meanings)
         for start, end in lines_of(order)
-        for found in abbreviations(order[start:end], case["language"])
+        for abbreviation in abbreviations(order[start:end], case["language"])
     }
     names = [name.lower() for name in (*case["active"], *case["stopped"])]
     false = [short for short, right in case.get("means", {}).items() if right not in meanings.get(short, right)]

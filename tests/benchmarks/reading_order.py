@@ -41,19 +41,19 @@ def run(place: Place) -> list[Row]:
     """One row for all pages, one for those held back, one a file."""
     rows: list[Row] = []
     counts: list[tuple[bool, int, int, int]] = []
-    for each in json.loads(TRUTH.read_text("utf-8")):
-        wanted = [(int(count), str(digest)) for count, digest in [*each["sentences"], *each["footnotes"]]]
-        found = places(blocks(place.data / each["file"], each["pages"]), wanted)
-        good, wrong = sum(one is not None for one in found), misplaced(found[: len(each["sentences"])])
-        counts.append((each["held"], good, len(wanted), len(each["pages"])))
-        what = f"Reading order, {Path(each['file']).name}{', held back' if each['held'] else ''}"
-        rows.append(Row(what, "", f"{_share(good, len(wanted))}, {wrong} out of order", "-", _pages(each["pages"])))
+    for load in json.loads(TRUTH.read_text("utf-8")):
+        wanted = [(int(count), str(digest)) for count, digest in [*load["sentences"], *load["footnotes"]]]
+        found = places(blocks(place.data / load["file"], load["pages"]), wanted)
+        good, wrong = sum(one is not None for one in found), misplaced(found[: len(load["sentences"])])
+        counts.append((load["held"], good, len(wanted), len(load["pages"])))
+        what = f"Reading order, {Path(load['file']).name}{', held back' if load['held'] else ''}"
+        rows.append(Row(what, "", f"{_share(good, len(wanted))}, {wrong} out of order", "-", _pages(load["pages"])))
     held = [each for each in counts if each[0]]
     return [_total("Reading order of columns", counts), _total("Reading order, held-back pages", held), *rows]
 
 
 def _total(what: str, counts: Sequence[tuple[bool, int, int, int]]) -> Row:
-    right, total, pages = (sum(each[place] for each in counts) for place in (1, 2, 3))
+    right, total, pages = (sum(count[place] for count in counts) for place in (1, 2, 3))
     how = f"sentences of {pages} pages read by eye that stand whole, right and by themselves in one block of the reader"
     return Row(what, f"{TARGET}", _share(right, total), met(right >= TARGET * total), how)
 

@@ -41,7 +41,7 @@ class Remembering:
         self._known: dict[tuple[str, str], float] = {}
 
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
-        fresh = [each for each in passages if (question, each) not in self._known]
+        fresh = [passage for passage in passages if (question, passage) not in self._known]
         scores = self._reranker.score(question, fresh) if fresh else []
         self._known.update({(question, each): score for each, score in zip(fresh, scores, strict=True)})
         return [self._known[question, each] for each in passages]

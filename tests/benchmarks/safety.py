@@ -40,7 +40,7 @@ def run(_: Place) -> list[Row]:
 def held_back(name: str, language: str) -> list[Case]:
     """The held-back cases of a set."""
     cases: list[Case] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["case"]
-    return [each for each in cases if each["language"] == language and each.get("split", "held_back") == "held_back"]
+    return [case for case in cases if case["language"] == language and case.get("split", "held_back") == "held_back"]
 
 
 def by_rule(case: Case) -> bool:
@@ -57,7 +57,7 @@ def screened(likeness: SafetyLikeness, case: Case) -> bool:
 
 def counts(cases: list[Case], recognised: Callable[[Case], bool]) -> tuple[int, int, int, int]:
     """Recognised of those due, all due, recognised of the others, all others."""
-    due = [recognised(each) for each in cases if each["safety_message"]]
+    due = [recognised(case) for case in cases if case["safety_message"]]
     others = [recognised(each) for each in cases if not each["safety_message"]]
     return sum(due), len(due), sum(others), len(others)
 

@@ -45,12 +45,12 @@ Cells = Sequence[tuple[str, str]]  # (header, text), left to right
 def run(place: Place) -> list[Row]:
     """One row for the tables of public PDFs and the formulary together, one a file, one a style printed here."""
     rows, right, total = [], 0, 0
-    for each in json.loads(TRUTH.read_text("utf-8")):
-        texts, notes = row_texts(place.data / each["file"], each["pages"])
-        good, all_cells = counted(each["rows"], texts)
+    for load in json.loads(TRUTH.read_text("utf-8")):
+        texts, notes = row_texts(place.data / load["file"], load["pages"])
+        good, all_cells = counted(load["rows"], texts)
         right, total = right + good, total + all_cells
-        pages = f"pages {', '.join(map(str, each['pages']))}; notes on lost cells: {notes}"
-        rows.append(_row(f"Table cells, {Path(each['file']).name}", good, all_cells, pages))
+        pages = f"pages {', '.join(map(str, load['pages']))}; notes on lost cells: {notes}"
+        rows.append(_row(f"Table cells, {Path(load['file']).name}", good, all_cells, pages))
     texts, notes = row_texts(CORPUS / "starter" / "reference" / "formulary.pdf")
     good, all_cells = counted(map(fingerprints, formulary()), texts)
     right, total = right + good, total + all_cells

@@ -122,8 +122,10 @@ class _Work(threading.Thread):
 
 def _import(librarian: Session, folder: Path, stamp: int) -> None:
     for name in (OPEN, CLOSED):
-        texts = {f"{each}.txt": f"{each.title()}\n\nThe dose of {each} in the {name} is 5 mg a day. Stamp {stamp}.\n"
-                 for each in MEDICINES}  # fmt: skip
+        texts = {
+            f"{medicine}.txt": f"{medicine.title()}\n\nThe dose of {medicine} in the {name} is 5 mg a day. Stamp {stamp}.\n"
+            for medicine in MEDICINES
+        }
         importing.import_paths(librarian, [write(folder / name, texts)], Manifest(Collection(name, name.title())))
     terms = "\n".join(TERM.format(number=number, name=each, stamp=stamp) for number, each in enumerate(MEDICINES))
     described = Manifest(Collection(TERMS, "Terms", kind=Kind.GRAPH))
@@ -212,12 +214,12 @@ def _asked(session: Session, medicine: str, share: float) -> tuple[str, list[Pas
         except UnknownName:
             return "look-ups", [], set()
         return "look-ups", [], {TERMS, *((card.concept.collection,) if card.concept else ())}
-    documents = [each for each in lookups.documents(session) if each.status.value == "current"]
+    documents = [document for document in lookups.documents(session) if document.status.value == "current"]
     return "lists", [], {each.id for each in documents} | {each.collection for each in documents}
 
 
 def _of(passages: Iterable[Passage]) -> set[str]:
-    return {name for each in passages for name in (each.document_id, each.collection)}
+    return {name for passage in passages for name in (passage.document_id, passage.collection)}
 
 
 def _stamp(text: str) -> str:

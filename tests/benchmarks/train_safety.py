@@ -34,17 +34,17 @@ def examples(language: str) -> list[Example]:
     found += [Example(text, due=True) for text in bank["means"].splitlines()]
     found += [Example(text, due=False) for text in bank["harmless"].splitlines()]
     cases = [each for each in _cases("safety", language) if each["split"] == "development"]
-    for each in cases:
-        if each["safety_message"] or each["audience"] == "patient":
-            disclosed = screen(SafetyInput(each["text"], each["audience"])).concern == "disclosure"
-            found.append(Example(each["text"], each["safety_message"], disclosed))
+    for case in cases:
+        if case["safety_message"] or case["audience"] == "patient":
+            disclosed = screen(SafetyInput(case["text"], case["audience"])).concern == "disclosure"
+            found.append(Example(case["text"], case["safety_message"], disclosed))
     complaints = _cases("departments_development", language)
-    return found + [Example(each["complaint"], due=False) for each in complaints]
+    return found + [Example(complaint["complaint"], due=False) for complaint in complaints]
 
 
 def _cases(name: str, language: str) -> list[dict[str, Any]]:
     cases: list[dict[str, Any]] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["case"]
-    return [each for each in cases if each["language"] == language]
+    return [case for case in cases if case["language"] == language]
 
 
 def main() -> None:

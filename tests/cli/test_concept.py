@@ -20,7 +20,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Localmed:
     """A library with two graphs."""
     localmed = Localmed(tmp_path_factory.mktemp("graph") / "data")
     for name, files in (("doid", ["small.obo"]), ("onc_interactions", ["ONC_High_Priority_Mapped.csv"])):
-        paths = [str(FIXTURES / each) for each in files]
+        paths = [str(FIXTURES / file) for file in files]
         localmed.ok("import", *paths, "-c", name, "--manifest", str(CORPORA / f"{name}.toml"))
     return localmed
 

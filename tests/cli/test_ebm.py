@@ -35,7 +35,7 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Localmed:
     """A library of some of the starter corpus. Not to be changed."""
     localmed = Localmed(tmp_path_factory.mktemp("ebm") / "data")
     for name, files in FILES.items():
-        paths = [str(CORPORA / "starter" / name / each) for each in files]
+        paths = [str(CORPORA / "starter" / name / file) for file in files]
         manifest = CORPORA / f"starter-{name}.toml"
         localmed.ok("import", *paths, "-c", f"starter-{name}", "--manifest", str(manifest))
     return localmed

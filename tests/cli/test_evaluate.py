@@ -131,7 +131,7 @@ def test_bad_files(localmed: Localmed, tmp_path: Path, queries: str, qrels: str,
 def test_the_options_name_what_there_is() -> None:
     assert set(WORDINGS) == set(medquad.WORDINGS)
     shown = evaluate.retrieval.get_help(click.Context(evaluate.retrieval))
-    assert not [each.name for each in VARIANTS if each.name not in shown]
+    assert not [variant.name for variant in VARIANTS if variant.name not in shown]
 
 
 def test_a_folder_that_cannot_be_written(localmed: Localmed, given: tuple[str, ...], tmp_path: Path) -> None:

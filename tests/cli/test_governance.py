@@ -171,7 +171,7 @@ def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: 
     copied.ok("documents", "remove", second, "--yes")
     for document, way in ((first, "newer"), (third, "older")):
         links = shown(copied, document)["chain"][way]
-        (gone,) = [each for each in links if each["id"] == second]
+        (gone,) = [link for link in links if link["id"] == second]
         assert (gone["title"], gone["status"], len(links)) == ("Paracetamol", "removed", 2)
         assert gone["removed"]
     assert "Paracetamol (no date), removed 20" in copied.ok("documents", "show", first).out
@@ -281,7 +281,7 @@ def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:
     assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["hits"] == []
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
     for groups in (("doctors",), ("nurses", "doctors")):
-        given = [part for each in groups for part in ("--as-group", each)]
+        given = [part for group in groups for part in ("--as-group", group)]
         assert "reader.groups" in copied(*given, "search", "paracetamol").failed(2)
 
 

@@ -37,7 +37,7 @@ def test_the_list_before_anything_is_added(empty: Localmed) -> None:
     rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
     assert rows["bge-m3"]["licence"] == "MIT"
     assert rows["medgemma-27b"]["terms"]
-    assert not any(each["registered"] for each in rows.values())
+    assert not any(row["registered"] for row in rows.values())
     assert not empty.data.exists()
 
 
@@ -52,7 +52,7 @@ def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     assert added["sha256"][:12] in empty.ok("models", "list").out
     assert "none serves chat" in empty.ok("models", "remove", "qwen3-8b", "--yes").out
     log = Audit(empty.data)
-    assert [(each.action, each.subject) for each in log.entries() if each.outcome != BEGUN] == [
+    assert [(entry.action, entry.subject) for entry in log.entries() if entry.outcome != BEGUN] == [
         ("model add", "qwen3-8b"), ("model use", "qwen3-8b"), ("model remove", "qwen3-8b"),
     ]  # fmt: skip
     assert not log.verify()
@@ -118,7 +118,7 @@ def test_one_line_and_the_code_of_its_kind(
     empty: Localmed, tmp_path: Path, arguments: tuple[str, ...], code: int
 ) -> None:
     bad = make(tmp_path / "Qwen3-8B-Q4.gguf", b"GGUF" + b"\xff" * 45)
-    empty(*(str(bad) if each == "BAD" else each for each in arguments)).failed(code)
+    empty(*(str(bad) if argument == "BAD" else argument for argument in arguments)).failed(code)
 
 
 def test_removing_asks(empty: Localmed, qwen: Path) -> None:

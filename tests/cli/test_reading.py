@@ -180,7 +180,7 @@ def test_show_another_page_than_the_passage_is_on(localmed: Localmed, tmp_path: 
 
 def test_documents_list_and_show(localmed: Localmed) -> None:
     documents = localmed.ok("documents", "list", "-c", "ward", "--json").json
-    assert {each["title"] for each in documents} >= {"Paracetamol", "Vancomycin leaflet", "探视指南"}
+    assert {document["title"] for document in documents} >= {"Paracetamol", "Vancomycin leaflet", "探视指南"}
     assert set(documents[0]) == {*Document.__slots__, "overdue"}
     superseded = localmed.ok("documents", "list", "--status", "superseded", "--json").json
     assert [each["edition"] for each in superseded] == ["2019-03"]

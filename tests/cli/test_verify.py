@@ -37,7 +37,7 @@ ANSWER = "Warfarin prevents stroke in atrial fibrillation [1]. Zyxwvut takes it 
 @pytest.fixture
 def library(copied: Localmed, tmp_path: Path) -> Localmed:
     (tmp_path / "m.toml").write_text(MANIFEST, "utf-8")
-    (tmp_path / "studies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in STUDIES), "utf-8")
+    (tmp_path / "studies.jsonl").write_text("".join(json.dumps(study) + "\n" for study in STUDIES), "utf-8")
     copied.ok("import", str(tmp_path / "studies.jsonl"), "-c", "pubmed", "--manifest", str(tmp_path / "m.toml"))
     return copied
 

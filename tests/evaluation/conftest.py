@@ -55,7 +55,7 @@ def library(evaluated: Settings) -> Iterator[Library]:
 @pytest.fixture
 def ids(library: Library) -> dict[str, str]:
     """The record's own name (n0, n1, ...) -> document id."""
-    return {each.key.rpartition("#")[2]: each.id for each in library.catalogue.documents()}
+    return {document.key.rpartition("#")[2]: document.id for document in library.catalogue.documents()}
 
 
 @pytest.fixture
@@ -66,6 +66,8 @@ def bench(library: Library) -> Bench:
 @pytest.fixture
 def asked(ids: dict[str, str]) -> QuestionSet:
     """A question a subject; its record is the answer."""
-    questions = tuple(Question(f"q{number}", f"Which treatment of {each}") for number, each in enumerate(SUBJECTS))
-    judged = {each.id: {ids[f"n{number}"]: 1} for number, each in enumerate(questions)}
+    questions = tuple(
+        Question(f"q{number}", f"Which treatment of {subject}") for number, subject in enumerate(SUBJECTS)
+    )
+    judged = {question.id: {ids[f"n{number}"]: 1} for number, question in enumerate(questions)}
     return QuestionSet("subjects", questions, judged)

@@ -43,7 +43,7 @@ def rows(bench: Bench, asked: QuestionSet, names: Sequence[str] = ()) -> dict[st
 
 def test_each_part_is_worth_what_is_known(bench: Bench, asked: QuestionSet) -> None:
     found = rows(bench, asked)
-    assert list(found) == [each.name for each in VARIANTS]
+    assert list(found) == [variant.name for variant in VARIANTS]
     mrr = {name: row.measures["MRR@10"].value for name, row in found.items()}
     assert mrr["lexical"] == 1.0  # every subject is a word of one note only
     assert mrr["dense"] < mrr["both"] < 1.0  # words share their 32 dimensions
@@ -64,7 +64,7 @@ def test_a_harmful_part_is_told_from_chance(bench: Bench, asked: QuestionSet) ->
 
 def test_without_a_reranker_three_variants_are_left(bench: Bench) -> None:
     plain = replace(bench, reranker=None)
-    assert [each.name for each in plain.variants()] == ["dense", "lexical", "both"]
+    assert [variant.name for variant in plain.variants()] == ["dense", "lexical", "both"]
     with pytest.raises(BadSettings, match="no reranker"):
         plain.variants(["both", "both+rerank"])
     with pytest.raises(UsageError, match="no variant 'fused'"):
@@ -72,7 +72,7 @@ def test_without_a_reranker_three_variants_are_left(bench: Bench) -> None:
 
 
 def test_the_fullest_variant_comes_last_however_they_are_named(bench: Bench) -> None:
-    assert [each.name for each in bench.variants(["both", "dense"])] == ["dense", "both"]
+    assert [variant.name for variant in bench.variants(["both", "dense"])] == ["dense", "both"]
 
 
 def test_a_variant_asks_only_the_indexes_it_has(bench: Bench, asked: QuestionSet) -> None:
@@ -223,7 +223,7 @@ def test_the_plot_shows_every_variant_and_is_the_same_each_time(made: Report, tm
     png, svg = files[0].read_bytes(), files[1].read_text("utf-8")
     assert png.startswith(b"\x89PNG")
     assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (1650, 510)
-    for name in (*MEASURES, *(each.name for each in VARIANTS), "95 %"):
+    for name in (*MEASURES, *(variant.name for variant in VARIANTS), "95 %"):
         assert name in svg, name
     assert report.alternative(made) in svg.replace("&gt;", ">")
     changed = replace(made, rows=made.rows[:3])

@@ -27,7 +27,7 @@ COLOURS = {"g": Badge.GREEN, "y": Badge.YELLOW, "r": Badge.RED}
 @pytest.fixture(scope="module")
 def paper() -> badges.BadgeReport:
     found = {
-        f"{colours}{number}": dict(zip(NAMES, (COLOURS[each] for each in colours), strict=True))
+        f"{colours}{number}": dict(zip(NAMES, (COLOURS[colour] for colour in colours), strict=True))
         for colours, count in JOINT.items()
         for number in range(count)
     }
@@ -38,7 +38,7 @@ def test_the_papers_figures(paper: badges.BadgeReport) -> None:
     assert paper.questions == 1739
     perplexity = paper.summaries[2]
     assert (perplexity.green, perplexity.yellow, perplexity.red) == (371, 479, 889)
-    agreed = {(each.first, each.second): each for each in paper.agreements}
+    agreed = {(agreement.first, agreement.second): agreement for agreement in paper.agreements}
     both = agreed["System", "Perplexity"]
     assert both.matrix == ((193, 127, 454), (11, 3, 29), (167, 349, 406))
     assert [round(each, 3) for each in (both.both_green, both.neither_green, both.overall)] == [0.111, 0.453, 0.564]
@@ -63,7 +63,7 @@ def test_one_source_has_no_agreement_and_all_sources_stand_in_the_first_table_on
     assert (one.agreements, len(badges.tables(one))) == ((), 1)
     row = {"a": Badge.RED, "b": Badge.RED, badges.COMBINED: Badge.GREEN}
     both = badges.report({"1": row}, ("a", "b"), {})
-    assert [each.source for each in both.summaries] == ["a", "b", badges.COMBINED]
+    assert [summary.source for summary in both.summaries] == ["a", "b", badges.COMBINED]
     assert both.at_least_one_green == 0
 
 

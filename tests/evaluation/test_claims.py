@@ -162,6 +162,6 @@ def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
     plot = pytest.importorskip("localmed.evaluation.plot")
     found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
     files = plot.draw_claims(found, tmp_path)
-    assert all(each.stat().st_size > 1000 for each in files)
+    assert all(file.stat().st_size > 1000 for file in files)
     assert "responses: correct 1, mistaken 1" in claims.alternative(found)
     plot.draw_claims(report(()), tmp_path)

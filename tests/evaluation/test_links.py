@@ -73,9 +73,9 @@ def test_an_answer_written_elsewhere(tmp_path: Path) -> None:
     assert two.given is None
     given = one.given
     assert given is not None
-    assert [each.markers for each in given.statements] == [("1", "3"), ("2",), ()]
+    assert [statement.markers for statement in given.statements] == [("1", "3"), ("2",), ()]
     assert given.statements[0].text == "Give e.g. 5.5 mg to Dr. Lee's patient."
-    assert [(each.marker, each.passage.title) for each in given.sources] == [("1", ""), ("2", "Leaflet")]
+    assert [(source.marker, source.passage.title) for source in given.sources] == [("1", ""), ("2", "Leaflet")]
     assert (given.gold, given.retrieved, given.malformed) == ("5 mg", False, 1)
 
 
@@ -85,7 +85,7 @@ def test_chinese_answers_are_cut_into_sentences(tmp_path: Path) -> None:
     text = json.dumps(record, ensure_ascii=False)
     (one,) = link_files.with_answers(asked, write(tmp_path, "a.jsonl", text))
     assert one.given is not None
-    assert [(each.text, each.markers) for each in one.given.statements] == [
+    assert [(statement.text, statement.markers) for statement in one.given.statements] == [
         ("每日不超过4克。", ("1",)),
         ("肝病患者减半。", ("2",)),
     ]
@@ -132,7 +132,7 @@ def test_rows_outlive_an_interruption(tmp_path: Path) -> None:
 def test_means_leave_out_what_is_undefined() -> None:
     rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL), LinkRow("3", "en", "abstained")]
     found = links.report(rows, MADE, seed=1)
-    by_name = {each.name: each for each in found.metrics}
+    by_name = {metric.name: metric for metric in found.metrics}
     assert tuple(by_name) == METRICS
     assert by_name["citation_precision"].mean == (0.25 + 1) / 2
     assert by_name["citation_recall"].mean == 0.0

@@ -58,7 +58,7 @@ def test_the_order_of_a_run_counts_not_the_names_of_its_documents() -> None:
 
 def test_a_question_that_a_run_lacks_scores_nothing() -> None:
     values = scores({"q": ["x"]}, {"q": {"x": 1}, "other": {"x": 1}}, 1)
-    assert {each["other"] for each in values.values()} == {0.0}
+    assert {value["other"] for value in values.values()} == {0.0}
 
 
 def test_the_interval_holds_the_mean_and_narrows_with_more_questions() -> None:

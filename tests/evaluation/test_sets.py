@@ -109,7 +109,7 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
     questions = tuple(Question(str(number), "text") for number in range(4))
     judged = {"0": {"a": 2}, "1": {"a": 1}, "2": {"b": 3}}  # "1" has a useless document only, "3" none at all
     kept = QuestionSet("s", questions, judged, relevant_from=2).answerable()
-    assert [each.id for each in kept.questions] == ["0", "2"]
+    assert [question.id for question in kept.questions] == ["0", "2"]
     assert set(kept.judgements) == {"0", "2"}
     assert kept.notes == ("2 of 4 questions have no relevant document in the library: left out",)
     with pytest.raises(InputError, match="of 4 questions 1 has a relevant document"):
@@ -190,7 +190,10 @@ def test_xml_that_expands_is_refused(tmp_path: Path) -> None:
 def test_judged_answers_are_found_by_their_text(folder: Path, tmp_path: Path, documents: list[Document]) -> None:
     stored = medquad.records(documents)
     found = liveqa(folder, tmp_path, documents)
-    assert [(each.id, each.text) for each in found.questions] == [("1", "What treats gout?"), ("2", "What causes flu?")]
+    assert [(question.id, question.text) for question in found.questions] == [
+        ("1", "What treats gout?"),
+        ("2", "What causes flu?"),
+    ]
     assert found.judgements == {
         "1": {stored["A/0000007.xml#0000007-2"]: 3, stored["A/0000007.xml#0000007-1"]: 2},
         "2": {stored["B/0000007.xml#0000007-1"]: 2, stored["A/0000007.xml#0000007-1"]: 0},

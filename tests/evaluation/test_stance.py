@@ -42,7 +42,7 @@ def golden(tmp_path: Path) -> PairSet:
 
 
 def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
-    said = dict(zip([each.premise for each in golden.pairs],
+    said = dict(zip([pair.premise for pair in golden.pairs],
                     ("entailment", "neutral", "neutral", "contradiction"), strict=True))  # fmt: skip
     found = stance.report(golden, [Says(said)], seed=1)
     (scores,) = found.judges
@@ -77,7 +77,7 @@ def test_word_overlap_finds_its_cuts() -> None:
     ]
     judge = stance.tuned(pairs)
     judged = [each.label for each in judge.judge([(each.premise, each.hypothesis) for each in pairs])]
-    assert judged == [each.label for each in pairs]
+    assert judged == [pair.label for pair in pairs]
     assert 0 < judge.low <= 2 / 3 < judge.high <= 1
 
 
@@ -88,7 +88,7 @@ def test_healthver(tmp_path: Path) -> None:
         '1,"Masks, worn well, help.\nOne line more.",Masks help,Supports,1,q\n2,e,c,Refutes,1,q\n3,e,c,Neutral,1,q\n'
     )
     found = stance.load(file)
-    assert [each.label for each in found.pairs] == ["entailment", "contradiction", "neutral"]
+    assert [pair.label for pair in found.pairs] == ["entailment", "contradiction", "neutral"]
     assert found.pairs[0].premise == "Masks, worn well, help.\nOne line more."
 
 
@@ -102,7 +102,7 @@ def test_covid_fact_is_two_way(tmp_path: Path) -> None:
     )
     found, facts = stance.load(file), stance.load(lines)
     assert found.labels == facts.labels == TWO
-    assert [each.label for each in facts.pairs] == ["not entailment", "entailment"]
+    assert [pair.label for pair in facts.pairs] == ["not entailment", "entailment"]
     assert facts.pairs[0].premise == "p q"
     neither = Says({each.premise: "neutral" for each in found.pairs})
     against = Says({each.premise: "contradiction" for each in found.pairs})

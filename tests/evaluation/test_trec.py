@@ -23,7 +23,7 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
 
 def test_questions(tmp_path: Path) -> None:
     file = written(tmp_path, "q.tsv", "\ufeff1\tWhat is gout?\r\n\n2\tA question\twith a tab\n")
-    assert [(each.id, each.text) for each in trec.read_queries(file)] == [
+    assert [(query.id, query.text) for query in trec.read_queries(file)] == [
         ("1", "What is gout?"),
         ("2", "A question\twith a tab"),
     ]
@@ -31,7 +31,7 @@ def test_questions(tmp_path: Path) -> None:
 
 def test_judgements(tmp_path: Path) -> None:
     file = written(tmp_path, "r.txt", "1 0 a 1\n1\t0\tb\t-2\n\n2 Q0 c 3\r\n")
-    assert [(each.line, each.question, each.document, each.gain) for each in trec.read_qrels(file)] == [
+    assert [(qrel.line, qrel.question, qrel.document, qrel.gain) for qrel in trec.read_qrels(file)] == [
         (1, "1", "a", 1),
         (2, "1", "b", 0),  # below 0 is junk
         (4, "2", "c", 3),
@@ -102,7 +102,7 @@ def test_a_document_by_its_names(tmp_path: Path, library: Library, ids: dict[str
 
 
 def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
-    (key,) = (each.key for each in library.catalogue.documents() if each.id == ids["n3"])
+    (key,) = (document.key for document in library.catalogue.documents() if document.id == ids["n3"])
     gloves = next(each.id for each in library.catalogue.documents() if each.source.endswith("gloves.txt"))
     assert loaded(tmp_path, library, f"1 0 {ids['n3']} 2\n2 0 gloves 1\n1 0 {key} 1\n") == {
         "1": {ids["n3"]: 2},  # the highest of two judgements counts

@@ -124,7 +124,7 @@ def circle(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
 
 def deep(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """Arrays or dictionaries within each other, without end."""
-    at = dice.choice([found.end() for found in re.finditer(rb"<<", seed)] or [0])
+    at = dice.choice([match.end() for match in re.finditer(rb"<<", seed)] or [0])
     opening = dice.choice((b"/Kids [" * DEEP, b"/A <<" * DEEP, b"/B [" * DEEP + b"]" * DEEP))
     return seed[:at] + opening + seed[at:]
 
@@ -230,7 +230,7 @@ def crowded(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
 def lying(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """The directory of the package says what is not so: sizes, places, checks, methods."""
     changed = bytearray(seed)
-    places = [found.start() for found in re.finditer(rb"PK\x01\x02|PK\x03\x04", seed)]
+    places = [match.start() for match in re.finditer(rb"PK\x01\x02|PK\x03\x04", seed)]
     for at in dice.sample(places, min(len(places), dice.choice((1, 3, 20)))):
         for _ in range(4):
             changed[min(at + dice.randrange(4, 46), len(changed) - 1)] = dice.choice((0, 1, 0x7F, 0xFF))

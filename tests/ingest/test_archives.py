@@ -95,7 +95,7 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
 def test_every_kind_of_tar(settings: Settings, corpus: Path, name: str) -> None:
     tarred(corpus / name, {"sepsis.txt": SEPSIS.encode(), "fever.md": FEVER.encode()})
     import_into(settings, corpus)
-    assert {each.media_type for each in documents(settings).values()} == {"text", "markdown"}
+    assert {document.media_type for document in documents(settings).values()} == {"text", "markdown"}
 
 
 def test_a_changed_archive_replaces_its_members_and_a_removed_one_takes_them_away(
@@ -106,7 +106,7 @@ def test_a_changed_archive_replaces_its_members_and_a_removed_one_takes_them_awa
     import_into(settings, corpus)
     zipped(corpus / "a.zip", {"b.txt": FEVER.encode()})
     import_into(settings, corpus)
-    assert {each.title for each in documents(settings).values()} == {"Fever", "Stroke"}
+    assert {document.title for document in documents(settings).values()} == {"Fever", "Stroke"}
     (corpus / "a.zip").unlink()
     import_into(settings, corpus)
     assert {each.title for each in documents(settings).values()} == {"Stroke"}
@@ -198,7 +198,7 @@ def test_links_and_doubles_are_named_and_the_rest_is_read(settings: Settings, co
         unix.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(unix, "/etc/hostname")
     import_into(settings, corpus)
-    assert {each.title for each in documents(settings).values()} == {"Sepsis", "Fever"}
+    assert {document.title for document in documents(settings).values()} == {"Sepsis", "Fever"}
     assert reasons(settings) == {
         "link.txt": "is a link, which is not followed",
         "hard.txt": "is a link, which is not followed",

@@ -116,7 +116,7 @@ def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: i
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
 def test_rows_and_paragraphs_do_not_mix(record: SourceRecord, limit: int) -> None:
-    rows = squeezed("".join(chunking.text_of(each.lines)[0] for each in record.blocks if each.kind == "row"))
+    rows = squeezed("".join(chunking.text_of(block.lines)[0] for block in record.blocks if block.kind == "row"))
     made = cut(record, limit)
     assert squeezed("".join(each.text for each in made if each.table)) == rows
 
@@ -150,7 +150,7 @@ def test_ids_are_stable_and_unique(record: SourceRecord, limit: int) -> None:
     assert made == cut(record, limit)
     assert len({each.id for each in made}) == len(made)
     others = cut(record, limit, document("other")) + cut(record, limit, document(chunking.content_of(record), "clinic"))
-    assert not {each.id for each in made} & {each.id for each in others}
+    assert not {each.id for each in made} & {other.id for other in others}
     for each in made:
         start, end = map(int, each.locator.split("-"))
         assert start < end
@@ -184,7 +184,7 @@ def test_other_content_is_other_content() -> None:
     ],
 )
 def test_lines_are_joined(parts: list[str], joined: str) -> None:
-    text, spans = chunking.text_of([Line(each, Box(1, 0, at, 1, at + 1)) for at, each in enumerate(parts)])
+    text, spans = chunking.text_of([Line(part, Box(1, 0, at, 1, at + 1)) for at, part in enumerate(parts)])
     assert text == joined
     shown = [text[span.start : span.end] for span in spans]
     assert [each.rstrip("-") for each in shown] == [

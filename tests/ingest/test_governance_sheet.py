@@ -134,7 +134,7 @@ def test_wrong_rows_are_named_and_nobody_is(library: Library) -> None:
 
 def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library: Library) -> None:
     with library:
-        ids = {Path(each.source).name: each.id for each in library.catalogue.documents()}
+        ids = {Path(document.source).name: document.id for document in library.catalogue.documents()}
         rows = [
             Row(2, "x/same.txt", {"owner": "Dr Lin"}),
             Row(3, str(library.data.parent / "corpus" / "y" / "same.txt"), {"owner": "Dr Lin"}),
@@ -144,7 +144,7 @@ def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library:
         ]
         changes, faults = planned(library.catalogue, MANIFEST, rows)
     assert faults == []
-    assert [len(each.documents) for each in changes] == [1, 1, 1, 2]  # the last row says what stands already
+    assert [len(change.documents) for change in changes] == [1, 1, 1, 2]  # the last row says what stands already
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library,
     with library:
         changes, faults = planned(library.catalogue, MANIFEST, governance.read(path).rows)
     assert changes == []
-    assert [(each.row, words(each.reason)) for each in faults] == [
+    assert [(fault.row, words(fault.reason)) for fault in faults] == [
         (2, f"{field} is not a date: write it as 2026-12-31")
     ]
 

@@ -74,7 +74,7 @@ def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path
         assert {"ICD10CM:N18", "C1561643", "MESH:D051436"} <= set(found.xrefs)
         assert found.defined_in
         assert found.defined_in.edition == "2025-02-03"
-        dated = {(each.object, each.source.edition) for each in terms.relations(["DOID:3"])}
+        dated = {(relation.object, relation.source.edition) for relation in terms.relations(["DOID:3"])}
         assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
         assert terms.counts() == {"doid": 3}
     stored = documents(settings)["DO_small_slim.obo"]
@@ -87,7 +87,7 @@ def test_interactions_with_their_severity_and_date(settings: Settings, corpus: P
     run(settings, corpus, of=manifest("onc_interactions"))
     with served(settings) as terms:
         for drug, other in (("DB90001", "DB90002"), ("DB90002", "DB90001")):  # found from both sides
-            found = [each for each in terms.relations([drug]) if other in (each.subject, each.object)]
+            found = [relation for relation in terms.relations([drug]) if other in (relation.subject, relation.object)]
             assert [(each.detail, each.source.title, each.source.edition) for each in found] == [
                 ("high priority", "ONC high-priority list", "2014")
             ]
@@ -170,7 +170,7 @@ def named(session: Session) -> list[tuple[str, Name]]:
 def test_removed_superseded_and_withdrawn_files_do_not_answer(settings: Settings, ontology: Path) -> None:
     run(settings, ontology)
     with opened(settings, HashedWords()) as session:
-        slim = next(each for each in lookups.documents(session, "doid") if each.source.endswith(".obo"))
+        slim = next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo"))
         changes.mark(session, slim, Status.SUPERSEDED)
         assert named(session) == []
         changes.mark(session, slim, Status.CURRENT)
@@ -190,7 +190,7 @@ def test_a_superseded_file_that_is_renamed_stays_so(settings: Settings, ontology
     with opened(settings, HashedWords()) as session:
         changes.mark(
             session,
-            next(each for each in lookups.documents(session, "doid") if each.source.endswith(".obo")),
+            next(document for document in lookups.documents(session, "doid") if document.source.endswith(".obo")),
             Status.SUPERSEDED,
         )
     renamed = (ontology / "DO_small_slim.obo").rename(ontology / "DO_other.obo")

@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 
 def parts(reader: str, path: Path, **options: Any) -> tuple[list[Term], list[Fault]]:
     items = list(readers.load(reader)(path, FieldMapping({}, options)))
-    return [each for each in items if isinstance(each, Term)], [each for each in items if isinstance(each, Fault)]
+    return [item for item in items if isinstance(item, Term)], [each for each in items if isinstance(each, Fault)]
 
 
 def written(tmp_path: Path, data: bytes | str) -> Path:
@@ -38,7 +38,7 @@ def written(tmp_path: Path, data: bytes | str) -> Path:
 def test_an_obo_term() -> None:
     terms, faults = parts("obo", FIXTURES / "small.obo")
     assert not faults
-    assert [each.id for each in terms] == ["DOID:1", "DOID:2", "DOID:3", "DOID:33", "DOID:4"]
+    assert [term.id for term in terms] == ["DOID:1", "DOID:2", "DOID:3", "DOID:33", "DOID:4"]
     ckd = terms[2]
     assert ckd.name == "chronic kidney disease"
     assert ckd.names == (
@@ -52,7 +52,7 @@ def test_an_obo_term() -> None:
 
 def test_what_was_replaced_leads_to_what_replaced_it() -> None:
     terms, _ = parts("obo", FIXTURES / "small.obo")
-    assert {(each.name, each.replaced_by) for each in terms if each.replaced_by} == {
+    assert {(term.name, term.replaced_by) for term in terms if term.replaced_by} == {
         ("DOID:33", "DOID:3"),
         ("Bright's disease", "DOID:2"),
     }
@@ -60,8 +60,8 @@ def test_what_was_replaced_leads_to_what_replaced_it() -> None:
 
 def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
     terms, faults = parts("obo", FIXTURES / "broken.obo")
-    assert [words(each.where) for each in faults] == [f"line {n}" for n in (6, 7, 8, 9, 12, 17, 19, 22)]
-    assert [(each.id, each.relations) for each in terms] == [
+    assert [words(fault.where) for fault in faults] == [f"line {n}" for n in (6, 7, 8, 9, 12, 17, 19, 22)]
+    assert [(term.id, term.relations) for term in terms] == [
         ("DOID:1", (("DOID:1", "is_a", "DOID:2", ""),)),
         ("DOID:2", (("DOID:2", "is_a", "DOID:1", ""),)),
     ]
@@ -82,14 +82,14 @@ def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
 def test_a_line_that_cannot_be_read_is_one_fault(tmp_path: Path, bad: bytes, reason: str) -> None:
     path = written(tmp_path, b"[Term]\nid: A:1\n" + bad + b"name: one\n\n[Term]\nid: A:2\nname: two\n")
     terms, faults = parts("obo", path)
-    assert [each.name for each in terms] == ["one", "two"]
+    assert [term.name for term in terms] == ["one", "two"]
     assert words(faults) == [("line 3", reason)]
     assert terms[-1].end == path.stat().st_size
 
 
 def test_an_over_long_last_line_without_an_end(tmp_path: Path) -> None:
     terms, faults = parts("obo", written(tmp_path, b"[Term]\nid: A:1\nname: one\n" + b"y" * (3 * LINE_BYTES)))
-    assert [each.id for each in terms] == ["A:1"]
+    assert [term.id for term in terms] == ["A:1"]
     assert len(faults) == 1
 
 
@@ -120,7 +120,7 @@ def test_no_bytes_break_a_reader(tmp_path: Path, reader: str, pieces: list[bytes
         terms, _ = parts(reader, path)
     except InputError:
         return
-    assert all(each.id and 0 <= each.end <= path.stat().st_size for each in terms)
+    assert all(term.id and 0 <= term.end <= path.stat().st_size for term in terms)
 
 
 # --- tables --------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_no_bytes_break_a_reader(tmp_path: Path, reader: str, pieces: list[bytes
 def test_parents_by_name_become_ids_where_the_table_knows_them() -> None:
     terms, faults = parts("crossrefs", FIXTURES / "HumanDO.tsv")
     assert not faults
-    assert [relation for each in terms for relation in each.relations] == [
+    assert [relation for term in terms for relation in term.relations] == [
         ("DOID:2", "is_a", "disease", ""),
         ("DOID:3", "is_a", "DOID:2", ""),
         ("DOID:3", "is_a", "long-lasting disease, any", ""),
@@ -138,15 +138,15 @@ def test_parents_by_name_become_ids_where_the_table_knows_them() -> None:
 
 def test_cross_references_of_one_cell() -> None:
     terms, _ = parts("crossrefs", FIXTURES / "ICD10inDO.tsv")
-    assert [each.xrefs for each in terms] == [("ICD10CM:N08", "ICD10CM:N28.9"), ("ICD10CM:N18",)]
+    assert [term.xrefs for term in terms] == [("ICD10CM:N08", "ICD10CM:N28.9"), ("ICD10CM:N18",)]
 
 
 def test_bad_rows_of_a_table(tmp_path: Path) -> None:
     rows = ['"A:1"\t"one"\t"X:1"', '"A:2"\t"two"', '"A:3"\t"three\t"X:3"', '""\t"four"\t""', '"A:5"\t""\t""',
             f'"A:6"\t"{"n" * (NAME_CHARACTERS + 1)}"\t""', '"A:7"\t"seven"\t""']  # fmt: skip
     terms, faults = parts("crossrefs", written(tmp_path, "\n".join(["id\tlabel\txrefs", *rows])))
-    assert [each.id for each in terms] == ["A:1", "A:7"]
-    assert [words(each.where) for each in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
+    assert [term.id for term in terms] == ["A:1", "A:7"]
+    assert [words(fault.where) for fault in faults] == [f"line {number}" for number in (3, 4, 5, 6, 7)]
 
 
 def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_columns_may_be_called_otherwise_and_parted_by_commas(tmp_path: Path) ->
     path = written(tmp_path, 'code,text,up\nA:1,"one, or first",\nA:2,two,A:1\n')
     mapping = FieldMapping({"id": "code", "name": "text", "parent": "up"})
     terms = [each for each in readers.load("crossrefs")(path, mapping) if isinstance(each, Term)]
-    assert [(each.name, each.relations) for each in terms] == [
+    assert [(term.name, term.relations) for term in terms] == [
         ("one, or first", ()), ("two", (("A:2", "is_a", "A:1", ""),)),
     ]  # fmt: skip
 
@@ -166,7 +166,7 @@ def test_columns_may_be_called_otherwise_and_parted_by_commas(tmp_path: Path) ->
 def test_a_pair_of_drugs_has_no_order() -> None:
     terms, faults = parts("interactions", FIXTURES / "ONC_High_Priority_Mapped.csv", severity="high priority")
     assert not faults
-    assert {relation for each in terms for relation in each.relations} == {
+    assert {relation for term in terms for relation in term.relations} == {
         ("DB90001", "interacts_with", "DB90002", "high priority"),
         ("DB90001", "interacts_with", "DB90003", "high priority"),
     }
@@ -179,7 +179,7 @@ def test_bad_pairs(tmp_path: Path) -> None:
     rows = "A$DB1$B$DB2$\nA$DB1$B$\nA$DB1$A$DB1$\n$DB1$B$DB2$\nA$$B$DB2$\n\nA$DB1$B$DB2$C$\n"
     terms, faults = parts("interactions", written(tmp_path, rows))
     assert len(terms) == 2
-    assert [words(each.where) for each in faults] == ["line 2", "line 3", "line 4", "line 5", "line 7"]
+    assert [words(fault.where) for fault in faults] == ["line 2", "line 3", "line 4", "line 5", "line 7"]
 
 
 # --- UMLS ----------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_bad_pairs(tmp_path: Path) -> None:
 def test_names_of_umls() -> None:
     terms, faults = parts("umls", FIXTURES / "MRCONSO.RRF")
     assert not faults
-    assert [(each.id, each.name) for each in terms] == [
+    assert [(term.id, term.name) for term in terms] == [
         ("C1561643", "Renal Insufficiency, Chronic"), ("C0022658", "Kidney Diseases"), ("C9000001", "只有中文的概念"),
     ]  # fmt: skip
     assert terms[0].names == (
@@ -200,12 +200,12 @@ def test_names_of_umls() -> None:
 
 def test_languages_of_umls_can_be_chosen() -> None:
     terms, _ = parts("umls", FIXTURES / "MRCONSO.RRF", languages=["GER"])
-    assert [name for each in terms for name in each.names] == [("Nierenversagen, chronisches", "", "exact")]
+    assert [name for term in terms for name in term.names] == [("Nierenversagen, chronisches", "", "exact")]
 
 
 def test_of_several_definitions_the_longest_and_none_that_is_suppressed() -> None:
     terms, _ = parts("umls", FIXTURES / "MRDEF.RRF")
-    assert [(each.id, each.definition) for each in terms] == [
+    assert [(term.id, term.definition) for term in terms] == [
         ("C1561643", "Kidneys that have worked too little for three months or longer.")
     ]
 
@@ -213,7 +213,7 @@ def test_of_several_definitions_the_longest_and_none_that_is_suppressed() -> Non
 def test_each_relation_of_umls_once() -> None:
     terms, faults = parts("umls", FIXTURES / "MRREL.RRF")
     assert not faults
-    assert {relation for each in terms for relation in each.relations} == {
+    assert {relation for term in terms for relation in term.relations} == {
         ("C1561643", "is_a", "C0022658", "MSH"),
         ("C9000001", "has_finding", "C1561643", "NCI"),
         ("C1561643", "narrower_than", "C0022658", "MTH"),
@@ -225,7 +225,7 @@ def test_bad_rows_of_umls(tmp_path: Path) -> None:
     rows = [good, "C1561643|A1|AT1|", good.replace("C1561643", "D1561643"), good.replace("Short.", ""), "", good + "x"]
     terms, faults = parts("umls", written(tmp_path, "\n".join(rows)))
     assert len(terms) == 1
-    assert [words(each.where) for each in faults] == ["line 2", "line 3", "line 4", "line 6"]
+    assert [words(fault.where) for fault in faults] == ["line 2", "line 3", "line 4", "line 6"]
 
 
 def test_another_table_of_umls_is_refused(tmp_path: Path) -> None:

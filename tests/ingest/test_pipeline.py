@@ -163,7 +163,10 @@ def test_a_moved_file_is_stored_under_its_new_path_only(settings: Settings, tmp_
     old.rename(new)
     import_into(settings, new)
     with Library.open(settings.data) as library:
-        assert {each.source for each in library.catalogue.documents()} == {str(new / "a.txt"), str(new / "b.txt")}
+        assert {document.source for document in library.catalogue.documents()} == {
+            str(new / "a.txt"),
+            str(new / "b.txt"),
+        }
         assert library.catalogue.files("ward", str(old)) == {}
     verify(settings.data)
     assert answers(settings, "antibiotics") == {"Sepsis"}
@@ -254,7 +257,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
     with Library.open(settings.data) as library:
         document = next(each for each in library.catalogue.documents() if each.title == "Sepsis")
         passages = library.lexical.of_document(document.id)
-    vectors = encoder.encode([each.text for each in passages], "passage")
+    vectors = encoder.encode([passage.text for passage in passages], "passage")
     with build(settings.data, encoder.identity, settings.library) as builder:
         for _ in range(3):
             builder.remove([document.id])

@@ -53,7 +53,7 @@ def test_a_quarantined_file_is_read_again_only_if_asked_or_changed(settings: Set
     import_into(settings, corpus)
     time_of = quarantine(settings)[0].time
     again = import_into(settings, corpus)
-    assert next(words(each.detail) for each in again.lines if each.outcome == "quarantined").endswith(
+    assert next(words(line.detail) for line in again.lines if line.outcome == "quarantined").endswith(
         "--retry reads it again)"
     )
     assert quarantine(settings)[0].time == time_of

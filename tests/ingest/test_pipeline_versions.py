@@ -49,8 +49,11 @@ def held(settings: Settings) -> dict[str, tuple[str, str]]:
     verify(settings.data)
     with Library.open(settings.data) as library:
         return {
-            each.key: (Path(each.source).name, " ".join(p.text for p in library.lexical.of_document(each.id)))
-            for each in library.catalogue.documents()
+            document.key: (
+                Path(document.source).name,
+                " ".join(p.text for p in library.lexical.of_document(document.id)),
+            )
+            for document in library.catalogue.documents()
         }
 
 
@@ -179,7 +182,7 @@ def test_a_file_that_is_only_away_keeps_its_versions(
     (corpus / "n2.xml").unlink()  # gone for good: told by the folder
     import_into(settings, corpus, manifest=LATEST)
     assert {name for name, _ in held(settings).values()} == {"n1.xml"}
-    assert {each.status for each in documents(settings).values()} == {Status.CURRENT}
+    assert {document.status for document in documents(settings).values()} == {Status.CURRENT}
 
 
 def test_a_file_in_another_folder_takes_its_versions_along_and_back(

@@ -74,8 +74,8 @@ def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -
 
 def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -> Seen:
     with empty_page(language) as made:
-        for each in Preview(settings, described()).files(list(paths)):
-            made.add(each)
+        for file in Preview(settings, described()).files(list(paths)):
+            made.add(file)
         target.write_text("".join(made.chunks()), "utf-8", "replace")
     return Seen(target.read_text("utf-8"))
 
@@ -116,7 +116,7 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     }  # fmt: skip
     some = found["some.jsonl"]
     assert [outcome for _, outcome in some.documents] == ["same", "new"]
-    assert (some.going, [words(each.where) for each in some.faults]) == (1, ["line 3"])
+    assert (some.going, [words(fault.where) for fault in some.faults]) == (1, ["line 3"])
     assert hashes(settings.data) == before
     report = import_into(settings, corpus)
     assert report.counts["read"] == 4, "and the import does what was said"
@@ -134,8 +134,8 @@ def test_beside_a_generation_of_the_schema_before(settings: Settings, corpus: Pa
 def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
     write(corpus, {f"{number}.txt": f"Title {number % 3}\n\nText {number % 3}.\n" for number in range(9)})
     kept = []
-    for each in Preview(settings, described()).files([corpus]):
-        kept.append(len(list(each.folder.glob("*"))) if each.documents else 0)
+    for file in Preview(settings, described()).files([corpus]):
+        kept.append(len(list(file.folder.glob("*"))) if file.documents else 0)
     assert kept[0] == 3
     assert max(kept) == 3
 
@@ -143,7 +143,7 @@ def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
 def test_only_a_few_files_are_copied_ahead(settings: Settings, corpus: Path) -> None:
     write(corpus, {f"{number}.txt": f"Title {number}\n\nText {number}.\n" for number in range(30)})
     one = replace(settings, ingest=IngestSettings(children=1))
-    kept = [len(list(each.folder.glob("*"))) for each in Preview(one, described()).files([corpus])]
+    kept = [len(list(file.folder.glob("*"))) for file in Preview(one, described()).files([corpus])]
     assert len(kept) == 30
     assert max(kept) <= AHEAD + 2, "with the one that is shown and the one before it"
 
@@ -196,7 +196,7 @@ def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Pa
     assert seen.all("html") == [{"lang": "en"}]
     pictures = seen.all("img")
     assert len(pictures) == 3
-    assert all(str(each["src"]).startswith("data:image/jpeg;base64,") for each in pictures)
+    assert all(str(picture["src"]).startswith("data:image/jpeg;base64,") for picture in pictures)
     assert sorted(str(each["alt"])[:7] for each in pictures) == ["Page 1 ", "Page 1 ", "Page 2 "]
     assert "Amoxicillin is the first choice" in seen.text
     assert {"col", "row"} == {each["scope"] for each in seen.all("th")}

@@ -35,7 +35,7 @@ def text(value: str) -> PatientRecord:
 
 
 def results(record: PatientRecord) -> dict[str, float]:
-    return {each.name: each.value for each in record.results}
+    return {result.name: result.value for result in record.results}
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def test_chinese_prose() -> None:
     assert (record.age, record.sex, record.language) == (68, "female", "zh")
     assert record.problems == ("高血压10年", "2型糖尿病"), "what is denied is no problem"
     assert record.medications == ("氨氯地平", "二甲双胍")
-    assert [each for each in record.allergies if "青霉素" in each]
+    assert [allergy for allergy in record.allergies if "青霉素" in allergy]
     assert results(record)["temperature"] == 36.8
     assert results(record)["potassium"] == 5.6
 
@@ -250,7 +250,7 @@ def test_ccda() -> None:
     assert record.problems == ("Gout",), "what has ended is left out"
     assert record.medications == ("Allopurinol 100 MG Oral Tablet",), "named by its reference"
     assert record.allergies == ("Penicillin G",)
-    assert [(each.name, each.value, each.date) for each in record.results] == [("eGFR", 25, "2024-05-01")]
+    assert [(result.name, result.value, result.date) for result in record.results] == [("eGFR", 25, "2024-05-01")]
     assert NAME not in str(asdict(record))
 
 
@@ -290,7 +290,7 @@ def test_xml_that_is_refused(data: bytes, says: str) -> None:
 
 
 def bundle(*resources: dict[str, Any], **more: Any) -> bytes:
-    entries = [{"resource": each} for each in resources]
+    entries = [{"resource": resource} for resource in resources]
     value = {"resourceType": "Bundle", "type": "collection", "timestamp": "2024-06-01T08:00:00Z", "entry": entries}
     return json.dumps(value | more, ensure_ascii=False).encode()
 

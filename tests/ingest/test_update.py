@@ -199,7 +199,7 @@ def test_an_error_in_one_collection_leaves_all_as_they_were(settings: Settings, 
     with opened(settings, Failing()) as session, pytest.raises(ModelError):
         importing.update_all(session)
     assert generations.numbers(settings.data) == [1, 2]
-    assert {each.title for each in documents(settings).values()} == {"Sepsis"}
+    assert {document.title for document in documents(settings).values()} == {"Sepsis"}
 
 
 def test_a_manifest_is_kept_before_what_it_made_is_served(
@@ -220,7 +220,7 @@ def test_a_manifest_is_kept_before_what_it_made_is_served(
             importing.import_paths(session, [corpus], manifest.load(file), file)
         monkeypatch.undo()
         importing.import_paths(session, [corpus], manifest.load(file), file)
-    assert {each.title for each in documents(settings).values()} == {"Sepsis, first"}
+    assert {document.title for document in documents(settings).values()} == {"Sepsis, first"}
 
 
 def tmp_manifest(folder: Path, title: str) -> Path:

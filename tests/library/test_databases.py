@@ -217,7 +217,7 @@ def audit(tmp_path: Path) -> Path:
     for number in range(5):
         log.append("ask", f"{number} statements", "answered", "0001")
     assert log.verify() == []
-    assert [each.subject for each in log.entries()] == [f"{number} statements" for number in range(5)]
+    assert [entry.subject for entry in log.entries()] == [f"{number} statements" for number in range(5)]
     log.close()
     return tmp_path
 

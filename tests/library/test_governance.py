@@ -101,7 +101,9 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
     named: set[str],
 ) -> None:
     day = (FIRST + timedelta(days)).isoformat()
-    readable = {each for each in COLLECTIONS if not restricted.get(each) or restricted[each] & groups}
+    readable = {
+        collection for collection in COLLECTIONS if not restricted.get(collection) or restricted[collection] & groups
+    }
     may = {
         facts["title"]
         for name in readable & (named or readable)
@@ -111,7 +113,7 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
     hidden = frozenset(COLLECTIONS) - readable
     with Library.open(settings.data, hidden, day) as library:
         found = dict(paths(library, settings, SearchFilter(tuple(sorted(named)), statuses=statuses)))
-        titles = {each.id: each.title for each in library.catalogue.documents()}
+        titles = {document.id: document.title for document in library.catalogue.documents()}
         for way, ids in found.items():
             assert {titles.get(each, "hidden") for each in ids} <= may, way
         for way in ("lexical", "keywords", "dense", "sparse", "host"):
@@ -126,7 +128,7 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
 
 def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
     with Library.open(settings.data, day="2026-06-01") as whole:
-        (secret,) = [each for each in whole.catalogue.documents("icu") if each.title == "icu current "]
+        (secret,) = [document for document in whole.catalogue.documents("icu") if document.title == "icu current "]
         (passage,) = whole.lexical.of_document(secret.id)
     with Library.open(settings.data, frozenset({"icu"}), "2026-06-01") as library:
         for look_up in (
@@ -148,7 +150,7 @@ def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
 
 def test_a_reference_to_what_is_not_yet_effective_is_not_held(settings: Settings) -> None:
     with Library.open(settings.data, day="2026-06-01") as library:
-        (late,) = [each for each in library.catalogue.documents("icu") if each.title == "icu current 2027"]
+        (late,) = [document for document in library.catalogue.documents("icu") if document.title == "icu current 2027"]
         assert library.status(late.id) is Status.PENDING
         assert studies.named(library, [studies.Reference("1", id=late.id)]) == (None,)
         library.holding.day = "2027-01-01"
@@ -199,12 +201,12 @@ def test_what_is_no_date(text: str) -> None:
 
 def test_the_catalogue_and_the_value_agree_on_overdue(settings: Settings, tmp_path: Path) -> None:
     dates = ["2026-02-28", "2026-03", "2025", "2026"]
-    facts = {f"{number}.txt": {"review_by": each} for number, each in enumerate(dates)}
+    facts = {f"{number}.txt": {"review_by": date_} for number, date_ in enumerate(dates)}
     own = replace(settings, data=tmp_path / "data")
     folder = write(tmp_path / "c", {name: f"Sepsis {name}" for name in facts})
     import_into(own, folder, manifest=Manifest(Collection("ward", "Ward"), documents=facts))
     with Library.open(own.data) as library:
-        stored = {each.id: each.governance for each in library.catalogue.documents()}
+        stored = {document.id: document.governance for document in library.catalogue.documents()}
         for day in ("2025-12-31", "2026-01-01", "2026-03-01", "2026-03-31", "2026-04-01", "2027-01-01"):
             assert set(library.catalogue.overdue(day)) == {name for name, each in stored.items() if each.overdue(day)}
 
@@ -215,7 +217,7 @@ def superseding(settings: Settings, corpus: Path, facts: dict[str, dict[str, str
     manifest = Manifest(Collection("ward", "Ward"), documents={f"{name}.txt": each for name, each in facts.items()})
     import_into(settings, corpus, manifest=manifest)
     with Library.open(settings.data) as library:
-        return {Path(each.source).stem: each.id for each in library.catalogue.documents()}
+        return {Path(document.source).stem: document.id for document in library.catalogue.documents()}
 
 
 def test_the_older_edition_holds_until_the_newer_is_effective(tmp_path: Path, corpus: Path) -> None:
@@ -325,7 +327,9 @@ def as_before(data: Path) -> None:
     for table, values in rows.items():
         columns = [row[1] for row in old.execute(f"PRAGMA table_info({table})")]
         marks = ", ".join("?" * len(columns))
-        old.executemany(f"INSERT INTO {table} VALUES ({marks})", [[each[name] for name in columns] for each in values])
+        old.executemany(
+            f"INSERT INTO {table} VALUES ({marks})", [[value[name] for name in columns] for value in values]
+        )
     old.close()
     manifest = generations.read_manifest(generation)
     entry = generations.FileEntry(

@@ -75,7 +75,7 @@ def test_what_was_replaced_is_found_as_what_replaced_it(tmp_path: Path) -> None:
         assert ids(terms, "D:9") == []
         found = terms.concept("D:1")
         assert found
-        assert [each.text for each in found.names] == ["kidney disease", "nephropathy"]
+        assert [name.text for name in found.names] == ["kidney disease", "nephropathy"]
 
 
 def test_the_best_of_several_meanings_comes_first(tmp_path: Path) -> None:

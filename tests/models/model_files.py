@@ -42,7 +42,7 @@ def value_of(kind: int, value: Any) -> bytes:
         return text(value)
     if kind == ARRAY:
         inner, items = value
-        return struct.pack("<IQ", inner, len(items)) + b"".join(value_of(inner, each) for each in items)
+        return struct.pack("<IQ", inner, len(items)) + b"".join(value_of(inner, item) for item in items)
     return struct.pack(LAYOUT[kind], value)
 
 
@@ -51,7 +51,7 @@ def entry(key: str, kind: int, value: Any) -> bytes:
 
 
 def tensor(name: str, sizes: Sequence[int], kind: int, offset: int) -> bytes:
-    sizes_packed = b"".join(struct.pack("<Q", each) for each in sizes)
+    sizes_packed = b"".join(struct.pack("<Q", size) for size in sizes)
     return text(name) + struct.pack("<I", len(sizes)) + sizes_packed + struct.pack("<IQ", kind, offset)
 
 

@@ -43,10 +43,10 @@ def peer(folder: Path) -> Any:
 
 
 def test_it_scores_as_flag_embedding(reranker: CrossEncoder, peer: Any) -> None:
-    expected = peer.compute_score([(QUESTION, each) for each in PASSAGES], max_length=POSITIONS - 2)
+    expected = peer.compute_score([(QUESTION, passage) for passage in PASSAGES], max_length=POSITIONS - 2)
     scores = reranker.score(QUESTION, PASSAGES)
     assert scores == pytest.approx(expected, abs=1e-5)
-    assert len({round(each, 4) for each in scores}) == len(PASSAGES), "it tells passages apart"
+    assert len({round(score, 4) for score in scores}) == len(PASSAGES), "it tells passages apart"
     assert reranker.score(QUESTION, PASSAGES[::-1]) == pytest.approx(scores[::-1], abs=1e-5)
 
 
@@ -57,12 +57,12 @@ def test_of_two_segments_as_sentence_transformers(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         from sentence_transformers import CrossEncoder as Peer
 
-        expected = Peer(str(folder), device="cpu").predict([(QUESTION, each) for each in PASSAGES])
+        expected = Peer(str(folder), device="cpu").predict([(QUESTION, passage) for passage in PASSAGES])
     assert CrossEncoder(lying(folder), exact=True).score(QUESTION, PASSAGES) == pytest.approx(expected, abs=1e-5)
 
 
 def test_scores_do_not_depend_on_the_batch(reranker: CrossEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    passages = [f"{each} {'sepsis ' * number}" for number, each in enumerate(PASSAGES * 3)]
+    passages = [f"{passage} {'sepsis ' * number}" for number, passage in enumerate(PASSAGES * 3)]
     together = reranker.score(QUESTION, passages)
     monkeypatch.setattr("localmed.models.network.CPU_BYTES", 1)
     assert reranker.score(QUESTION, passages) == pytest.approx(together, abs=1e-5)

@@ -35,7 +35,7 @@ def test_a_closer_passage_scores_higher(reranker: MaxSim) -> None:
 def test_it_is_the_mean_of_each_pieces_best(reranker: MaxSim, encoder: MiniLM) -> None:
     """Against the definition, on vectors of the same encoder: every piece of a word, none of the marks."""
     question, passage = "Is Noonan syndrome inherited?", PASSAGES[0]
-    asked, read = (each.numpy() for each in encoder.token_vectors(encoder.pieces([question, passage])))
+    asked, read = (vector.numpy() for vector in encoder.token_vectors(encoder.pieces([question, passage])))
     assert asked.shape[1] == DIMENSIONS
     assert np.linalg.norm(asked, axis=1) == pytest.approx(np.ones(len(asked)), abs=1e-5)
     words = asked[1:-2]  # [CLS] first; ? and [SEP] last
@@ -45,7 +45,7 @@ def test_it_is_the_mean_of_each_pieces_best(reranker: MaxSim, encoder: MiniLM) -
 
 def test_order_and_company_change_nothing(reranker: MaxSim) -> None:
     together = reranker.score("sepsis", PASSAGES)
-    assert together == pytest.approx([reranker.score("sepsis", [each])[0] for each in PASSAGES], abs=1e-4)
+    assert together == pytest.approx([reranker.score("sepsis", [passage])[0] for passage in PASSAGES], abs=1e-4)
     assert reranker.score("sepsis", PASSAGES[::-1]) == pytest.approx(together[::-1], abs=1e-4)
 
 
@@ -53,7 +53,7 @@ def test_order_and_company_change_nothing(reranker: MaxSim) -> None:
 def test_any_question_has_a_score(reranker: MaxSim, question: str) -> None:
     scores = reranker.score(question, [*PASSAGES, "word " * 1000])
     assert len(scores) == len(PASSAGES) + 1
-    assert all(-1.001 <= each <= 1.001 for each in scores)
+    assert all(-1.001 <= score <= 1.001 for score in scores)
 
 
 def test_nothing_to_score(reranker: MaxSim) -> None:

@@ -54,7 +54,7 @@ def peers(folder: Path, pairs: Sequence[tuple[str, str]]) -> Any:
 
 
 def numbers(stances: Sequence[Stance]) -> Any:
-    return np.array([[each.entailment, each.neutral, each.contradiction] for each in stances])
+    return np.array([[stance.entailment, stance.neutral, stance.contradiction] for stance in stances])
 
 
 @pytest.mark.parametrize("kind", ["XLMRoberta", "Bert", "DebertaV2"])

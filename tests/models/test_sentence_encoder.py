@@ -50,7 +50,7 @@ def test_as_sentence_transformers_with_the_manifests_prefix(folder: Path, encode
     vectors = encoder.encode(TEXTS, kind)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), WIDTH)
-    assert vectors == pytest.approx(peers(folder, [f"{kind}: {each}" for each in TEXTS]), abs=1e-5)
+    assert vectors == pytest.approx(peers(folder, [f"{kind}: {text}" for text in TEXTS]), abs=1e-5)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
 
 

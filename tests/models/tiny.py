@@ -68,7 +68,7 @@ def make_spm_tokenizer(folder: Path) -> None:
         (folder / name).unlink()
     with (folder / "spm.model").open("wb") as stream:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter([*(each[1:] for each in WORDS), string.ascii_letters, string.digits] * 9),
+            sentence_iterator=iter([*(word[1:] for word in WORDS), string.ascii_letters, string.digits] * 9),
             model_writer=stream,
             vocab_size=120, character_coverage=1.0, hard_vocab_limit=False, pad_id=0, bos_id=1, eos_id=2, unk_id=3,
             bos_piece="[CLS]", eos_piece="[SEP]", pad_piece="[PAD]", unk_piece="[UNK]", minloglevel=2,

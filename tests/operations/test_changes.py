@@ -92,7 +92,7 @@ def test_a_change_is_noted_before_and_after_as_the_caller(filled: Settings) -> N
 def test_a_change_that_fails_says_so(filled: Settings) -> None:
     with opened(filled, HashedWords()) as session, pytest.raises(LocalmedError):
         changes.rollback(session, 99)
-    assert [each.outcome for each in entries(filled)] == [BEGUN, "failed: UnknownName"]
+    assert [entry.outcome for entry in entries(filled)] == [BEGUN, "failed: UnknownName"]
     assert unfinished(filled) == []
 
 

@@ -76,7 +76,7 @@ def levels(site: Site) -> dict[str, Level]:
 def only(site: Site, name: str, level: Level) -> str:
     """What the doctor says of ``name``, which is at ``level``, while all else is ok."""
     assert {each: found for each, found in levels(site).items() if found is not Level.OK} == {name: level}
-    [check] = [each for each in lines(site, name) if each.level is level]
+    [check] = [line for line in lines(site, name) if line.level is level]
     assert check.remedy
     return check.says
 
@@ -105,7 +105,7 @@ def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: 
 
 def test_a_chat_server_that_is_set_up(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
-    assert [each.says for each in lines(_with(site, chat), "models")] == [
+    assert [line.says for line in lines(_with(site, chat), "models")] == [
         "the server http://a:1 serves chat (not asked)"
     ]
 
@@ -214,7 +214,7 @@ def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int
 def test_clocks(full_site: Site) -> None:
     only(dataclasses.replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
     early = dataclasses.replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
-    assert [each.level for each in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
+    assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
     assert levels(dataclasses.replace(full_site, now=full_site.now - timedelta(minutes=1)))["clock"] is Level.OK
 
 
@@ -284,7 +284,7 @@ def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
 
 def test_the_workstation_without_its_models(site: Site) -> None:
     site = dataclasses.replace(site, settings=dataclasses.replace(site.settings, profile="workstation"))
-    told = [each.says for each in lines(site, "models") if each.level is Level.PROBLEM]
+    told = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
     assert told == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
     (site.registry.folder / "bge-m3").mkdir(parents=True)
     assert "there but not registered" in lines(site, "models")[0].says
@@ -293,7 +293,7 @@ def test_the_workstation_without_its_models(site: Site) -> None:
 def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
     settings = dataclasses.replace(full_site.settings, profile="workstation")
     site = dataclasses.replace(full_site, settings=settings)
-    told = {each.says: each for each in lines(site, "models")}
+    told = {line.says: line for line in lines(site, "models")}
     assert told["nothing judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
     site.registry.assign("entailment", "chat")
     assert not any("judges entailment" in each.says for each in lines(site, "models"))
@@ -308,7 +308,7 @@ def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
 
 def test_a_model_that_does_not_fit(full_site: Site) -> None:
     none = dataclasses.replace(full_site, machine=Machine(3 * GIB, GIB, 2))
-    assert any(each.level is Level.PROBLEM for each in lines(none, "model fit"))
+    assert any(line.level is Level.PROBLEM for line in lines(none, "model fit"))
     slow = Machine(64 * GIB, 60 * GIB, 2, (Gpu("Card", "550", GIB, GIB),))
     only(dataclasses.replace(full_site, machine=slow), "model fit", Level.WARNING)
 

@@ -78,7 +78,7 @@ def candidate(weights: int, bytes_a_token: int = 0, context: int = 0) -> Candida
 def places(model: Candidate, gpu: int, memory: int) -> list[Place]:
     gpus = (Gpu("g", "1", gpu * GIB, gpu * GIB),) if gpu else ()
     [found] = fits([model], Machine(memory * GIB, memory * GIB, 2, gpus))
-    return [each.place for each in found.needs]
+    return [need.place for need in found.needs]
 
 
 def test_where_a_model_fits() -> None:
@@ -94,7 +94,7 @@ def test_where_a_model_fits() -> None:
 def test_the_numbers_by_hand() -> None:
     [found] = fits([candidate(10 * GIB, 1000, 8192)], Machine(64 * GIB, 64 * GIB, 2))
     fixed = 10 * GIB + GIB // 2 + fit.WORKING_BYTES
-    assert [(each.context, each.bytes) for each in found.needs] == [
+    assert [(need.context, need.bytes) for need in found.needs] == [
         (tokens, fixed + tokens * 1000) for tokens in fit.CONTEXTS
     ]
     assert [each.place for each in found.needs] == [Place.CPU, Place.CPU, Place.LONGER]

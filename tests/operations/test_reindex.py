@@ -117,7 +117,7 @@ def test_the_lexical_index_is_shared(imported: Settings) -> None:
 
 def test_what_was_decided_stays(imported: Settings) -> None:
     with opened(imported, HashedWords()) as session:
-        found = {each.title: each for each in lookups.documents(session)}
+        found = {document.title: document for document in lookups.documents(session)}
         changes.mark(session, found["Title 1"], Status.SUPERSEDED)
         changes.withdraw(session, found["Title 2"], True, "recalled")
         changes.put_collection(session, Collection("ward", "Ward", priority=3))
@@ -197,8 +197,8 @@ def test_summaries_are_encoded_anew(settings: Settings, corpus: Path) -> None:
     with Library.open(settings.data) as library:
         table = library.guidelines
         assert len(table) == 10
-        for row, each in enumerate(table.documents):
-            summary = library.catalogue.summaries.of(each.document)
+        for row, document in enumerate(table.documents):
+            summary = library.catalogue.summaries.of(document.document)
             assert summary is not None
             assert table.vectors[row] == pytest.approx(encoder.encode([summary.text], "passage")[0], abs=1e-3)
 

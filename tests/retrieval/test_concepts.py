@@ -34,7 +34,7 @@ class Longest:
 
     def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         self.read = len(passages)
-        return [float(len(each)) for each in passages]
+        return [float(len(passage)) for passage in passages]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def opened(folder: Path, **contents: Iterable[Term]) -> Iterator[Graph]:
 
 
 def shown(found: Card) -> list[str]:
-    return [sentence(each) for each in found.relations]
+    return [sentence(relation) for relation in found.relations]
 
 
 # --- which concept ---------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_a_card_is_put_together_across_sources(kidneys: Graph) -> None:
 def test_an_ambiguous_name_names_the_others(kidneys: Graph) -> None:
     found = card(kidneys, "CKD")
     assert found.concept.id == "D:3"
-    assert [each.id for each in found.others] == ["D:2"]
+    assert [other.id for other in found.others] == ["D:2"]
 
 
 def test_an_abbreviation_is_read_as_the_text_spells_it_out(kidneys: Graph) -> None:

@@ -128,7 +128,7 @@ def test_a_search_says_what_the_map_opened(library: Library) -> None:
     result = searched(library, "salbutamol in asthma")
     assert result.guidelines
     trace = dict(summary(result))["guidelines"].split()
-    assert trace == [each[:8] for each in result.guidelines]
+    assert trace == [guideline[:8] for guideline in result.guidelines]
     assert "guidelines" not in dict(summary(searched(library, "salbutamol in asthma", guidelines=0)))
 
 

@@ -49,7 +49,7 @@ def search(library: Library) -> HybridSearch:
 
 def titles(library: Library, keywords: Sequence[str], wanted: SearchFilter = ANY) -> set[str]:
     found = library.search_keywords(keywords, 10, wanted, 3.0)
-    return {each.title for each in library.passages([row[0] for row in found]).values()}
+    return {passage.title for passage in library.passages([row[0] for row in found]).values()}
 
 
 # --- all are required -------------------------------------------------------------------------------------------------

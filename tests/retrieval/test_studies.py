@@ -115,7 +115,7 @@ def test_of_a_long_document_the_named_passage_is_read(settings: Settings, corpus
         last = max(opened.lexical.each(), key=lambda each: int(each.locator.split("-")[0]))
         (study,) = named(opened, (Reference("1", id=last.id),))
     assert study
-    assert last.id in {each.id for each in study.passages}
+    assert last.id in {passage.id for passage in study.passages}
     assert len(study.text) <= STUDY_CHARACTERS + len(study.passages)
 
 

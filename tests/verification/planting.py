@@ -190,7 +190,7 @@ def _number(pair: Pair, draw: random.Random) -> str:
         other = draw.choice(near)
     else:
         values = [f"{float(match[0]) * factor:g}" for factor in (0.5, 2.0, 1.5, 10.0)]
-        other = draw.choice([each for each in values if each not in own])
+        other = draw.choice([value for value in values if value not in own])
     return pair.text[: match.start()] + other + pair.text[match.end() :]
 
 
@@ -205,7 +205,7 @@ def _unit(pair: Pair, _: random.Random) -> str:
 
 def _drug(pair: Pair, draw: random.Random) -> str:
     def named(text: str) -> list[str]:
-        return [each for each in pair.drugs if re.search(rf"(?<![a-z-]){each}", text.lower())]
+        return [drug for drug in pair.drugs if re.search(rf"(?<![a-z-]){drug}", text.lower())]
 
     there = named(pair.text)
     if not there:

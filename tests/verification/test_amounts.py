@@ -10,7 +10,7 @@ from localmed.verification.amounts import amounts
 
 
 def read(text: str) -> list[tuple[float, float, str]]:
-    return [(round(each.low, 9), round(each.high, 9), each.kind) for each in amounts(text)]
+    return [(round(amount.low, 9), round(amount.high, 9), amount.kind) for amount in amounts(text)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_number_that_cannot_be_read_has_no_tail(text: str) -> None:
 
 
 def test_a_ratio_is_shown_whole() -> None:
-    assert [each.written for each in amounts("HbA1c 53 mmol/mol")] == ["53 mmol/mol"]
+    assert [amount.written for amount in amounts("HbA1c 53 mmol/mol")] == ["53 mmol/mol"]
     assert [each.written for each in amounts("Give 5 mg,10 mg or 2 g")] == ["5 mg", "10 mg", "2 g"]
 
 
@@ -95,7 +95,7 @@ def test_several_in_order_with_their_clauses() -> None:
         "the maximum is 2 g,",
         "or 1.5 g if frail.",
     ]
-    assert [each.written for each in amounts("4克，儿童15毫克/公斤，5 ML，130/80 mmhg")] == [
+    assert [amount.written for amount in amounts("4克，儿童15毫克/公斤，5 ML，130/80 mmhg")] == [
         "4克", "15毫克/公斤", "5 mL", "130/80 mmHg",
     ]  # fmt: skip
 
@@ -122,8 +122,8 @@ def test_agreeing(one: str, other: str, agree: bool) -> None:
 
 @given(st.text(alphabet="0123456789.,/-~ mgkulLIU%克毫升至to\n", max_size=60))
 def test_any_text_is_read(text: str) -> None:
-    for each in amounts(text):
-        assert 0 <= each.low <= each.high
+    for amount in amounts(text):
+        assert 0 <= amount.low <= amount.high
 
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:

@@ -29,7 +29,7 @@ def test_a_forged_marker_is_rejected() -> None:
     (both, alone), account = check(
         [replace(honest, citations=(*honest.citations, forged)), replace(honest, citations=(forged,))], [SOURCE]
     )
-    assert [each.marker for each in both.citations] == ["1"]
+    assert [citation.marker for citation in both.citations] == ["1"]
     assert not both.withheld
     assert alone.withheld
     assert alone.citations == ()

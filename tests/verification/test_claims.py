@@ -22,7 +22,7 @@ def claims(question: str, text: str) -> list[str]:
 
 
 def test_questions_and_sentences_of_hardly_a_word_are_no_claims() -> None:
-    texts = [each.text for each in candidates(said(ANSWER))]
+    texts = [candidate.text for candidate in candidates(said(ANSWER))]
     assert "Are you sure?" not in texts
     assert "Yes." not in texts
     assert "Warfarin prevents stroke in atrial fibrillation." in texts
@@ -62,7 +62,9 @@ def test_chinese() -> None:
 
 
 def test_a_claim_says_where_it_stands() -> None:
-    first = extract(QUESTION, said(ANSWER), likeness(QUESTION, [each.text for each in candidates(said(ANSWER))]))[0]
+    first = extract(
+        QUESTION, said(ANSWER), likeness(QUESTION, [candidate.text for candidate in candidates(said(ANSWER))])
+    )[0]
     assert ANSWER[first.start : first.end] == first.text
 
 

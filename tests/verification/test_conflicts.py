@@ -282,7 +282,10 @@ def test_later_than_all_that_is_cited() -> None:
 def test_a_dose_comes_before_an_edition() -> None:
     ours = [cited("1", "Paracetamol 1 g.", "Paracetamol", "2020")]
     theirs = [cited("9", "Paracetamol 2 g.", "Paracetamol", "2024")]
-    assert [each.kind for each in conflicts(QUESTION, ours, theirs)] == [ConflictKind.DOSE, ConflictKind.EDITION]
+    assert [conflict.kind for conflict in conflicts(QUESTION, ours, theirs)] == [
+        ConflictKind.DOSE,
+        ConflictKind.EDITION,
+    ]
 
 
 @pytest.mark.parametrize(

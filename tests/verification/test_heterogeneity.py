@@ -59,7 +59,7 @@ EFFECTS = st.lists(
 
 @given(EFFECTS)
 def test_equal_to_the_reference(rows: list[tuple[float, float]]) -> None:
-    effects, variances = [each[0] for each in rows], [each[1] for each in rows]
+    effects, variances = [row[0] for row in rows], [each[1] for each in rows]
     found = heterogeneity(effects, variances)
     q, tau2 = reference(effects, variances)
     assert found.q == pytest.approx(q, abs=1e-9, rel=1e-9)
@@ -70,5 +70,5 @@ def test_equal_to_the_reference(rows: list[tuple[float, float]]) -> None:
 def test_votes_in_any_order_and_on_either_side(effects: list[float]) -> None:
     found = heterogeneity(effects)
     assert found.q == pytest.approx(heterogeneity(sorted(effects)).q)
-    assert found.q == pytest.approx(heterogeneity([-each for each in effects]).q)
+    assert found.q == pytest.approx(heterogeneity([-effect for effect in effects]).q)
     assert found.tau2 == pytest.approx(reference(effects, [VARIANCE] * len(effects))[1], abs=1e-9)

@@ -251,7 +251,9 @@ def test_order_does_not_matter(given: LinkInput, random: Random) -> None:
     statements, sources = list(given.statements), list(given.sources)
     random.shuffle(statements)
     random.shuffle(sources)
-    turned = tuple(replace(each, markers=each.markers[::-1] + each.markers[:1]) for each in statements)
+    turned = tuple(
+        replace(statement, markers=statement.markers[::-1] + statement.markers[:1]) for statement in statements
+    )
     other = replace(given, statements=turned, sources=tuple(sources))
     assert counted(other, scored(other)) == counted(given, scored(given))
 

@@ -12,7 +12,7 @@ from localmed.verification.marked_text import Marked, read
 
 
 def markers(text: str) -> list[tuple[str, ...]]:
-    return [each.markers for each in read(text).sentences]
+    return [sentence.markers for sentence in read(text).sentences]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def markers(text: str) -> list[tuple[str, ...]]:
 )  # fmt: skip
 def test_a_citation_is_read(text: str, expected: tuple[str, ...]) -> None:
     found = read(text)
-    assert [each.markers for each in found.sentences] == [expected]
+    assert [sentence.markers for sentence in found.sentences] == [expected]
     assert found.malformed == 0
 
 
@@ -80,7 +80,7 @@ def test_the_list_of_references() -> None:
     )
     found = read(text)
     assert len(found.sentences) == 1, "the list is no part of the answer"
-    assert [(each.marker, each.identifiers) for each in found.references] == [
+    assert [(reference.marker, reference.identifiers) for reference in found.references] == [
         ("1", ("pmid:77",)), ("2", ("doi:10.1000/x1",)),
     ]  # fmt: skip
     assert found.reference("2") == found.reference("smith 2020") == found.references[1]
@@ -103,8 +103,8 @@ def test_headings_of_the_list(heading: str) -> None:
 )
 def test_lines_at_the_end_are_the_list_without_a_heading(entries: str) -> None:
     answer = read(f"Aspirin helps [1]. Statins help too.\n\n{entries}\n")
-    assert [each.markers for each in answer.sentences] == [("1",), ()]
-    assert [each.marker for each in answer.references] == ["1", "2"]
+    assert [sentence.markers for sentence in answer.sentences] == [("1",), ()]
+    assert [reference.marker for reference in answer.references] == ["1", "2"]
     assert answer.reference("1").text.startswith(("Aspirin", "阿司匹林"))
 
 
@@ -140,6 +140,6 @@ def test_hostile_text_is_read_in_time(text: str) -> None:
 @given(st.text(alphabet="ab [](),;-^1239PMID:Smith 2020\n.。¹²【】", max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
     found = read(text)
-    for each in found.sentences:
-        assert 0 <= each.start <= each.end <= len(text)
+    for sentence in found.sentences:
+        assert 0 <= sentence.start <= sentence.end <= len(text)
     assert found.malformed >= 0

@@ -54,7 +54,7 @@ LABELS = st.sampled_from((Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH)
 @given(st.lists(LABELS, max_size=5))
 def test_a_response_is_correct_only_if_every_claim_is_supported(labels: list[Label]) -> None:
     found = response(labels)
-    assert (found is Label.CORRECT) == (bool(labels) and all(each is Label.SUPPORTED for each in labels))
+    assert (found is Label.CORRECT) == (bool(labels) and all(label is Label.SUPPORTED for label in labels))
     assert (found is Label.MISTAKEN) == (Label.CONTRADICTED in labels)
 
 
@@ -65,7 +65,7 @@ ROWS = st.lists(st.tuples(st.sampled_from((-1, 0, 1)), st.integers(10, 80)), max
 def test_the_label_follows_the_exact_sum(rows: list[tuple[int, int]]) -> None:
     votes, tenths = [each for each, _ in rows], [each for _, each in rows]
     exact = sum(each * score for each, score in rows)
-    found = outcome(votes, [each / 10 for each in tenths])
+    found = outcome(votes, [tenth / 10 for tenth in tenths])
     if not any(votes):
         assert found.label is Label.NOT_ENOUGH
     else:

@@ -75,7 +75,7 @@ def test_answered() -> None:
     assert answer.notes == ()
     assert answer.searched == ("guidelines",)
     assert answer.provenance == PROVENANCE
-    assert [type(each) for each in requests] == [Search, Perform, Cite, Perform]
+    assert [type(request) for request in requests] == [Search, Perform, Cite, Perform]
     assert requests[0] == Search(QUESTION, SearchFilter(), 8)
     assert [each.role for each in requests if isinstance(each, Perform)] == [RELEVANCE, CITED_ANSWER]
 
@@ -114,7 +114,7 @@ def test_some_withheld_stay_as_a_gap() -> None:
     false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
     answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19), false))])
     assert answer.status is AnswerStatus.ANSWERED
-    assert [each.withheld for each in answer.statements] == [False, True]
+    assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 

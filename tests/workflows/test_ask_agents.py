@@ -39,7 +39,7 @@ def own() -> tuple[Statement, ...]:
 
 
 def asked(requests: list[Any]) -> list[str]:
-    return [each.role.name for each in requests if isinstance(each, Perform)]
+    return [request.role.name for request in requests if isinstance(request, Perform)]
 
 
 # --- plain retrieval -------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def asked(requests: list[Any]) -> list[str]:
 def test_with_every_role_off_but_the_answer_it_is_plain_retrieval() -> None:
     plain = replace(PLAN, roles=frozenset({"cited_answer"}), keywords=4)
     answer, requests = replay([found(), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))], plan=plain)
-    assert [each.name for each in requests] == ["search", "cite", "cited_answer"]
+    assert [request.name for request in requests] == ["search", "cite", "cited_answer"]
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -66,7 +66,7 @@ def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
     answer, requests = replay(
         [found(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,), Coherence(True, "x")], plan=ALL
     )
-    judged = [each for each in requests if isinstance(each, Judge)]
+    judged = [request for request in requests if isinstance(request, Judge)]
     assert judged[0].pairs == (("Title\nGive 5 mg by mouth.", "Give 5 mg by mouth."),)
     (statement,) = answer.statements
     assert statement.verdict is not None
@@ -77,7 +77,7 @@ def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
 def test_quotations_cost_no_judge_and_no_coherence() -> None:
     _, requests = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))], plan=ALL)
     assert asked(requests) == ["relevance", "cited_answer"]
-    assert not any(isinstance(each, Judge) for each in requests)
+    assert not any(isinstance(request, Judge) for request in requests)
 
 
 def test_a_contradicted_sentence_leaves_a_gap() -> None:
@@ -85,7 +85,7 @@ def test_a_contradicted_sentence_leaves_a_gap() -> None:
     answer, _ = replay(
         [found(), ENOUGH, (SOURCE,), Draft((good, wrong)), (FOR, AGAINST), Coherence(True, "x")], plan=ALL
     )
-    assert [each.withheld for each in answer.statements] == [False, True]
+    assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 
@@ -100,8 +100,10 @@ def test_a_conflict_is_written_once_more_with_what_was_wrong() -> None:
                Coherence(True, "x")]  # fmt: skip
     answer, requests = replay(results, plan=ALL)
     assert asked(requests) == ["relevance", "cited_answer", "coherence", "cited_answer", "coherence"]
-    inputs = [each.given for each in requests if isinstance(each, Perform) and isinstance(each.given, AnswerInput)]
-    assert [each.conflict for each in inputs] == [(), (NUMBER,)]
+    inputs = [
+        request.given for request in requests if isinstance(request, Perform) and isinstance(request.given, AnswerInput)
+    ]
+    assert [input_.conflict for input_ in inputs] == [(), (NUMBER,)]
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -121,7 +123,7 @@ def test_own_knowledge_only_where_the_site_allows_it() -> None:
     allowed = replace(ALL, own_knowledge=True)
     answer, _ = replay([found(), TOO_LITTLE, True, own()], plan=allowed)
     assert answer.status is AnswerStatus.UNVERIFIED
-    assert [each.origin for each in answer.statements] == [Origin.UNVERIFIED]
+    assert [statement.origin for statement in answer.statements] == [Origin.UNVERIFIED]
     assert answer.evidence == ()
     assert OWN in answer.notes
     _, requests = replay([found(), TOO_LITTLE, ()], plan=ALL)
@@ -148,13 +150,13 @@ def test_sub_questions_are_searched_once_each_and_the_original_passages_cited() 
     first, second = (found(hits=(Hit(each.passage, 1.0, 0.8),)) for each in (dose, storage))
     results = [found(), TOO_LITTLE, PARTS, first, ENOUGH, (dose,), second, ENOUGH, (storage,), "put together", draft]
     answer, requests = replay(results, plan=ALL)
-    searches = [each for each in requests if isinstance(each, Search)]
-    assert [each.question for each in searches] == [QUESTION, *PARTS]
+    searches = [request for request in requests if isinstance(request, Search)]
+    assert [search.question for search in searches] == [QUESTION, *PARTS]
     assert [each.first for each in requests if isinstance(each, Cite)] == [1, 2]
     (given,) = [each.given for each in requests if isinstance(each, Perform) and isinstance(each.given, AnswerInput)]
     assert (given.reference, given.evidence) == ("put together", (dose, storage))
     assert answer.status is AnswerStatus.ANSWERED
-    assert {c.marker for each in answer.statements for c in each.citations} == {"1", "2"}
+    assert {c.marker for statement in answer.statements for c in statement.citations} == {"1", "2"}
     assert "put together" not in str(answer.evidence)
     assert IN_PARTS in answer.notes
 
@@ -164,7 +166,7 @@ def test_a_passage_that_serves_two_parts_has_one_marker() -> None:
     results = [found(), TOO_LITTLE, PARTS, found(), ENOUGH, (source,), found(), ENOUGH, (), "x",
                Draft((quotation(source, 0, 19),))]  # fmt: skip
     answer, requests = replay(results, plan=ALL)
-    assert [(each.hits, each.first) for each in requests if isinstance(each, Cite)] == [(HITS, 1), ((), 2)]
+    assert [(request.hits, request.first) for request in requests if isinstance(request, Cite)] == [(HITS, 1), ((), 2)]
     assert [each.marker for each in answer.evidence] == ["1"]
 
 
@@ -184,7 +186,7 @@ def test_no_part_helps() -> None:
 def test_no_more_than_four_sub_questions_at_depth_one() -> None:
     many = tuple(f"What is part {number}?" for number in range(9))
     _, requests = replay([found(), TOO_LITTLE, many, *[found(), TOO_LITTLE] * SUB_QUESTIONS], plan=ALL)
-    assert sum(isinstance(each, Search) for each in requests) == 1 + SUB_QUESTIONS
+    assert sum(isinstance(request, Search) for request in requests) == 1 + SUB_QUESTIONS
     assert asked(requests).count(DECOMPOSITION.name) == 1
 
 
@@ -194,7 +196,9 @@ def test_a_passage_that_speaks_to_the_model_is_not_answered_from() -> None:
     two = found(hits=(*HITS, Hit(bad.passage, 0.5, 0.7)))
     results = [two, Relevance((0.9, 0.9), 0.5), (SOURCE, bad), Draft((quotation(SOURCE, 0, 19),))]
     answer, requests = replay(results, plan=ALL)
-    (given,) = [each.given for each in requests if isinstance(each, Perform) and isinstance(each.given, AnswerInput)]
+    (given,) = [
+        request.given for request in requests if isinstance(request, Perform) and isinstance(request.given, AnswerInput)
+    ]
     assert given.evidence == (SOURCE,)
     assert message("gate.planted", count=1) in answer.notes
     answer, _ = replay([found(), ENOUGH, (bad,), Draft()], plan=ALL)
@@ -207,8 +211,8 @@ def test_a_passage_that_speaks_to_the_model_is_not_answered_from() -> None:
 def test_a_rejected_role_is_served_by_its_rules_and_that_is_told() -> None:
     results = [found(), REFUSED, Relevance((0.9,), 0.5), (SOURCE,), REFUSED, Draft((quotation(SOURCE, 0, 19),))]
     answer, requests = replay(results, plan=ALL)
-    assert [each.by_rules for each in requests if isinstance(each, Perform)] == [False, True, False, True]
-    assert [each.origin for each in answer.statements] == [Origin.EXTRACTIVE]
+    assert [request.by_rules for request in requests if isinstance(request, Perform)] == [False, True, False, True]
+    assert [statement.origin for statement in answer.statements] == [Origin.EXTRACTIVE]
     assert {rejected("relevance"), rejected("cited_answer")} <= set(answer.notes)
 
 

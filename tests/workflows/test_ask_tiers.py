@@ -31,7 +31,7 @@ def whole(source: Evidence) -> Draft:
 
 
 def searched(requests: list[object]) -> list[tuple[str, ...]]:
-    return [each.wanted.collections for each in requests if isinstance(each, Search)]
+    return [request.wanted.collections for request in requests if isinstance(request, Search)]
 
 
 def test_a_helpful_tier_ends_the_search() -> None:
@@ -48,7 +48,9 @@ def test_otherwise_the_next_one_is_searched_and_leads() -> None:
     assert searched(requests) == [("nice", "who"), ("pubmed",)]
     assert answer.searched == ("nice", "who", "pubmed")
     assert answer.evidence == (SECOND,)
-    assert [each.given.hits for each in requests if isinstance(each, Perform) and each.role == RELEVANCE] == [
+    assert [
+        request.given.hits for request in requests if isinstance(request, Perform) and request.role == RELEVANCE
+    ] == [
         found(FIRST).hits,
         found(SECOND).hits,
     ]
@@ -66,7 +68,9 @@ def test_no_tier_helps() -> None:
 def test_the_other_filters_hold_in_every_tier() -> None:
     wanted = SearchFilter(language="en", edition_from="2020")
     _, requests = replay([found(FIRST), TOO_LITTLE] * 3, QUESTION, PLAN, wanted)
-    assert [replace(each.wanted, collections=()) for each in requests if isinstance(each, Search)] == [wanted] * 3
+    assert [replace(request.wanted, collections=()) for request in requests if isinstance(request, Search)] == [
+        wanted
+    ] * 3
 
 
 def skipped(*kinds: str) -> Message:
@@ -122,10 +126,10 @@ def test_a_differing_dose_in_the_next_tier_is_told_and_the_first_still_leads() -
     (conflict,) = answer.conflicts
     assert (conflict.kind, conflict.marker, conflict.against) == (ConflictKind.DOSE, "1", "2")
     assert [amount.written for amount in conflict.amounts] == ["4 g", "3 g"]
-    assert [each.text for each in answer.statements] == [FIRST.passage.text]
+    assert [statement.text for statement in answer.statements] == [FIRST.passage.text]
     assert answer.evidence == (FIRST, SECOND), "what the conflict points at is listed"
     assert answer.searched == ("nice", "who", "pubmed"), "only one tier further"
-    assert [each.given for each in requests if isinstance(each, Perform)][2:] == [
+    assert [request.given for request in requests if isinstance(request, Perform)][2:] == [
         AnswerInput(QUESTION, (FIRST,), True),
         AnswerInput(QUESTION, (SECOND,), True),
     ]
@@ -195,7 +199,7 @@ def test_a_withheld_statement_is_compared_with_nothing() -> None:
     results = further(SECOND)
     results[5] = Draft((quotation(FIRST, 0, 11), replace(quotation(FIRST, 0, 45), text="It is 4 g.")))
     answer, _ = replay(results, QUESTION, FURTHER)
-    assert [each.withheld for each in answer.statements] == [False, True]
+    assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.conflicts == ()
 
 

@@ -94,13 +94,18 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
     answer, requests = replay("My heart races", [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
     (part,) = parts_of(answer)
     assert (part.name, part.floor, part.signs) == ("Cardiology", "Second floor", ())
-    assert [each.text for each in part.statements] == [
+    assert [statement.text for statement in part.statements] == [
         "Come here with a heart that races or skips beats.",
         "Second floor.",
     ]
     assert all(HEART[c.start : c.end] == c.quote for each in part.statements for c in each.citations)
     assert answer.evidence == (HEART_EVIDENCE,)
-    assert [getattr(each, "name", "several") for each in requests] == ["several", "cite", "department", "final_check"]
+    assert [getattr(request, "name", "several") for request in requests] == [
+        "several",
+        "cite",
+        "department",
+        "final_check",
+    ]
     assert answer.notes == (ALWAYS,)
     assert answer.verification.checks == (message("gate.departments_stand", count=1, standing=1),)
 
@@ -162,7 +167,7 @@ def test_a_models_reason_is_judged(contradiction: float, status: AnswerStatus) -
     stance = Stance(0.0, 1.0 - contradiction, contradiction)
     results: list[Any] = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((said,)), (stance,), (True,)]
     answer, requests = replay("My heart races", results)
-    assert sum(isinstance(each, Judge) for each in requests) == 1
+    assert sum(isinstance(request, Judge) for request in requests) == 1
     assert answer.status is status
 
 
@@ -289,7 +294,7 @@ def cases(name: str, language: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: str) -> None:
-    held = {each["complaint"] for each in cases("held_back", language)}
+    held = {case["complaint"] for case in cases("held_back", language)}
     assert len(held) >= 30
     assert held.isdisjoint(each["complaint"] for each in cases("development", language))
 
@@ -349,7 +354,7 @@ def test_a_site_can_switch_it_off(settings: Settings, tmp_path: Path) -> None:
 
 def test_statements_are_never_without_a_citation(starter: Session) -> None:
     answer = starter.departments("My heart skips beats")
-    statements: list[Statement] = [each for part in parts_of(answer) for each in part.statements]
+    statements: list[Statement] = [statement for part in parts_of(answer) for statement in part.statements]
     assert statements
     assert all(each.citations for each in statements)
     assert {c.marker for each in statements for c in each.citations} == {each.marker for each in answer.evidence}

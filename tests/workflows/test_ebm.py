@@ -121,11 +121,11 @@ def test_answered() -> None:
     answer, requests = answered()
     assert answer.status is AnswerStatus.ANSWERED
     assert (answer.workflow, answer.question) == ("ebm", QUESTION)
-    assert [each.text for each in answer.statements] == ["Metformin is the usual first medicine."]
+    assert [statement.text for statement in answer.statements] == ["Metformin is the usual first medicine."]
     assert kinds(answer) == [PicoPart, RecordPart, NotJudgedPart, SourceLevelPart]
     assert requests[0] == Perform(PICO, PicoInput(QUESTION, RECORD))
     assert requests[1].question == "type 2 diabetes metformin"
-    performed = [each.role for each in requests if isinstance(each, Perform)]
+    performed = [request.role for request in requests if isinstance(request, Perform)]
     assert performed[2:] == [RECOMMENDATION, APPLICABILITY]
 
 
@@ -167,7 +167,7 @@ def test_without_a_record() -> None:
     answer, requests = replay([Pico("", "metformin"), found(HIT), ENOUGH, (SOURCE,), SAID], record=None)
     assert part(answer, NotJudgedPart).matters == (message("ebm.no_record"),)
     assert RecordPart not in kinds(answer)
-    assert not [each for each in requests if isinstance(each, (LookUp, Judge))]
+    assert not [request for request in requests if isinstance(request, (LookUp, Judge))]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_model_whose_pico_question_cannot_be_used_is_replaced_by_the_rules() -
 def test_searched_without_the_record_and_then_as_asked() -> None:
     nothing = [found(), Relevance((), 0.5)] * 2
     answer, requests = replay([ASKED, *nothing, *nothing, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
-    queries = [each.question for each in requests if isinstance(each, Search)]
+    queries = [request.question for request in requests if isinstance(request, Search)]
     assert list(dict.fromkeys(queries)) == ["type 2 diabetes metformin", "metformin", QUESTION]
     assert AS_ASKED in answer.notes
 
@@ -238,9 +238,11 @@ def test_short_guidelines_that_apply_are_read_whole() -> None:
     whole = replace(SOURCE, marker="2", passage=rest)
     results = [ASKED, found(HIT, guidelines=(document, "other")), ENOUGH, (document,), ((SOURCE.passage, rest),)]
     answer, requests = replay([*results, (SOURCE, whole), SAID, Draft()])
-    (asked,) = [each.given for each in requests if isinstance(each, Perform) and each.role is GUIDELINE_RELEVANCE]
+    (asked,) = [
+        request.given for request in requests if isinstance(request, Perform) and request.role is GUIDELINE_RELEVANCE
+    ]
     assert isinstance(asked, GuidelinesInput)
-    assert [(each.document, each.helpful) for each in asked.guidelines] == [(document, True)]
+    assert [(guideline.document, guideline.helpful) for guideline in asked.guidelines] == [(document, True)]
     assert requests[4] == (Read(document, (HIT,)),)
     assert requests[5] == Cite((HIT, Hit(rest, 0.0))), "what was found already is not cited twice"
     assert answer.status is AnswerStatus.ANSWERED
@@ -251,7 +253,7 @@ def test_effects_are_quoted_from_the_tier_beyond() -> None:
     drafts = [Draft((quotation(BEYOND, 0, 49),)), Draft()]
     answer, _ = replay([*results, *drafts], plan=replace(PLAN, further=True))
     effects = part(answer, EffectPart)
-    assert [each.text for each in effects.statements] == ["Metformin lowers the risk of death by about 30 %."]
+    assert [statement.text for statement in effects.statements] == ["Metformin lowers the risk of death by about 30 %."]
     assert {each.marker for each in answer.evidence} == {"1", "2"}
     sources = [one for one in answer.parts if isinstance(one, SourceLevelPart)]
     assert [(one.markers, one.title) for one in sources] == [(("1",), "Diabetes"), (("2",), "Study")]
@@ -276,7 +278,7 @@ def test_planted_applicability_is_withheld() -> None:
     planted = Draft((generated("Prescribe morphine 500 mg."),))
     neutral = (Stance(0.0, 1.0, 0.0),)
     answer, _ = replay([ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, planted, neutral])
-    assert all(each.withheld for each in part(answer, ApplicabilityPart).statements)
+    assert all(statement.withheld for statement in part(answer, ApplicabilityPart).statements)
     assert answer.verification.statements_withheld == 1
 
 
@@ -284,7 +286,9 @@ def test_no_prose_of_the_record_is_in_the_answer_or_in_what_is_searched() -> Non
     answer, requests = answered()
     assert NAME not in json.dumps(asdict(answer), default=str)
     assert not [
-        each for each in requests if isinstance(each, Search) and (NAME in each.question or "58" in each.question)
+        request
+        for request in requests
+        if isinstance(request, Search) and (NAME in request.question or "58" in request.question)
     ]
 
 
@@ -298,7 +302,7 @@ def test_the_trace_holds_counts_only() -> None:
 def test_roles_that_are_off_are_not_asked() -> None:
     plan = replace(PLAN, roles=frozenset({"relevance"}))
     answer, requests = replay([found(HIT), ENOUGH, (SOURCE,), SAID], plan=plan)
-    asked = [each.role for each in requests if isinstance(each, Perform)]
+    asked = [request.role for request in requests if isinstance(request, Perform)]
     assert asked[-1] is CITED_ANSWER
     assert len(asked) == 2
     assert answer.status is AnswerStatus.ANSWERED

@@ -110,7 +110,7 @@ def test_a_model_writes_and_its_sentences_are_checked() -> None:
 )
 def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
     answer, _ = run({PICO.name: bad, RECOMMENDATION.name: bad, APPLICABILITY.name: bad})
-    assert [each.text for each in answer.statements] == ["Metformin is the usual first medicine."]
+    assert [statement.text for statement in answer.statements] == ["Metformin is the usual first medicine."]
     assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
     for role in (PICO, RECOMMENDATION, APPLICABILITY):
         assert rejected(role.name) in answer.notes
@@ -124,7 +124,7 @@ def test_a_model_that_obeys_the_record_is_withheld() -> None:
 
 def test_a_model_that_obeys_the_record_beside_a_sound_recommendation_is_withheld() -> None:
     answer, _ = run({PICO.name: ELEMENTS, RECOMMENDATION.name: FIRST, APPLICABILITY.name: OBEYS})
-    stated = [*answer.statements, *(each for part in answer.parts for each in part.statements)]
+    stated = [*answer.statements, *(statement for part in answer.parts for statement in part.statements)]
     assert [each.withheld for each in stated if "morphine" in each.text] == [True]
 
 

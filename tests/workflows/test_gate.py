@@ -33,7 +33,9 @@ QUOTED = Draft((quotation(SOURCE, 0, 19),))
 
 
 def badges(requests: list[Any]) -> list[JudgingInput]:
-    return [each.given for each in requests if isinstance(each, Perform) and each.role in (BADGE, BADGE_STRICT)]
+    return [
+        request.given for request in requests if isinstance(request, Perform) and request.role in (BADGE, BADGE_STRICT)
+    ]
 
 
 # --- what is done with an unsupported sentence ----------------------------------------------------------------------
@@ -42,7 +44,7 @@ def badges(requests: list[Any]) -> list[JudgingInput]:
 def test_withheld_by_default_with_a_gap() -> None:
     results = [found(), ENOUGH, (SOURCE,), Draft((generated(), generated(WRONG))), (FOR, FOR), Coherence(True, "x")]
     answer, _ = replay(results, plan=ALL)
-    assert [each.withheld for each in answer.statements] == [False, True]
+    assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 
@@ -50,7 +52,7 @@ def test_marked_where_the_site_wants_that() -> None:
     plan = replace(ALL, unsupported="mark")
     results = [found(), ENOUGH, (SOURCE,), Draft((generated(), generated(WRONG))), (FOR, FOR), Coherence(True, "x")]
     answer, _ = replay(results, plan=plan)
-    assert [each.withheld for each in answer.statements] == [False, False]
+    assert [statement.withheld for statement in answer.statements] == [False, False]
     assert [each.verdict.support for each in answer.statements if each.verdict] == [
         Support.SUPPORTED,
         Support.UNSUPPORTED,
@@ -62,10 +64,10 @@ def test_written_again_once_and_then_withheld() -> None:
     draft = Draft((generated(WRONG), generated()))
     results = [found(), ENOUGH, (SOURCE,), draft, (FOR, FOR), draft, (FOR, FOR), Coherence(True, "x")]
     answer, requests = replay(results, plan=plan)
-    asked = [each.given for each in requests if isinstance(each, Perform) and each.role is CITED_ANSWER]
+    asked = [request.given for request in requests if isinstance(request, Perform) and request.role is CITED_ANSWER]
     wrong = message("agents.correct_sentence", number=1, reason=message("support.number"))
     assert [each.conflict for each in asked] == [(), (wrong,)]
-    assert [each.withheld for each in answer.statements] == [True, False]
+    assert [statement.withheld for statement in answer.statements] == [True, False]
     assert sum(isinstance(each, Judge) for each in requests) == 2
 
 
@@ -93,7 +95,7 @@ def test_judged_before_and_after_withholding() -> None:
     draft = Draft((generated(), generated(WRONG)))
     results = [found(), ENOUGH, (SOURCE,), draft, (FOR, FOR), Coherence(True, "x"), GREEN, RED]
     answer, requests = replay(results, plan=plan)
-    assert [len(each.statements) for each in badges(requests)] == [1, 2]
+    assert [len(badge.statements) for badge in badges(requests)] == [1, 2]
     assert (answer.verification.badge, answer.verification.badge_before) == (Badge.GREEN, Badge.RED)
 
 
@@ -107,7 +109,7 @@ def test_each_kind_of_source_alone() -> None:
     results = [found(hits=HITS * 2), both, (guideline, leaflet), draft, GREEN, GREEN, RED]
     answer, requests = replay(results, plan=JUDGED)
     assert answer.verification.badges == (("guideline", Badge.GREEN), ("leaflet", Badge.RED))
-    assert [[each.marker for each in given.evidence] for given in badges(requests)] == [["1", "2"], ["1"], ["2"]]
+    assert [[each.marker for each in badge.evidence] for badge in badges(requests)] == [["1", "2"], ["1"], ["2"]]
 
 
 def test_a_jury_votes_and_a_judge_that_cannot_be_used_gives_way_to_the_rules() -> None:
@@ -129,7 +131,7 @@ def test_nothing_shown_gets_no_badge() -> None:
 def test_an_added_exception_is_told() -> None:
     source = evidence("1", "Give ramipril 5 mg by mouth. Do not give ramipril in pregnancy.")
     answer, _ = replay([found(), ENOUGH, (source,), Draft((quotation(source, 0, 28),))])
-    assert [each.text for each in answer.statements] == [
+    assert [statement.text for statement in answer.statements] == [
         "Give ramipril 5 mg by mouth.",
         "Do not give ramipril in pregnancy.",
     ]

@@ -50,7 +50,7 @@ class Finder:
 
 def validity(given: ValidityInput) -> tuple[float | None, ...]:
     known = {each.passage.text: score for each, score in zip(SOURCES, SCORES, strict=True)}
-    return tuple(known.get(each.text, 0.95) for each in given.references)
+    return tuple(known.get(reference.text, 0.95) for reference in given.references)
 
 
 RULES: Rules = {
@@ -96,8 +96,8 @@ def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
 
 def test_each_set_says_what_became_of_it() -> None:
     answer, _, _ = run(WORKED)
-    sets = [each for each in answer.parts if isinstance(each, LinkSetPart)]
-    assert [each.correct for each in sets] == [True, True, False]
+    sets = [part for part in answer.parts if isinstance(part, LinkSetPart)]
+    assert [set_.correct for set_ in sets] == [True, True, False]
     assert [each.irreplaceable for each in sets] == [("1",), ("2",), ()]
     titles = [each.title for each in view(answer).parts]
     assert titles == ["Link-Eval", "Citation set 1", "Citation set 2", "Citation set 3"]
@@ -118,7 +118,7 @@ def test_what_was_retrieved_and_not_cited_is_looked_for_again() -> None:
     cited = replace(WORKED, sources=SOURCES[:4], retrieved=True)
     answer, _, steps = run(cited, Finder("Zinc again: nobody cites it.", "Nor this."))
     found = counts_of(answer)
-    assert [each.name for each in steps][:2] == ["search", "relevance"]
+    assert [step.name for step in steps][:2] == ["search", "relevance"]
     assert (found.references, found.valid, found.valid_cited) == (6, 4, 2)
     assert counts_of(run(replace(cited, retrieved=False), Finder("Nor this."))[0]).references == 4
 

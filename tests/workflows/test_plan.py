@@ -137,14 +137,14 @@ def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
 
 def test_each_plan_is_made_with_what_was_said_of_those_before() -> None:
     _, _, requests = drive("reflexion", **plans(1, 2, 5))
-    given = [each.given for each in requests if each.name == "plan"]  # type: ignore[union-attr]
+    given = [request.given for request in requests if request.name == "plan"]  # type: ignore[union-attr]
     assert [len(each.feedback) for each in given] == [0, 1, 2]
     assert given[2].feedback[1][1] == "ask something else"
 
 
 def test_the_tree_gives_a_node_two_children_before_it_grows_deeper() -> None:
     _, _, requests = drive("serts", **plans(1, 1, 1, 3, 1, 5))
-    given = [each.given for each in requests if each.name == "plan"]  # type: ignore[union-attr]
+    given = [request.given for request in requests if request.name == "plan"]  # type: ignore[union-attr]
     assert [len(each.feedback) for each in given[:3]] == [0, 1, 2], "the root, its first child, the sibling knows both"
     assert len(given[3].feedback) == 2, "a child of a child: the root and its parent"
 

@@ -37,9 +37,9 @@ def concern(each: dict[str, Any]) -> bool:
 def rate(split: str, message_due: bool, language: str) -> float:
     """The share of the cases that get the message."""
     cases = [
-        each
-        for each in CASES
-        if (each["split"], each["safety_message"], each["language"]) == (split, message_due, language)
+        case
+        for case in CASES
+        if (case["split"], case["safety_message"], case["language"]) == (split, message_due, language)
     ]
     return sum(map(concern, cases)) / len(cases)
 
@@ -50,7 +50,7 @@ def test_there_are_enough_cases_of_both_kinds_in_both_halves() -> None:
             assert sum(each["split"] == split and each["safety_message"] is due for each in CASES) >= 20
     for due in (True, False):
         assert sum(each["safety_message"] is due for each in CASES) >= 40
-        assert {each["language"] for each in CASES if each["safety_message"] is due} == {"en", "zh"}
+        assert {case["language"] for case in CASES if case["safety_message"] is due} == {"en", "zh"}
     assert len({(each["text"], each["audience"]) for each in CASES}) == len(CASES)
 
 
@@ -107,7 +107,7 @@ def test_staff_are_answered_without_another_request() -> None:
         ask("Management of sepsis", SearchFilter(), STAFF, PROVENANCE), [found, Relevance((), 0.5)]
     )
     assert answer.status is AnswerStatus.ABSTAINED
-    assert [type(each) for each in requests] == [Search, Perform]
+    assert [type(request) for request in requests] == [Search, Perform]
 
 
 def test_an_earlier_disclosure_counts_for_the_follow_up() -> None:

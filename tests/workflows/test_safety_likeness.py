@@ -83,9 +83,9 @@ def test_staff_who_ask_about_a_dose_are_not_refused_but_a_patient_is(likeness: S
 
 
 def test_the_development_cases_still_hold(likeness: SafetyLikeness) -> None:
-    for each in CASES:
-        if each["split"] == "development":
-            assert recognised(likeness, each) is each["safety_message"], each["text"]
+    for case in CASES:
+        if case["split"] == "development":
+            assert recognised(likeness, case) is case["safety_message"], case["text"]
 
 
 @pytest.mark.parametrize(("name", "language"), [(a, b) for a in ("safety", "safety_indirect") for b in ("en", "zh")])
@@ -136,7 +136,7 @@ ON = frozenset({LIKENESS.name, SAFETY.name})
 def asked(text: str, plan: Any, results: list[Any]) -> tuple[str, list[str]]:
     """The concern, and the roles that were asked."""
     concern, requests = drive(screened(text, plan), results)
-    assert all(isinstance(each, Perform) for each in requests)
+    assert all(isinstance(request, Perform) for request in requests)
     return concern, [each.name for each in requests]
 
 

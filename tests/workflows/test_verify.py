@@ -64,7 +64,7 @@ def test_the_heavier_group_wins_and_is_the_main_evidence() -> None:
     assert set(claims(answer)) == {Label.SUPPORTED}
     assert answer.status is AnswerStatus.ANSWERED
     claim = part(answer, ClaimPart)
-    assert [each.text for each in claim.statements] == ["Aspirin prevents stroke."]
+    assert [statement.text for statement in claim.statements] == ["Aspirin prevents stroke."]
     assert claim.statements[0].citations[0].marker == answer.evidence[0].marker
     assert (claim.votes, round(claim.total, 1)) == ((1, 1, 1), 5.8)
     assert (claim.q, claim.tau2, claim.voters) == (2.0, 1.0, 2)
@@ -183,7 +183,7 @@ def test_citations_are_looked_up_and_their_support_is_checked() -> None:
     assert named == {"1": "A review of aspirin", "4": None}
     assert "[1]: A review of aspirin (2023)" in shown(answer, "Citations")
     statements = part(answer, SupportPart).statements
-    verdicts = [each.verdict.support for each in statements if each.verdict]
+    verdicts = [statement.verdict.support for statement in statements if statement.verdict]
     assert verdicts == [Support.VERBATIM, Support.UNSUPPORTED, Support.UNSUPPORTED]
     assert {each.origin for each in statements} == {Origin.SUBMITTED}, "a person's text is nobody else's"
     assert not any(each.withheld for each in statements)
@@ -208,7 +208,7 @@ def test_an_answer_written_elsewhere_gets_its_badge() -> None:
 
 def test_two_markers_may_name_one_document() -> None:
     answer = verify("Aspirin surely prevents most strokes [1][2].", known={"1": FOR, "2": FOR})
-    assert [each.marker for each in part(answer, SupportPart).statements[0].citations] == ["1"]
+    assert [citation.marker for citation in part(answer, SupportPart).statements[0].citations] == ["1"]
     assert len(part(answer, StudiesPart).studies) == 1, "and it has one vote"
 
 
@@ -270,7 +270,7 @@ def test_a_chat_model_appraises_every_study() -> None:
     chat = ChatRoles(ScriptedChat(["yes"] * 4 + ["no"] * 4))
     given = (VerifyInput(QUESTION, ANSWER), BOUNDS, PROVENANCE)
     answer, requests = drive("verify", given, (FOR, AGAINST), {}, chat)
-    assert [each.name for each in requests].count("appraisal") == 2
+    assert [request.name for request in requests].count("appraisal") == 2
     rows = {row.study.title: row for row in part(answer, StudiesPart).studies}
     review, letter = rows["A review of aspirin"], rows["A letter on aspirin"]
     assert (review.reliability, review.base, review.bonus, review.failed) == (7.8, 7, 0.8, ())

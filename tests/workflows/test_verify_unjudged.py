@@ -47,7 +47,9 @@ def test_without_a_judge_studies_are_shown_and_nothing_is_voted() -> None:
     assert set(claims(answer)) == {Label.NOT_JUDGED}
     assert answer.status is AnswerStatus.ABSTAINED
     claim = part(answer, ClaimPart)
-    assert [each.text for each in claim.statements] == ["Aspirin prevents stroke."], "what holds most of its words"
+    assert [statement.text for statement in claim.statements] == ["Aspirin prevents stroke."], (
+        "what holds most of its words"
+    )
     assert (claim.votes[:2], claim.main, claim.dropped) == ((0, 0), (), ())
     assert all(row.votes == () for row in part(answer, StudiesPart).studies)
     assert "verify.no_judge" in codes(answer)
@@ -61,8 +63,8 @@ def test_without_a_judge_studies_are_shown_and_nothing_is_voted() -> None:
 def test_without_a_judge_only_word_for_word_is_support() -> None:
     text = "Aspirin prevents stroke [1]. Aspirin prevents most strokes [1]."
     answer = unjudged(text, known={"1": FOR})
-    verdicts = [each.verdict for each in part(answer, SupportPart).statements]
-    assert [each.support for each in verdicts] == [Support.VERBATIM, Support.UNCHECKED]
+    verdicts = [statement.verdict for statement in part(answer, SupportPart).statements]
+    assert [verdict.support for verdict in verdicts] == [Support.VERBATIM, Support.UNCHECKED]
     assert verdicts[1].reason.code == "support.not_judged"
     assert response(answer) == Label.NOT_JUDGED
 

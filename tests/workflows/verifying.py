@@ -81,8 +81,8 @@ class Finder:
 
 def minted(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
     return tuple(
-        Evidence(str(number), each.passage, each.passage.title, "2024", Status.CURRENT, "f", "", "0" * 64, "text/plain")
-        for number, each in enumerate(hits, first)
+        Evidence(str(number), hit.passage, hit.passage.title, "2024", Status.CURRENT, "f", "", "0" * 64, "text/plain")
+        for number, hit in enumerate(hits, first)
     )
 
 

@@ -123,7 +123,7 @@ def _relation(row: Sequence[str], languages: Sequence[str]) -> Term | None:
 
 def _together(terms: Sequence[Term]) -> Term:
     """The rows of one concept as one term: its preferred English name, else its first; its longest definition."""
-    names = [name[0] for each in terms for name in sorted(each.names, key=lambda name: name[1] != "en")]
+    names = [name[0] for term in terms for name in sorted(term.names, key=lambda name: name[1] != "en")]
     return Term(
         terms[0].id,
         next((each.name for each in terms if each.name), names[0] if names else ""),

@@ -155,7 +155,7 @@ def _relations(meta: Element) -> Iterator[tuple[str, str]]:
 def _date(meta: Element) -> str:
     """The first date of publication, as precisely as known."""
     dates = {each.get("pub-type") or each.get("publication-format") or "": each for each in meta.iterfind("pub-date")}
-    found = [_iso(dates[kind]) for kind in _DATES if kind in dates] + [_iso(each) for each in dates.values()]
+    found = [_iso(dates[kind]) for kind in _DATES if kind in dates] + [_iso(date_) for date_ in dates.values()]
     return next(filter(None, found), "")
 
 

@@ -118,7 +118,7 @@ def _links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
 
 def _identifiers(article: dict[str, list[str]]) -> Iterator[str]:
     places = [*article["AID"], *article["LID"]]
-    doi = next((each.removesuffix("[doi]").strip() for each in places if each.endswith("[doi]")), "")
+    doi = next((place.removesuffix("[doi]").strip() for place in places if place.endswith("[doi]")), "")
     if doi:
         yield f"doi:{doi}"
     if pmc := _first(article, "PMC"):

@@ -193,7 +193,7 @@ def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]
     for where, _, value in json_records.items(path, mapping):
         entries = [value] if isinstance(value, Fault) else list(_entries(value))
         found = found or bool(entries)
-        yield from (each if isinstance(each, Fault) else _json_entry(each, where) for each in entries)
+        yield from (entry if isinstance(entry, Fault) else _json_entry(entry, where) for entry in entries)
     if not found:
         raise InputError("reader.omim_json", name=path.name)
 

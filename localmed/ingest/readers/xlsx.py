@@ -78,7 +78,7 @@ def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
         warnings.simplefilter("ignore")
         book = office.opened(path, lambda _: _book(file))
         try:
-            sheet = next(each for each in book.worksheets if each.sheet_state == "visible")
+            sheet = next(worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
             return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
         except (*_BROKEN, StopIteration) as error:
             raise office.damaged(path, error) from None
@@ -114,7 +114,7 @@ def _around(section: str) -> tuple[str, str]:
     place = re.search(r"[0#?]|General", _QUOTED.sub(lambda found: "\x00" * len(found[0]), section))
     if not place:
         return "", ""
-    quoted = [(found.start() < place.start(), found[1]) for found in _QUOTED.finditer(section)]
+    quoted = [(match.start() < place.start(), match[1]) for match in _QUOTED.finditer(section)]
     return "".join(text for first, text in quoted if first), "".join(text for first, text in quoted if not first)
 
 

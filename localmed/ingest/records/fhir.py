@@ -66,8 +66,8 @@ def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, An
     """Raise ``InputError`` where an entry is about somebody else."""
     url, resource = patient
     own = {f"Patient/{resource.get('id')}", f"urn:uuid:{resource.get('id')}", url}
-    for each in others:
-        about = each.get("patient") or each.get("subject")
+    for other in others:
+        about = other.get("patient") or other.get("subject")
         reference = about.get("reference", "") if isinstance(about, dict) else ""
         plain = str(reference).split("/_history")[0]
         if plain and plain not in own and not any(known and plain.endswith(f"/{known}") for known in own):
@@ -93,9 +93,9 @@ def _record(
     found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     results: list[Measured] = []
     none_of = set()
-    for each in others:
-        kind = each["resourceType"]
-        resource = _valid(models[kind], each)
+    for other in others:
+        kind = other["resourceType"]
+        resource = _valid(models[kind], other)
         if resource is None:
             refused[kind] += 1
         elif kind == "Observation":
@@ -115,7 +115,7 @@ def _record(
         lists[name], note = entries(names, name)
         notes += note
     kept, told = newest(results)
-    as_of = stated or max((each.date for each in results), default="")
+    as_of = stated or max((result.date for result in results), default="")
     born = person.birthDate.isoformat() if person.birthDate else ""
     record = PatientRecord(
         problems=lists["problems"],
@@ -192,7 +192,7 @@ def _observed(resource: Any) -> Iterator[Measured]:
         if quantity is None or quantity.value is None or quantity.comparator:
             continue
         codings = part.code.coding or ()
-        loinc = next((each.code for each in codings if each.system == "http://loinc.org" and each.code), "")
+        loinc = next((coding.code for coding in codings if coding.system == "http://loinc.org" and coding.code), "")
         unit = quantity.unit or quantity.code or ""
         if found := measures.coded(_called(part.code), loinc, float(quantity.value), unit, date):
             yield found
@@ -203,7 +203,7 @@ def _called(code: Any) -> str:
     if code is None:
         return ""
     names = (code.text, *(each.display for each in code.coding or ()))
-    return next((each for each in names if each), "")
+    return next((name for name in names if name), "")
 
 
 def _codes(code: Any) -> set[str]:

@@ -45,8 +45,8 @@ def struck(text: str) -> str:
 def one_patient(text: str) -> None:
     """Raise ``InputError`` where the same label ("Name:", "MRN:") stands before two different values."""
     seen: dict[str, str] = {}
-    for found in _LABELLED.finditer(text):
-        label = found["label"].rstrip(":：# ").lower()
-        value = " ".join(found["value"].split()).casefold()
+    for match in _LABELLED.finditer(text):
+        label = match["label"].rstrip(":：# ").lower()
+        value = " ".join(match["value"].split()).casefold()
         if _NAMES.fullmatch(label) and seen.setdefault(label, value) != value:
             raise InputError("record.two_patients")

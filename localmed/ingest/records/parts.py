@@ -23,7 +23,7 @@ _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance
 def entries(found: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
     """The entries on one line each, once each, at most ``ENTRIES``; and a note where some are left out."""
     lines = (" ".join(clean(_QUALIFIER.sub("", each[:LONGEST])).split())[:ENTRY_CHARACTERS] for each in found)
-    once = tuple(dict.fromkeys(each for each in lines if each))
+    once = tuple(dict.fromkeys(line for line in lines if line))
     note = (message(f"record.cut_{what}", kept=ENTRIES, entries=len(once)),) if len(once) > ENTRIES else ()
     return once[:ENTRIES], note
 

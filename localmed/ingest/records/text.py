@@ -310,19 +310,19 @@ def _of_another(prose: _Prose, start: int) -> bool:
 def _age(prose: _Prose) -> Iterator[RecordEntry]:
     """The first age that is said of nobody else: in months where no years are."""
     for pattern, scale in cues.AGE:
-        for found in pattern.finditer(prose.folded):
-            value = float(next(group for group in found.groups() if group)) * scale
-            if not _of_another(prose, found.start()) and value < measures.by_name("age").plausible[1]:
-                entry = prose.entry(EntryKind.AGE, *found.span())
-                yield RecordEntry(EntryKind.AGE, f"{round(value, 1):g}", entry.words, *found.span())
+        for match in pattern.finditer(prose.folded):
+            value = float(next(group for group in match.groups() if group)) * scale
+            if not _of_another(prose, match.start()) and value < measures.by_name("age").plausible[1]:
+                entry = prose.entry(EntryKind.AGE, *match.span())
+                yield RecordEntry(EntryKind.AGE, f"{round(value, 1):g}", entry.words, *match.span())
                 return
 
 
 def _sex(prose: _Prose) -> Iterator[RecordEntry]:
-    for found in cues.SEX.finditer(prose.folded):
-        if not _of_another(prose, found.start()):
-            entry = prose.entry(EntryKind.SEX, *found.span())
-            yield RecordEntry(EntryKind.SEX, found.lastgroup or "", entry.words, *found.span())
+    for match in cues.SEX.finditer(prose.folded):
+        if not _of_another(prose, match.start()):
+            entry = prose.entry(EntryKind.SEX, *match.span())
+            yield RecordEntry(EntryKind.SEX, match.lastgroup or "", entry.words, *match.span())
             return
 
 

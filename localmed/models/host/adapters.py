@@ -262,7 +262,7 @@ class HostNearest:
 
 
 def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
-    return {"roles": [each.role for each in messages], "contents": [each.content for each in messages]}
+    return {"roles": [message.role for message in messages], "contents": [each.content for each in messages]}
 
 
 def _list(answer: Frame, key: str, count: int) -> list[Any]:

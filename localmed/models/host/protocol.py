@@ -195,7 +195,7 @@ def vectors_frame(vectors: Vectors, weights: Sequence[Weights] | None) -> Frame:
     exact = np.ascontiguousarray(vectors, "<f4")
     values: dict[str, Any] = {"shape": list(exact.shape)}
     if weights is not None:  # numbers of the model's own kind become Python's, without loss
-        values["weights"] = [[[int(key), float(value)] for key, value in each.items()] for each in weights]
+        values["weights"] = [[[int(key), float(value)] for key, value in weight.items()] for weight in weights]
     return Frame("vectors", values, exact.tobytes())
 
 

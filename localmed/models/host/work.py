@@ -192,7 +192,7 @@ def _chat(owned: Owned) -> CountingChat:
 
 
 def _messages(values: Mapping[str, Any]) -> tuple[Message, ...]:
-    roles = [_one_of({"role": each}, "role", ("system", "user", "assistant")) for each in _texts(values, "roles")]
+    roles = [_one_of({"role": text}, "role", ("system", "user", "assistant")) for text in _texts(values, "roles")]
     contents = _texts(values, "contents")
     if len(roles) != len(contents):
         raise _refused()

@@ -90,7 +90,7 @@ class LlamaChat:
     def _setup(self) -> Mapping[str, Any]:
         settings, file = self._settings, self._file
         try:
-            size = sum(each.stat().st_size for each in parts(file.path))
+            size = sum(part.stat().st_size for part in parts(file.path))
         except OSError:
             raise ModelError("chat.no_file", name=file.name) from None
         return {

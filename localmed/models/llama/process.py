@@ -187,7 +187,7 @@ class _Child:
             kind, values = message[0], message[1:]
             if kind == "error":
                 told = errors.from_json(values[0], ModelError)
-            elif (kind, [type(each) for each in values]) not in _KNOWN:
+            elif (kind, [type(value) for value in values]) not in _KNOWN:
                 raise TypeError
         except (ValueError, TypeError, LookupError, RecursionError):
             raise ModelError("chat.no_message") from None

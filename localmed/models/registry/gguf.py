@@ -305,7 +305,7 @@ def _sizes(values: dict[bytes, Value], architecture: str, name: str, most: int) 
     """A size, or one a layer; raise ``InputError`` where it is not from 0 to ``most``."""
     value = values.get(f"{architecture}.{name}".encode(), ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
-    if not all(0 <= each <= most for each in numbers):
+    if not all(0 <= number <= most for number in numbers):
         raise InputError("model.gguf_number", name=name, most=most)
     return numbers
 

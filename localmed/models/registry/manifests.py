@@ -100,7 +100,7 @@ class ModelManifest:
     @property
     def hashed(self) -> bool:
         """Whether the sha256 of every file that it needs is known."""
-        return all(each.sha256 for each in self.files if not each.optional)
+        return all(file.sha256 for file in self.files if not file.optional)
 
     @property
     def footprint(self) -> Footprint:
@@ -139,7 +139,7 @@ def load(path: Path) -> ModelManifest:
     libraries = LIBRARIES.get(manifest.role, ("",))
     if manifest.library not in libraries:
         raise BadSettings("manifest.library", path=str(path), libraries=tuple(filter(None, libraries)))
-    files = tuple(_filled(FileSpec, path, each) for each in specs)
+    files = tuple(_filled(FileSpec, path, spec) for spec in specs)
     return replace(manifest, files=files, shape=_filled(Shape, path, shape))
 
 

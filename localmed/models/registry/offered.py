@@ -114,7 +114,7 @@ def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelMa
     """The manifest that names this file, or a folder called as its model."""
     if source.is_dir():
         return manifests.get(_plain(source.resolve().name))
-    alone = (each for each in manifests.values() if len(each.files) == 1)
+    alone = (manifest for manifest in manifests.values() if len(manifest.files) == 1)
     return next((each for each in alone if each.files[0].matches(source.name)), None)
 
 
@@ -126,7 +126,7 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
     """Those of ``files`` that the manifest names; a single file given by name may be called otherwise."""
     if source.is_file() and len(manifest.files) == 1:
         return dict(files)
-    missing = [each.name for each in manifest.files if not each.optional and not any(map(each.matches, files))]
+    missing = [file.name for file in manifest.files if not file.optional and not any(map(file.matches, files))]
     if missing:
         raise InputError("model.incomplete", name=manifest.name, missing=missing[0])
     return {name: path for name, path in files.items() if any(each.matches(name) for each in manifest.files)}

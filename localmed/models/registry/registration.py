@@ -73,7 +73,7 @@ class Model:
     @property
     def bytes(self) -> int:
         """All files together."""
-        return sum(each.stamp.bytes for each in self.files)
+        return sum(file.stamp.bytes for file in self.files)
 
     @property
     def footprint(self) -> Footprint:

@@ -57,7 +57,7 @@ class Opened:
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files, in the order of their names."""
-        return tuple(self.folder / each.name for each in self.model.files)
+        return tuple(self.folder / file.name for file in self.model.files)
 
     @property
     def gguf(self) -> Path:
@@ -130,7 +130,7 @@ class Registry:
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
             raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
-        files = tuple(self._looked_at(model, each, progress) for each in model.files)
+        files = tuple(self._looked_at(model, file, progress) for file in model.files)
         if files != model.files:
             self._restamp(replace(model, files=files))
         return Opened(model, folder)
@@ -177,7 +177,7 @@ class Registry:
 
     def _stranger(self, model: Model) -> str:
         """A file in the model's folder that is not registered: a library that loads the folder could take it."""
-        folder, known = self.folder / model.name, {each.name for each in model.files}
+        folder, known = self.folder / model.name, {file.name for file in model.files}
         there = (path.relative_to(folder).as_posix() for path in offered.walk(folder))
         return next((name for name in there if name not in known), "")
 
@@ -319,6 +319,6 @@ def _described(choice: offered.Choice, files: tuple[StoredFile, ...], by: str, t
 def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) -> str:
     """Of the files that decide on the output (weights, tokenizer, settings) and the prefixes; not of papers beside."""
     specs = manifest.files if manifest else (FileSpec("*"),)
-    weighty = [each for each in files if each.name.endswith(WEIGHTY) and any(spec.matches(each.name) for spec in specs)]
+    weighty = [file for file in files if file.name.endswith(WEIGHTY) and any(spec.matches(file.name) for spec in specs)]
     prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
     return digest(json.dumps([sorted(each.sha256 for each in weighty), prefixes]))[:12]

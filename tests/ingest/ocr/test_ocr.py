@@ -52,7 +52,7 @@ def scanned(path: Path, document: Any, dpi: int = 150, rotate: int = 0) -> Path:
 def pages_read(path: Path, reader: Ocr, bounds: ReadBounds = BOUNDS) -> list[Page]:
     with opened(path) as document:
         pages = [read_page(document, index, 60_000) for index in range(document.page_count)]
-    assert all(isinstance(each, Working) for each in pdf_scan.read_scans(path, pages, bounds, reader))
+    assert all(isinstance(scan, Working) for scan in pdf_scan.read_scans(path, pages, bounds, reader))
     return pages
 
 
@@ -237,7 +237,7 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
         (x0 - y0 * fall, y0 + x0 * fall, x1 - y1 * fall, y1 + x1 * fall) for x0, y0, x1, y1 in level + upright + letters
     )
     straight = pdf_scan._straightened(Scan(500, 700, 0, lines, slanted), 1)
-    pieces = [pdf_scan._piece(each, (10, 8.5), {}) for each in straight.lines]
+    pieces = [pdf_scan._piece(line, (10, 8.5), {}) for line in straight.lines]
     placed, (grid,), _ = with_tables(pieces, straight.rules, straight.width, straight.height)
     assert (grid.height, grid.width) == (3, 2)
     assert [piece.cell for piece in placed] == list(range(6))

@@ -55,7 +55,7 @@ class Overlap:
 
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
         asked = set(words(question))
-        return [len(asked & set(words(each))) / 3 for each in passages]
+        return [len(asked & set(words(passage))) / 3 for passage in passages]
 
 
 class Same:

@@ -34,7 +34,7 @@ def test_the_manifests_that_ship() -> None:
             assert each.footprint.bytes_a_token > 0
     sizes = sorted(each.shape.parameters for each in shipped.values() if each.role == "chat")
     assert sizes[0] < 2e9
-    assert any(7e9 <= each <= 9e9 for each in sizes)
+    assert any(7e9 <= size <= 9e9 for size in sizes)
     assert sizes[-1] >= 27e9
 
 

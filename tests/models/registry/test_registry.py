@@ -51,7 +51,7 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
 
 def test_a_folder_takes_what_its_manifest_names(registry: Registry, tmp_path: Path) -> None:
     model = registry.add(encoder_folder(tmp_path / "stick" / "Small-Encoder"), "x")
-    assert [each.name for each in model.files] == ["config.json", "extra/a.json", "model.safetensors"]
+    assert [file.name for file in model.files] == ["config.json", "extra/a.json", "model.safetensors"]
     assert registry.opened("small-encoder").paths[1].read_bytes() == b"{}"
 
 
@@ -60,7 +60,7 @@ def test_a_folder_that_lies_in_its_place_is_not_copied(registry: Registry) -> No
     before = (folder / "model.safetensors").stat().st_ino
     registry.add(folder, "x")
     assert registry.opened("small-encoder").folder.joinpath("model.safetensors").stat().st_ino == before
-    assert "onnx/model.onnx" in [each.name for each in registry.model("small-encoder").files]  # it might be loaded
+    assert "onnx/model.onnx" in [file.name for file in registry.model("small-encoder").files]  # it might be loaded
 
 
 def test_a_model_that_no_manifest_lists(registry: Registry, tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def without_furniture(pages: Sequence[Page]) -> tuple[list[Page], int]:
         for piece in page.pieces:
             for key in _keys(piece, page):
                 places[key].append((piece.middle, page.number))
-    for found in places.values():
-        found.sort()
+    for place in places.values():
+        place.sort()
     body = body_of(piece for page in pages for piece in page.pieces if piece.cell < 0)
     odd = [page.number % 2 for page in pages if page.pieces]
     document = _Document(places, (odd.count(0), odd.count(1)), body.size)
@@ -139,7 +139,7 @@ def _is_of_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
 
 def _longest_run(numbers: set[int], step: int) -> int:
     longest = 0
-    for start in (each for each in numbers if each - step not in numbers):
+    for start in (number for number in numbers if number - step not in numbers):
         length = 1
         while start + length * step in numbers:
             length += 1

@@ -78,7 +78,7 @@ def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | 
 
 def confidence(lines: Sequence[Scanned]) -> float:
     """The mean confidence of what OCR read, by characters."""
-    read = [(each.confidence, len(each.text)) for each in lines if each.confidence is not None]
+    read = [(line.confidence, len(line.text)) for line in lines if line.confidence is not None]
     return sum(sure * length for sure, length in read) / max(1, sum(length for _, length in read))
 
 
@@ -145,9 +145,9 @@ def _moved(piece: Piece, page: Page, scan: Scan) -> tuple[Piece, Scanned]:
 def _covered(line: Frame, others: Sequence[Frame]) -> float:
     """The share of the length of ``line`` that lies under those of ``others`` that stand on its row."""
     length = 0.0
-    for each in others:
-        if min(line[3], each[3]) - max(line[1], each[1]) > SAME_ROW * min(line[3] - line[1], each[3] - each[1]):
-            length += max(0.0, min(line[2], each[2]) - max(line[0], each[0]))
+    for other in others:
+        if min(line[3], other[3]) - max(line[1], other[1]) > SAME_ROW * min(line[3] - line[1], other[3] - other[1]):
+            length += max(0.0, min(line[2], other[2]) - max(line[0], other[0]))
     return length / (line[2] - line[0])
 
 
