@@ -123,7 +123,7 @@ class _Work(threading.Thread):
 def _import(librarian: Session, folder: Path, stamp: int) -> None:
     for name in (OPEN, CLOSED):
         texts = {
-            f"{medicine}.txt": f"{medicine.title()}\n\nThe dose of {medicine} in the {name} is 5 mg a day. Stamp {stamp}.\n"
+            f"{medicine}.txt": f"{medicine.title()}\n\nThe dose of {medicine} in {name} is 5 mg a day. Stamp {stamp}.\n"
             for medicine in MEDICINES
         }
         importing.import_paths(librarian, [write(folder / name, texts)], Manifest(Collection(name, name.title())))
