@@ -1,4 +1,4 @@
-"""A variable's name has its noun: ``hit``, ``statement`` or ``matches``, not a participle that leaves it open of what."""
+"""A variable's name has its noun: ``hit``, ``statement`` or ``matches``, not a participle that leaves open of what."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_have_their_noun(path: Path) -> None:
-    assert not [f"{line}: {name}" for line, name in bound(ast.parse(path.read_text("utf-8"))) if name.strip("_") in OPEN]
+    assert not [
+        f"{line}: {name}" for line, name in bound(ast.parse(path.read_text("utf-8"))) if name.strip("_") in OPEN
+    ]
 
 
 def test_an_open_name_is_seen() -> None:
