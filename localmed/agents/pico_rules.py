@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from localmed.agents.practice import ELEMENT_CHARACTERS, ELEMENTS, Pico, PicoInput
+from localmed.agents.practice import ELEMENT_CHARACTERS, Pico, PicoInput
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, detect
 
