@@ -130,7 +130,7 @@ def _evaluator(
     from localmed.workflows.links import counts_of
 
     def evaluate(each: LinkQuestion) -> LinkRow:
-        given, spoken = each.given, detect(each.text)
+        given, spoken = each.answer, detect(each.text)
         if given is None and given_only:
             return LinkRow(each.id, spoken, "no answer given")
         if given is None:
