@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -150,9 +150,7 @@ def with_answers(questions: Sequence[LinkQuestion], file: Path) -> tuple[LinkQue
             code = "evaluation.answer_of_none" if place is None else "evaluation.answer_twice"
             raise InputError(code).within(f"{file.name}:{number}")
         inputs[place] = answer(record, questions[place], f"{file.name}:{number}")
-    return tuple(
-        LinkQuestion(question.id, question.text, question.gold, inputs.get(place)) for place, question in enumerate(questions)
-    )  # fmt: skip
+    return tuple(replace(question, answer=inputs.get(place)) for place, question in enumerate(questions))
 
 
 def answer(record: Mapping[str, Any], question: LinkQuestion, where: str) -> LinkInput:

@@ -160,7 +160,7 @@ def facts(report: Report) -> tuple[str, ...]:
     """What the figures were made with, one line each, and the notes."""
     half = () if report.reranker != "none" else ("no reranker is set: the variants with +rerank are left out",)
     return (
-        f"{report.questions} questions of {report.set}; {report.depth} passages read a question, collapsed to documents",
+        f"{report.questions} questions of {report.set}; {report.depth} passages a question, collapsed to documents",
         f"library generation {report.generation}; encoder {report.encoder}; reranker {report.reranker}; "
         f"localmed {report.version}; {report.date}; seed {report.seed}",
         f"intervals: 95 %, percentile bootstrap, {report.resamples} resamples; p: two-sided paired randomisation test "
