@@ -148,7 +148,7 @@ def _pico(
     """The PICO question: the user's own, else the role's."""
     labelled = by_labels(question)
     if labelled or is_pico or PICO.name not in plan.roles:
-        return labelled or Pico(given=is_pico), ()
+        return labelled or Pico(labelled=is_pico), ()
     return (yield from attempt(PICO, PicoInput(question, record)))
 
 
@@ -269,7 +269,7 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Ge
         _cited_documents(written, gathered.ours),
         gathered.leading.found.dense,
         record=case.record,
-        said=said,
+        recommendation=said,
     )
     return (yield from write(given, plan, APPLICABILITY))
 
