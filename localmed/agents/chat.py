@@ -29,45 +29,45 @@ class ChatRoles:
         """``watch`` follows every request."""
         self._model, self._watch = model, watch
 
-    def perform(self, role: Role, given: Any) -> Any:
+    def perform(self, role: Role, task: Any) -> Any:
         """See ``Performer.perform``. Raise ``ModelError`` where the model itself fails."""
         if isinstance(role.form, Choosing):
-            return self._choose(role.form, given)
+            return self._choose(role.form, task)
         if isinstance(role.form, Writing):
-            return self._write(role.form, given)
+            return self._write(role.form, task)
         raise UsageError("agents.role_not_served", role=role.name)
 
-    def _choose(self, form: Choosing, given: Any) -> Any:
-        branches = list(form.branches(given))
-        prefix = (Message("system", form.instructions[given.language]), Message("user", form.task(given)))
-        labels = form.labels[given.language]
+    def _choose(self, form: Choosing, task: Any) -> Any:
+        branches = list(form.branches(task))
+        prefix = (Message("system", form.instructions[task.language]), Message("user", form.prompt(task)))
+        labels = form.labels[task.language]
         choices = self._model.choose(prefix, branches, labels, self._watch) if branches else []
-        return form.read(given, choices)
+        return form.read(task, choices)
 
-    def _write(self, form: Writing, given: Any) -> Any:
-        given, messages, schema = self._fitted(form, given)
+    def _write(self, form: Writing, task: Any) -> Any:
+        task, messages, schema = self._fitted(form, task)
         for attempt in range(TRIES):
             request = Request(messages, form.max_tokens, schema, seed=attempt)
             try:
                 reply = self._model.complete(request, self._watch)
-                return form.read(given, reply.text if schema is None else reply.value)
+                return form.read(task, reply.text if schema is None else reply.value)
             except Rejected as rejected:
                 if attempt == TRIES - 1:
                     raise
-                again = AGAIN[given.language].format(reason=render(rejected.messages[0], given.language))
+                again = AGAIN[task.language].format(reason=render(rejected.messages[0], task.language))
                 messages = (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{again}"))
         raise AssertionError("unreachable")
 
-    def _fitted(self, form: Writing, given: Any) -> tuple[Any, tuple[Message, ...], Any]:
+    def _fitted(self, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
         """The input with the passages that fit, the messages and the schema of them."""
-        instructions, passages = form.instructions[given.language], list(form.passages(given))
+        instructions, passages = form.instructions[task.language], list(form.passages(task))
         note: str = ""
         if passages:
-            counts = self._model.count([instructions, form.task(given), AGAIN[given.language], *passages])
+            counts = self._model.count([instructions, form.prompt(task), AGAIN[task.language], *passages])
             fitted = fit(counts[:3], counts[3:], form.max_tokens, self._model.identity.context)
-            note = render(fitted.note, given.language) if fitted.note else ""
-            given = form.shortened(given, fitted)
+            note = render(fitted.note, task.language) if fitted.note else ""
+            task = form.shortened(task, fitted)
             passages = [passages[place] for place in fitted.kept]
-        text = "\n\n".join(each for each in (form.task(given), note, *passages) if each)
+        text = "\n\n".join(part for part in (form.prompt(task), note, *passages) if part)
         messages = (Message("system", instructions), Message("user", text))
-        return given, messages, form.schema(given)
+        return task, messages, form.schema(task)

@@ -61,7 +61,7 @@ FLUENCY = Role(
         },
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
-        lambda given: tuple(shown.between_marks("statement", statement) for statement in given.statements),
+        lambda task: tuple(shown.between_marks("statement", statement) for statement in task.statements),
         _fluency,
     ),
 )

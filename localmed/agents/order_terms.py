@@ -34,34 +34,34 @@ Span = tuple[int, int]
 def terms(order: str, known: Known = lambda _: False) -> list[OrderTerm]:
     """The terms of ``order``, in its order; ``known`` is asked for names."""
     plain = aligned(order)
-    found = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
+    ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
     taken = bytearray(len(order))
-    for start, (end, _) in found.items():
+    for start, (end, _) in ends.items():
         taken[start:end] = b"\1" * (end - start)
     for start, end in _named(plain, known):
         if not any(taken[start:end]):
-            found[start] = (end, "term")
-    return [OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(found.items())]
+            ends[start] = (end, "term")
+    return [OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
 
 
 def _named(text: str, known: Known) -> Iterator[Span]:
     """The names of the graph and the library, the longest at each place, until ``NAMED`` were asked for."""
     words, place = list(_words(text)), 0
-    asked: dict[str, bool] = {}
-    while place < len(words) and len(asked) < NAMED:
-        runs = [span for span in _runs(text, words, place) if _is_known(text[slice(*span)], known, asked)]
+    answers: dict[str, bool] = {}
+    while place < len(words) and len(answers) < NAMED:
+        runs = [span for span in _runs(text, words, place) if _is_known(text[slice(*span)], known, answers)]
         if runs:
             yield runs[0]
         place += sum(1 for start, _ in words[place : place + LONGEST] if start < runs[0][1]) if runs else 1
 
 
-def _is_known(name: str, known: Known, asked: dict[str, bool]) -> bool:
+def _is_known(name: str, known: Known, answers: dict[str, bool]) -> bool:
     least = 2 if _HAN.search(name) else SHORTEST
     key = folded(name)
-    if key not in asked:
-        meant = meaning(name, detect(name))
-        asked[key] = len(name) >= least and (known(name) or bool(meant and known(meant.partition(",")[0])))
-    return asked[key]
+    if key not in answers:
+        meanings = meaning(name, detect(name))
+        answers[key] = len(name) >= least and (known(name) or bool(meanings and known(meanings.partition(",")[0])))
+    return answers[key]
 
 
 def _runs(text: str, words: list[Span], first: int) -> Iterator[Span]:

@@ -75,22 +75,22 @@ class OrderRules:
             RETRIEVAL_QUESTION.name: retrieval_question,
         }
 
-    def terms(self, given: OrderInput) -> tuple[OrderTerm, ...]:
+    def terms(self, task: OrderInput) -> tuple[OrderTerm, ...]:
         """The terms of an order, exactly as written."""
-        return tuple(terms(given.order, self._known)[:TERMS])
+        return tuple(terms(task.order, self._known)[:TERMS])
 
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
-        wanted = folded(name)
-        if set(wanted.split()) <= _NO_NAMES:
+        key = folded(name)
+        if set(key.split()) <= _NO_NAMES:
             return False
         if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
             return True
         if not self._lexical.holds(name):
             return False
-        found = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
-        passages = self._lexical.passages([passage_id for passage_id, _, _ in found]).values()
-        return any(wanted in names_of(passage) for passage in passages)
+        rows = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
+        passages = self._lexical.passages([passage_id for passage_id, _, _ in rows]).values()
+        return any(key in names_of(passage) for passage in passages)
 
 
 def names_of(passage: Passage) -> frozenset[str]:
@@ -110,10 +110,10 @@ def _spellings(heading: str) -> Iterator[str]:
         yield part.strip(" ?？.。")
 
 
-def explain(given: TermInput) -> Draft:
+def explain(task: TermInput) -> Draft:
     """The first sentence that defines the term, verbatim; none where no source does."""
-    names = [name for name in dict.fromkeys((given.term, *given.names)) if name]
-    for place, evidence in enumerate(given.evidence):
+    names = [name for name in dict.fromkeys((task.term, *task.names)) if name]
+    for place, evidence in enumerate(task.evidence):
         text = evidence.passage.text
         for start, end in () if evidence.passage.table else language.sentences(text):
             if end - start <= LONGEST and defines(text[start:end], names):
@@ -127,15 +127,15 @@ def defines(sentence: str, names: list[str]) -> bool:
         return False
     plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
     plain = plain.removeprefix("小剂量")
-    starting = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
-    return any(_DEFINES.match(rest) or _CHINESE_DEFINES.match(rest) for rest in starting)
+    predicates = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
+    return any(_DEFINES.match(predicate) or _CHINESE_DEFINES.match(predicate) for predicate in predicates)
 
 
-def names_for(term: OrderTerm, wanted: str) -> tuple[str, ...]:
+def names_for(term: OrderTerm, reader_language: str) -> tuple[str, ...]:
     """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
-    meant = meaning(term.text, wanted) if term.text.isascii() else ""
-    ingredients = sorted(medicines.ingredients(term.text)) if wanted == "en" else []
-    names = (meant.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
+    meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
+    ingredients = sorted(medicines.ingredients(term.text)) if reader_language == "en" else []
+    names = (meanings.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
     return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))
 
 
@@ -155,15 +155,13 @@ _INTRODUCED = re.compile(
 )
 
 
-def retrieval_question(given: RetrievalInput) -> str:
+def retrieval_question(task: RetrievalInput) -> str:
     """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
-    known = f"{given.patient}\n{given.order}"
-    asked = " ".join(without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ").split()).lstrip(
-        " .,;:。，；："
-    )
+    question = without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
+    question = " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")
     for pattern, kind in _MEANT:
-        names = {folded(term.text): term.text for term in given.terms if term.kind == kind}
+        names = {folded(term.text): term.text for term in task.terms if term.kind == kind}
         if len(names) == 1:
             (name,) = names.values()
-            asked = pattern.sub(name.replace("\\", r"\\"), asked, count=1)
-    return asked
+            question = pattern.sub(name.replace("\\", r"\\"), question, count=1)
+    return question

@@ -86,32 +86,32 @@ class GoldInput(Asked):
     texts: tuple[str, ...]
 
 
-def _sources(given: PlanInput) -> str:
-    described = DESCRIBED[given.language]
-    lines = [f"{source}: {described[source]}" for source in (*SOURCES, GRAPH) if source in given.sources]
-    said = [f"{written(plan)}\n{suggestion}" for plan, suggestion in given.feedback]
-    return "\n\n".join((given.question, "\n".join(lines), _FORMAT, *said))
+def _sources(task: PlanInput) -> str:
+    described = DESCRIBED[task.language]
+    lines = [f"{source}: {described[source]}" for source in (*SOURCES, GRAPH) if source in task.sources]
+    earlier = [f"{written(plan)}\n{suggestion}" for plan, suggestion in task.feedback]
+    return "\n\n".join((task.question, "\n".join(lines), _FORMAT, *earlier))
 
 
-def _plan(given: PlanInput, text: Any) -> SourcePlan:
+def _plan(task: PlanInput, text: Any) -> SourcePlan:
     plan = parse(str(text))
-    absent = [source for source in SOURCES if source not in given.sources and plan.queries(source)]
-    if absent or (plan.graph and GRAPH not in given.sources):
+    absent = [source for source in SOURCES if source not in task.sources and plan.queries(source)]
+    if absent or (plan.graph and GRAPH not in task.sources):
         raise Rejected("agents.unknown_plan_source")
     return plan
 
 
 def _terms(_: Asked, value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(" ".join(each.split()) for each in value["terms"]))[:TERMS]
+    return tuple(dict.fromkeys(" ".join(term.split()) for term in value["terms"]))[:TERMS]
 
 
-def _feedback(given: FoundInput, value: Any) -> Feedback:
+def _feedback(task: FoundInput, value: Any) -> Feedback:
     suggestion = str(value["suggestion"]).strip()
-    return Feedback(int(value["score"]), shown.in_language(suggestion, given.language) if suggestion else "")
+    return Feedback(int(value["score"]), shown.in_language(suggestion, task.language) if suggestion else "")
 
 
-def _texts(given: FoundInput | GoldInput) -> tuple[str, ...]:
-    return tuple(shown.between_marks("found", text) for text in given.texts)
+def _texts(task: FoundInput | GoldInput) -> tuple[str, ...]:
+    return tuple(shown.between_marks("found", text) for text in task.texts)
 
 
 def _supports(_: GoldInput, choices: Sequence[Choice]) -> bool:
@@ -154,7 +154,7 @@ GRAPH_TERMS = Role(
             "zh": f"请按原文列出问题中最多 {TERMS} 个医学术语，最重要的在前。",
         },
         lambda _: shown.texts_schema("terms", TERMS, 100),
-        lambda given: given.question,
+        lambda task: task.question,
         _terms,
         max_tokens=150,
     ),
@@ -172,8 +172,8 @@ PSEUDO_DOCUMENT = Role(
             "zh": "请按所列来源可能的写法，用最多二百字写一段回答该问题的文字，仅用于检索。",
         },
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
-        lambda given: f"{given.question}\n{DESCRIBED[given.language][given.source]}",
-        lambda given, value: shown.in_language(value["passage"].strip(), given.language),
+        lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
+        lambda task, value: shown.in_language(value["passage"].strip(), task.language),
         max_tokens=400,
     ),
 )
@@ -199,7 +199,7 @@ FEEDBACK = Role(
                 "suggestion": {"type": "string", "maxLength": 600},
             }
         ),
-        lambda given: f"{given.question}\n{written(given.plan)}",
+        lambda task: f"{task.question}\n{written(task.plan)}",
         _feedback,
         _texts,
         max_tokens=250,
@@ -219,7 +219,7 @@ PLANNING_JUDGE = Role(
             f"{shown.QUOTED['zh']}只回答一个字：是或否。",
         },
         {"en": ("yes", "no"), "zh": ("是", "否")},
-        lambda given: "\n".join((given.question, given.gold, *_texts(given))),
+        lambda task: "\n".join((task.question, task.gold, *_texts(task))),
         lambda _: ("\n",),
         _supports,
     ),

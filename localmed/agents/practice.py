@@ -30,13 +30,13 @@ SHOWN = 4_000  # characters of a record's prose before a model: its lists stand 
 
 @dataclass(frozen=True, slots=True)
 class Pico:
-    """A question by the PICO principle; "" where an element is not given. ``given`` says that the user wrote it so."""
+    """A question by the PICO principle; "" for an element that is not named. ``labelled``: the user wrote it so."""
 
     population: str = ""
     intervention: str = ""
     comparison: str = ""
     outcome: str = ""
-    given: bool = False
+    labelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class RecommendationInput(AnswerInput):
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityInput(AnswerInput):
-    """What the evidence says of patients like this one, beside the ``said``. The result is a ``Draft``."""
+    """What the evidence says of patients like this one, beside the ``recommendation``. The result is a ``Draft``."""
 
     record: PatientRecord = field(default_factory=PatientRecord)
-    said: tuple[Statement, ...] = ()
+    recommendation: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,64 +102,67 @@ def in_words(record: PatientRecord) -> str:
     return shown.between_marks("patient record", "\n".join((*lines, record.text[:SHOWN])))
 
 
-def _pico_task(given: PicoInput) -> str:
-    return "\n".join((given.question, in_words(given.record))) if given.record else given.question
+def _pico_prompt(task: PicoInput) -> str:
+    return "\n".join((task.question, in_words(task.record))) if task.record else task.question
 
 
-def _pico(given: PicoInput, value: Mapping[str, Any]) -> Pico:
+def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
     """The elements; what is neither in the question nor, for the population, in the record was made up."""
-    said = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
-    who = f"{given.question}\n{in_words(given.record) if given.record else ''}"
-    for name, source in (("population", who), ("intervention", given.question), ("comparison", given.question)):
-        if said[name] and _held(said[name], source) < FROM_QUESTION:
+    elements = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
+    known = f"{task.question}\n{in_words(task.record) if task.record else ''}"
+    for name, source in (("population", known), ("intervention", task.question), ("comparison", task.question)):
+        if elements[name] and _held(elements[name], source) < FROM_QUESTION:
             raise Rejected(f"the {name} was not taken from what was asked", "The rules make the PICO question instead")
-    if not said["population"] and not said["intervention"]:
+    if not elements["population"] and not elements["intervention"]:
         raise Rejected("the model named neither population nor intervention", "The rules name them instead")
-    for text in filter(None, said.values()):
-        shown.in_language(text, given.language)
-    return Pico(said["population"], said["intervention"], said["comparison"], said["outcome"])
+    for text in filter(None, elements.values()):
+        shown.in_language(text, task.language)
+    return Pico(elements["population"], elements["intervention"], elements["comparison"], elements["outcome"])
 
 
 def _held(text: str, source: str) -> float:
     """The share of the words of ``text`` that ``source`` holds; Chinese by pairs of characters."""
-    wanted, there = set(language.words(text, for_query=True)), set(language.words(source))
-    return len(wanted & there) / len(wanted) if wanted else 1.0
+    words, held = set(language.words(text, for_query=True)), set(language.words(source))
+    return len(words & held) / len(words) if words else 1.0
 
 
-def _guideline(each: Guideline) -> str:
-    return shown.between_marks("guideline", f"{each.title}\n{each.outline}")
+def _guideline(guideline: Guideline) -> str:
+    return shown.between_marks("guideline", f"{guideline.title}\n{guideline.outline}")
 
 
-def _which(given: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
-    return tuple(each.document for each, choice in zip(given.guidelines, choices, strict=True) if choice.best == 0)
+def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
+    return tuple(
+        guideline.document for guideline, choice in zip(task.guidelines, choices, strict=True) if choice.best == 0
+    )
 
 
-def _recommendation_task(given: RecommendationInput) -> str:
-    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(given.pico, name))]
-    record = [in_words(given.record)] if given.record else []
-    return "\n".join((given.question, *elements, *record, *to_correct(given)))
+def _recommendation_prompt(task: RecommendationInput) -> str:
+    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
+    record = [in_words(task.record)] if task.record else []
+    return "\n".join((task.question, *elements, *record, *to_correct(task)))
 
 
-def _applicability_task(given: ApplicabilityInput) -> str:
-    said = shown.between_marks("recommendation", "\n".join(each.text for each in given.said))
-    return "\n".join((given.question, in_words(given.record), said, *to_correct(given)))
+def _applicability_prompt(task: ApplicabilityInput) -> str:
+    written = "\n".join(statement.text for statement in task.recommendation)
+    recommendation = shown.between_marks("recommendation", written)
+    return "\n".join((task.question, in_words(task.record), recommendation, *to_correct(task)))
 
 
-def _draft(given: AnswerInput, value: Any) -> Draft:
-    statements = shown.cited(value["statements"], given.evidence, given.language)
-    return Draft(statements, (given.left_out,) if given.left_out else ())
+def _draft(task: AnswerInput, value: Any) -> Draft:
+    statements = shown.cited(value["statements"], task.evidence, task.language)
+    return Draft(statements, (task.left_out,) if task.left_out else ())
 
 
-def _sources(given: AnswerInput) -> tuple[str, ...]:
-    return tuple(shown.evidence_text((each,)) for each in given.evidence)
+def _sources(task: AnswerInput) -> tuple[str, ...]:
+    return tuple(shown.evidence_text((piece,)) for piece in task.evidence)
 
 
-def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
-    return replace(given, evidence=tuple(given.evidence[place] for place in fitted.kept), left_out=fitted.note)
+def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
+    return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
 
 
-def _summary(given: SummaryInput, value: Any) -> str:
-    return shown.in_language(" ".join(str(value["summary"]).split()), given.language)
+def _summary(task: SummaryInput, value: Any) -> str:
+    return shown.in_language(" ".join(str(value["summary"]).split()), task.language)
 
 
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
@@ -179,7 +182,7 @@ PICO = Role(
             f"{shown.QUOTED['zh']}",
         },
         lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)),
-        _pico_task,
+        _pico_prompt,
         _pico,
         max_tokens=300,
     ),
@@ -197,8 +200,8 @@ GUIDELINE_RELEVANCE = Role(
             f"{shown.QUOTED['zh']}只回答两个字：适用或无关。",
         },
         {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
-        lambda given: f"{given.question}\n",
-        lambda given: tuple(map(_guideline, given.guidelines)),
+        lambda task: f"{task.question}\n",
+        lambda task: tuple(map(_guideline, task.guidelines)),
         _which,
     ),
 )
@@ -220,8 +223,8 @@ RECOMMENDATION = Role(
             "每句标明来源编号，数字、单位、否定和条件必须一致。"
             f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
         },
-        lambda given: shown.statements_schema(given.evidence),
-        _recommendation_task,
+        lambda task: shown.statements_schema(task.evidence),
+        _recommendation_prompt,
         _draft,
         _sources,
         _shortened,
@@ -245,8 +248,8 @@ APPLICABILITY = Role(
             "来源没有相关内容时给出空列表。"
             f"{shown.QUOTED['zh']}",
         },
-        lambda given: shown.statements_schema(given.evidence),
-        _applicability_task,
+        lambda task: shown.statements_schema(task.evidence),
+        _applicability_prompt,
         _draft,
         _sources,
         _shortened,
@@ -267,10 +270,10 @@ GUIDELINE_SUMMARY = Role(
             f"不得自行给出建议。{shown.QUOTED['zh']}",
         },
         lambda _: shown.object_of({"summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY_CHARACTERS}}),
-        lambda given: given.title,
+        lambda task: task.title,
         _summary,
-        lambda given: tuple(shown.between_marks("guideline", passage) for passage in given.passages),
-        lambda given, fitted: replace(given, passages=tuple(given.passages[place] for place in fitted.kept)),
+        lambda task: tuple(shown.between_marks("guideline", passage) for passage in task.passages),
+        lambda task, fitted: replace(task, passages=tuple(task.passages[place] for place in fitted.kept)),
         max_tokens=400,
     ),
 )

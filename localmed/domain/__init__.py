@@ -97,6 +97,6 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for module in _MODULES:
-        found = vars(import_module(f"{__name__}.{module}"))
-        globals().update({each: found[each] for each in __all__ if each in found})
+        names = vars(import_module(f"{__name__}.{module}"))
+        globals().update({name: names[name] for name in __all__ if name in names})
     return globals()[name]

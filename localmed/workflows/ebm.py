@@ -147,7 +147,7 @@ def _pico(
     """The PICO question: the user's own, else the role's."""
     labelled = by_labels(question)
     if labelled or is_pico or PICO.name not in plan.roles:
-        return labelled or Pico(given=is_pico), ()
+        return labelled or Pico(labelled=is_pico), ()
     return (yield from attempt(PICO, PicoInput(question, record)))
 
 
@@ -268,7 +268,7 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Ge
         _cited_documents(written, gathered.ours),
         gathered.leading.result.dense,
         record=case.record,
-        said=shown,
+        recommendation=shown,
     )
     return (yield from write(task, plan, APPLICABILITY))
 

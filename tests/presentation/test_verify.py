@@ -29,7 +29,7 @@ from localmed.presentation.views import PartView
 from localmed.verification.reliability import ASPECTS
 from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
 
-STUDY = Titled("A review", "2023", given=True)
+STUDY = Titled("A review", "2023", from_answer=True)
 SENTENCE = Statement(
     "Aspirin helps.", (), Origin.SUBMITTED, Verdict(Support.UNCHECKED, message("support.judge.rules"),
                                                     message("support.not_judged")),

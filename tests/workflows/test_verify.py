@@ -138,7 +138,7 @@ def test_the_most_reliable_are_kept_and_the_answers_own_always() -> None:
     rows = part(answer, StudiesPart).studies
     assert len(rows) == BOUNDS.kept + 1
     assert rows[0].study.title == "A review of aspirin", "found last, and the most reliable"
-    assert [row.study.title for row in rows if row.study.given] == ["Aspirin in dogs"]
+    assert [row.study.title for row in rows if row.study.from_answer] == ["Aspirin in dogs"]
 
 
 def test_a_study_in_two_collections_has_one_vote() -> None:
