@@ -32,7 +32,7 @@ from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
-from localmed.verification.wording import said
+from localmed.verification.wording import find_verbatim
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")
@@ -206,7 +206,9 @@ class Verbatim:
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
-        return [_certain("entailment") if said(premise, statement) else NOT_JUDGED for premise, statement in pairs]
+        return [
+            _certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED for premise, statement in pairs
+        ]
 
 
 class Overlap:
