@@ -136,7 +136,7 @@ def _evaluator(
     from localmed.workflows.links import counts_of
 
     def evaluate(question: LinkQuestion) -> LinkRow:
-        link_input, spoken = question.given, detect(question.text)
+        link_input, spoken = question.answer, detect(question.text)
         if link_input is None and given_only:
             return LinkRow(question.id, spoken, "no answer given")
         if link_input is None:
