@@ -87,12 +87,12 @@ def prose(text: str) -> bool:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_prose_is_made(path: Path) -> None:
-    found = [f"{line}: {text}" for line, text in literals(ast.parse(path.read_text("utf-8"))) if prose(text)]
+    phrases = [f"{line}: {text}" for line, text in literals(ast.parse(path.read_text("utf-8"))) if prose(text)]
     name = str(path.relative_to(PACKAGE))
     if name in ALLOWED:
-        assert found, f"{name} is free of prose: take it from the list"
+        assert phrases, f"{name} is free of prose: take it from the list"
     else:
-        assert not found
+        assert not phrases
 
 
 @pytest.mark.parametrize(
