@@ -105,8 +105,8 @@ def printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func) in _PRINTING:
             for part in (part for argument in call.args for part in _written(argument)):
-                if _PRINTED.search(part.value):
-                    yield part.lineno, part.value
+                if _PRINTED.search(str(part.value)):
+                    yield part.lineno, str(part.value)
 
 
 def _written(argument: ast.expr) -> Iterator[ast.Constant]:
