@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from localmed.cli.common import echo
 from localmed.cli.speaking import error_line, language, text
 from localmed.errors import LocalmedError
 from localmed.presentation.neutral import one_line
@@ -21,7 +22,7 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     """Print the line of ``error``, before it the traceback of what is no mistake of usage where ``debug`` is set."""
     if isinstance(error, click.Abort | KeyboardInterrupt):  # click aborts at a question only
         if sys.stderr.isatty():
-            click.echo(err=True)  # ends the terminal's ^C
+            echo(err=True)  # ends the terminal's ^C
         _fail(text("cli.not_confirmed" if isinstance(error, click.Abort) else "cli.interrupted"), INTERRUPTED)
     if isinstance(error, click.ClickException):
         _fail(_usage(error), error.exit_code)
@@ -33,7 +34,7 @@ def end(error: BaseException, debug: bool) -> NoReturn:
 
 
 def _fail(line: str, code: int) -> NoReturn:
-    click.echo(f"localmed: {one_line(line)}", err=True)
+    echo(f"localmed: {one_line(line)}", err=True)
     sys.exit(code)
 
 
