@@ -51,9 +51,9 @@ class _Table:
 def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
     every = [_every(match, language) for match in _EVERY.finditer(text)]
-    found = [*every, *_latin(text, language), *_chinese(text, language)]
+    matches = [*every, *_latin(text, language), *_chinese(text, language)]
     apart: list[Abbreviation] = []
-    for abbreviation in sorted(found, key=lambda entry: (entry.start, -entry.end)):
+    for abbreviation in sorted(matches, key=lambda entry: (entry.start, -entry.end)):
         if not apart or apart[-1].end <= abbreviation.start:
             apart.append(abbreviation)
     return tuple(apart)
@@ -61,8 +61,8 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
 
 def meaning(written: str, language: str) -> str:
     """The one usual meaning of an abbreviation; "" where it has none or several."""
-    found = _table().meanings.get(_key(written), ())
-    return found[0][language == "zh"] if len(found) == 1 else ""
+    meanings = _table().meanings.get(_key(written), ())
+    return meanings[0][language == "zh"] if len(meanings) == 1 else ""
 
 
 def _key(written: str) -> str:
@@ -91,13 +91,13 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
         start = match.start()
         written = match[0].rstrip("/")
         for piece in [written] if _key(written) in _table().meanings else written.split("/"):
-            if meanings := _meant(piece, text, start, shouted):
+            if meanings := _written_as(piece, text, start, shouted):
                 plain = piece if "." in piece[:-1] else piece.rstrip(".")
                 yield Abbreviation(plain, start, start + len(plain), tuple(pair[language == "zh"] for pair in meanings))
             start += len(piece) + 1
 
 
-def _meant(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
+def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
     """The meanings of what stands at ``start`` of ``text``, if it is written as an abbreviation there."""
     table, key = _table(), _key(written)
     pointed, capitals = "." in written[:-1], written.isupper() and not shouted
@@ -120,8 +120,8 @@ def _every(match: re.Match[str], language: str) -> Abbreviation:
     """ "q8h", "q.4-6h." and "q 6 hours" by what they count."""
     low, high, unit = match["low"], match["high"], _UNITS[match["unit"][0].lower()]
     if language == "zh":
-        said = f"每{low}至{high}{unit[1]}一次" if high else f"每{low}{unit[1]}一次"
+        wording = f"每{low}至{high}{unit[1]}一次" if high else f"每{low}{unit[1]}一次"
     else:
         many = f"{low} to {high}" if high else low
-        said = f"every {unit[0]}" if many == "1" else f"every {many} {unit[0]}s"
-    return Abbreviation(match[0], *match.span(), (said,))
+        wording = f"every {unit[0]}" if many == "1" else f"every {many} {unit[0]}s"
+    return Abbreviation(match[0], *match.span(), (wording,))

@@ -80,19 +80,19 @@ def _values(measure: Measure) -> re.Pattern[str]:
 def measured(text: str, date: str = "") -> Iterator[Measured]:
     """Every measure with a value in ``text``, in the order of the table, what cannot be true included."""
     folded = fold(text)
-    for found in _PRESSURE.finditer(folded):
-        for name, number in zip(("systolic blood pressure", "diastolic blood pressure"), found.groups(), strict=True):
-            yield Measured(name, float(number), f"{number} mmHg", date, *found.span())
+    for match in _PRESSURE.finditer(folded):
+        for name, number in zip(("systolic blood pressure", "diastolic blood pressure"), match.groups(), strict=True):
+            yield Measured(name, float(number), f"{number} mmHg", date, *match.span())
     for measure in all_measures():
-        for found in _values(measure).finditer(folded) if measure.name != "age" else ():
-            if _OTHER_BODY_FLUID.search(found["between"]) or _OTHER_BODY_FLUID.search(
-                folded[max(0, found.start() - 12) : found.start()]
+        for match in _values(measure).finditer(folded) if measure.name != "age" else ():
+            if _OTHER_BODY_FLUID.search(match["between"]) or _OTHER_BODY_FLUID.search(
+                folded[max(0, match.start() - 12) : match.start()]
             ):
                 continue
-            value = converted(measure, found["number"], found["unit"] or "")
+            value = converted(measure, match["number"], match["unit"] or "")
             if value is not None:
-                written = f"{found['number']} {found['unit'] or measure.unit}".strip()
-                yield Measured(measure.name, value, _shown(written), date, *found.span())
+                written = f"{match['number']} {match['unit'] or measure.unit}".strip()
+                yield Measured(measure.name, value, _shown(written), date, *match.span())
 
 
 def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:

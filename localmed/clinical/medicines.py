@@ -99,9 +99,9 @@ def _unlisted(made: _Table) -> re.Pattern[str]:
 def mentions(text: str) -> list[Mention]:
     """Where ``text`` names medicines, in order."""
     made, folded = _table(), fold(text)
-    found = list(_listed(made, folded))
-    blanked = _without(folded, [(mention.start, mention.end) for mention in found])
-    return sorted(chain(found, _by_ending(made, blanked)), key=lambda mention: mention.start)
+    listed_mentions = list(_listed(made, folded))
+    blanked = _without(folded, [(mention.start, mention.end) for mention in listed_mentions])
+    return sorted(chain(listed_mentions, _by_ending(made, blanked)), key=lambda mention: mention.start)
 
 
 def _listed(made: _Table, folded: str) -> Iterator[Mention]:
@@ -146,11 +146,11 @@ def ingredients(text: str) -> frozenset[str]:
 
 def classes(text: str) -> dict[str, str]:
     """The classes that ``text`` names a medicine of, or itself, each with the first name as it is written there."""
-    found: dict[str, str] = {}
+    written: dict[str, str] = {}
     for mention in mentions(text):
         for name in mention.classes:
-            found.setdefault(name, mention.written)
-    return found
+            written.setdefault(name, mention.written)
+    return written
 
 
 def names(text: str) -> frozenset[str]:
@@ -160,15 +160,15 @@ def names(text: str) -> frozenset[str]:
 
 def places(text: str) -> list[tuple[int, str]]:
     """Where the folded text names a medicine, in order, by one name each: its ingredients, or the class it names."""
-    folded, found = fold(text), list[tuple[int, int, str]]()
+    folded, spans = fold(text), list[tuple[int, int, str]]()
     for mention in mentions(text):
         name = " + ".join(mention.ingredients or mention.classes)
-        if found and folded[found[-1][1] : mention.start].strip() in _TOGETHER:
-            start, _, before = found.pop()
-            found.append((start, mention.end, f"{before} + {name}"))
+        if spans and folded[spans[-1][1] : mention.start].strip() in _TOGETHER:
+            start, _, before = spans.pop()
+            spans.append((start, mention.end, f"{before} + {name}"))
         else:
-            found.append((mention.start, mention.end, name))
-    return [(start, name) for start, _, name in found if name]
+            spans.append((mention.start, mention.end, name))
+    return [(start, name) for start, _, name in spans if name]
 
 
 def last_before(text: str) -> frozenset[str]:

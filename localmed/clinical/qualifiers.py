@@ -26,13 +26,13 @@ def differing(question: str, passage: Passage, whole: str = "") -> tuple[str, ..
 
     ``whole`` is what ``question`` is a part of: whom that is about, this is about.
     """
-    wanted = _populations(whole) | qualifiers(question)
-    treatment = _treatment(question) if PREVENTION not in wanted else ""
-    if not wanted and not treatment:
+    required = _populations(whole) | qualifiers(question)
+    treatment = _treatment(question) if PREVENTION not in required else ""
+    if not required and not treatment:
         return ()
     named = qualifiers("\n".join((passage.title, *passage.headings, passage.text)))
     lacking = [
-        written for qualifier, written in wanted.items() if qualifier not in named and _excluded(qualifier, named)
+        written for qualifier, written in required.items() if qualifier not in named and _excluded(qualifier, named)
     ]
     if treatment and not _treatment(passage.text):
         heading = qualifiers("\n".join((passage.title, *passage.headings)))
@@ -54,12 +54,12 @@ def _excluded(qualifier: str, named: Mapping[str, str]) -> bool:
 def qualifiers(text: str) -> dict[str, str]:
     """The qualifiers that ``text`` names, each with the first words that name it."""
     names, rows = _names()
-    found: dict[str, str] = {}
+    written: dict[str, str] = {}
     for match in names.matches(fold(text)):
         for qualifier in rows[match.name]:
             if qualifier != NONE:
-                found.setdefault(qualifier, match.name)
-    return found
+                written.setdefault(qualifier, match.name)
+    return written
 
 
 def _treatment(text: str) -> str:

@@ -48,7 +48,9 @@ def _table() -> _Table:
     lexicon.add(MEDICINE)
 
     def of(entry: Mapping[str, str]) -> tuple[Wording, ...]:
-        both = (wordings(entry.get(each, ""), each, data["words"][each], lexicon) for each in ("en", "zh"))
+        both = (
+            wordings(entry.get(language, ""), language, data["words"][language], lexicon) for language in ("en", "zh")
+        )
         return tuple(wording for made in both for wording in made)
 
     signs = {name: _Sign(of(entry), entry.get("unless", "")) for name, entry in data["signs"].items()}

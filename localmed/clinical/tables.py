@@ -70,9 +70,9 @@ class Names:
 
     def matches(self, folded: str) -> list[Match]:
         """The longest name at each place of ``folded``, in order, none within another."""
-        found = sorted((*self._by_words(folded), *self._by_characters(folded)), key=lambda match: match.start)
+        matches = sorted((*self._by_words(folded), *self._by_characters(folded)), key=lambda match: match.start)
         kept: list[Match] = []
-        for match in found:
+        for match in matches:
             if not kept or match.start >= kept[-1].end:
                 kept.append(match)
             elif match.end - match.start > kept[-1].end - kept[-1].start:

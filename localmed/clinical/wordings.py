@@ -159,11 +159,11 @@ class Clause:
 
     def matches(self, wording: Wording) -> Iterator[Matched]:
         """Where ``wording`` stands, as characters of the clause."""
-        found = [self._places(element, wording.language) for element in wording.elements]
-        if not all(found):
+        places = [self._places(element, wording.language) for element in wording.elements]
+        if not all(places):
             return
-        reached = [(start, end) for start, end in found[0]]
-        for joint, spans in zip(wording.joints, found[1:], strict=True):
+        reached = [(start, end) for start, end in places[0]]
+        for joint, spans in zip(wording.joints, places[1:], strict=True):
             reached = list(_joined(reached, spans, joint, wording.language))
             if not reached:
                 return

@@ -11,9 +11,9 @@ from localmed.clinical.tables import table
 
 
 def read(text: str, language: str = "en") -> dict[str, tuple[str, ...]]:
-    found = abbreviations(text, language)
-    assert all(text[one.start : one.end] == one.written for one in found)
-    return {one.written: one.meanings for one in found}
+    matches = abbreviations(text, language)
+    assert all(text[one.start : one.end] == one.written for one in matches)
+    return {one.written: one.meanings for one in matches}
 
 
 def test_usual_meanings() -> None:

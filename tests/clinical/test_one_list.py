@@ -104,6 +104,6 @@ SORTS = {
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_no_other_module_holds_a_list(sort: str) -> None:
-    lists = {name: found for name, text in modules().items() if len(found := SORTS[sort](text)) >= LIST}
-    assert {name: sorted(found) for name, found in lists.items() if name not in ALLOWED[sort]} == {}
+    lists = {name: names for name, text in modules().items() if len(names := SORTS[sort](text)) >= LIST}
+    assert {name: sorted(names) for name, names in lists.items() if name not in ALLOWED[sort]} == {}
     assert not set(ALLOWED[sort]) - set(lists), "allowed, and needs no allowance"

@@ -27,7 +27,9 @@ GENES = "BRCA1 TP53 EGFR KRAS NRAS BRAF PIK3CA PTEN CDKN2A MYC MDM2 FGFR2 KIT PD
 
 
 def shifted(text: str, by: int) -> str:
-    return "".join(chr((ord(each) - 97 + by) % 26 + 97) if "a" <= each <= "z" else each for each in text.lower())
+    return "".join(
+        chr((ord(letter) - 97 + by) % 26 + 97) if "a" <= letter <= "z" else letter for letter in text.lower()
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,14 +48,14 @@ def test_every_entry_has_the_words_that_it_was_read_from(case: dict[str, Any]) -
 
 
 def test_most_of_what_the_notes_hold_is_read() -> None:
-    there = found = 0
+    there = read = 0
     for case in NOTES:
         record = text(case["text"])
         for name, kind in KINDS.items():
             listed = " | ".join(entry.text.lower() for entry in record.entries if entry.kind is kind)
             there += len(case[name])
-            found += sum(entry.lower() in listed for entry in case[name])
-    assert found / there >= 0.8, f"{found} of {there}"
+            read += sum(entry.lower() in listed for entry in case[name])
+    assert read / there >= 0.8, f"{read} of {there}"
 
 
 @pytest.mark.parametrize(

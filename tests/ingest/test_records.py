@@ -47,11 +47,11 @@ def test_english_prose() -> None:
     assert record.problems == ("type 2 diabetes", "CKD stage 4", "hypertension")
     assert record.medications == ("metformin 1000 mg twice daily", "losartan 50 mg")
     assert record.allergies == ("penicillin (rash)",)
-    found = results(record)
-    assert found["eGFR"] == 25
-    assert found["potassium"] == 5.9
-    assert found["creatinine"] == pytest.approx(185.7, abs=0.1), "mg/dL became µmol/L"
-    assert (found["systolic blood pressure"], found["diastolic blood pressure"]) == (150, 85)
+    values = results(record)
+    assert values["eGFR"] == 25
+    assert values["potassium"] == 5.9
+    assert values["creatinine"] == pytest.approx(185.7, abs=0.1), "mg/dL became µmol/L"
+    assert (values["systolic blood pressure"], values["diastolic blood pressure"]) == (150, 85)
     assert record.notes == ()
 
 

@@ -34,14 +34,14 @@ def yellow(picture: Any, x: float, y: float) -> bool:
 def test_the_mark_lies_on_the_word_and_nowhere_else(tmp_path: Path, rotation: int) -> None:
     path = make.rotated(tmp_path / "page.pdf", rotation)
     with pymupdf.open(path) as document:
-        found = document[0].search_for("perforation")[0] * document[0].rotation_matrix
-    render_page(path, 1, [Box(1, *found), Box(2, 0, 0, 400, 400)], tmp_path / "page.png")
+        area = document[0].search_for("perforation")[0] * document[0].rotation_matrix
+    render_page(path, 1, [Box(1, *area), Box(2, 0, 0, 400, 400)], tmp_path / "page.png")
     picture = pymupdf.Pixmap(str(tmp_path / "page.png"))
-    assert yellow(picture, found.x0 - 0.3, found.y1 - 1)
-    assert not yellow(picture, found.x0 + 5, found.y1 + 20)
-    assert not yellow(picture, found.x0 - 20, found.y0)
-    middle = int((found.y0 + found.y1) / 2 * DPI / 72)
-    inks = [picture.pixel(x, middle) for x in range(int(found.x0 * DPI / 72), int(found.x1 * DPI / 72))]
+    assert yellow(picture, area.x0 - 0.3, area.y1 - 1)
+    assert not yellow(picture, area.x0 + 5, area.y1 + 20)
+    assert not yellow(picture, area.x0 - 20, area.y0)
+    middle = int((area.y0 + area.y1) / 2 * DPI / 72)
+    inks = [picture.pixel(x, middle) for x in range(int(area.x0 * DPI / 72), int(area.x1 * DPI / 72))]
     assert min(sum(ink) for ink in inks) < 150  # the letters under the mark stay dark
 
 
@@ -131,9 +131,9 @@ def test_what_a_library_says_of_a_failure_stays_in_the_child(monkeypatch: pytest
         "def fails(request): raise RuntimeError('patient Zyx')\n"
         "render.answer = fails; render.main()"
     )
-    said = _child({}, (sys.executable, "-c", code))
-    assert "RuntimeError at render.py" in said
-    assert "Zyx" not in said
+    output = _child({}, (sys.executable, "-c", code))
+    assert "RuntimeError at render.py" in output
+    assert "Zyx" not in output
     crashing = tmp_path / "crashing"
     crashing.write_text("#!/bin/sh\necho patient Zyx >&2\nkill -SEGV $$\n")
     crashing.chmod(0o700)
@@ -156,8 +156,8 @@ def _child_of(pid: int) -> int:
     end = time.monotonic() + 30
     while time.monotonic() < end:
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            if found := (thread / "children").read_text().split():
-                return int(found[0])
+            if children := (thread / "children").read_text().split():
+                return int(children[0])
         time.sleep(0.02)
     raise AssertionError("it started none")
 

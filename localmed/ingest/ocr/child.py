@@ -70,16 +70,16 @@ class Engine:
 
     def lines(self, picture: Any) -> list[Line]:
         """The lines that stand on ``picture``."""
-        found = self._loaded(picture, use_det=True)
-        if found.txts is None or found.boxes is None:
+        output = self._loaded(picture, use_det=True)
+        if output.txts is None or output.boxes is None:
             return []
-        rows = zip(found.txts, found.scores, found.boxes.tolist(), strict=True)
+        rows = zip(output.txts, output.scores, output.boxes.tolist(), strict=True)
         return [(text, float(score), corners) for text, score, corners in rows if text.strip()]
 
     def line(self, picture: Any) -> tuple[str, float]:
         """What stands on ``picture``, which holds one line."""
-        found = self._loaded(picture, use_det=False)
-        return (found.txts[0], float(found.scores[0])) if found.txts else ("", 0.0)
+        output = self._loaded(picture, use_det=False)
+        return (output.txts[0], float(output.scores[0])) if output.txts else ("", 0.0)
 
 
 def installed() -> bool:
@@ -128,7 +128,7 @@ def load(threads: int) -> Engine:
     cv2.setNumThreads(threads)
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
     folder = Path(rapidocr.__file__).parent / "models"
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "Global.log_level": "critical",
         "Global.use_cls": False,  # upside-down pages are turned as a whole, so that their lines come in order
         "Global.text_score": 0.0,
@@ -141,8 +141,8 @@ def load(threads: int) -> Engine:
     for part, (file, sha256) in MODELS.items():
         if hashlib.sha256((folder / file).read_bytes()).hexdigest() != sha256:
             raise RuntimeError("a model is not the one of rapidocr 3.10.0")
-        given[f"{part}.model_path"] = str(folder / file)
-    return Engine(rapidocr.RapidOCR(params=given))
+        parameters[f"{part}.model_path"] = str(folder / file)
+    return Engine(rapidocr.RapidOCR(params=parameters))
 
 
 def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
@@ -152,26 +152,26 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
     from localmed.ingest.readers.pdf.opening import raster
 
     picture, scale, width, height = raster(path, page, DPI, MOST_PIXELS)
-    turn, found = 0, engine.lines(picture)
-    if _reads_badly(found):
+    turn, lines = 0, engine.lines(picture)
+    if _reads_badly(lines):
         tried = [
-            (0, found),
+            (0, lines),
             *((quarters, engine.lines(np.ascontiguousarray(np.rot90(picture, quarters)))) for quarters in (1, 2, 3)),
         ]
-        turn, found = max(tried, key=lambda each: _worth(each[1]))
+        turn, lines = max(tried, key=lambda attempt: _worth(attempt[1]))
     shown = np.ascontiguousarray(np.rot90(picture, turn))
-    drawn = rules(shown) if found else []
-    found = _apart(engine, shown, found, _borders(drawn))
-    lines = [
+    drawn = rules(shown) if lines else []
+    lines = _apart(engine, shown, lines, _borders(drawn))
+    placed = [
         (text, round(confidence, 4), [[round(x / scale, 2), round(y / scale, 2)] for x, y in corners])
-        for text, confidence, corners in found
+        for text, confidence, corners in lines
     ]
     return {
         "width": width,
         "height": height,
         "turn": turn,
-        "lines": lines,
-        "rules": [[round(each / scale, 2) for each in rule] for rule in drawn],
+        "lines": placed,
+        "rules": [[round(value / scale, 2) for value in rule] for rule in drawn],
     }
 
 
@@ -182,7 +182,7 @@ def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule])
         line = waiting.pop()
         (ax, ay), (bx, by), (cx, cy), (dx, dy) = line[2]
         left, right, top, bottom = min(ax, dx), max(bx, cx), min(ay, by), max(cy, dy)
-        at = next((each for each in upright if _cuts(each, left, right, top, bottom)), None)
+        at = next((rule for rule in upright if _cuts(rule, left, right, top, bottom)), None)
         parts = []
         for start, end in ((left, at[0] - CLEAR), (at[2] + CLEAR, right)) if at else ():
             text, confidence = engine.line(
@@ -200,7 +200,7 @@ def _borders(drawn: list[Rule]) -> list[Rule]:
     """The upright rules that meet two level ones: strokes of letters one above the other meet none."""
     level = [rule for rule in drawn if rule[2] - rule[0] > rule[3] - rule[1]]
     upright = [rule for rule in drawn if rule[2] - rule[0] <= rule[3] - rule[1]]
-    return [rule for rule in upright if sum(_meet(rule, each) for each in level) > 1]
+    return [rule for rule in upright if sum(_meet(rule, other) for other in level) > 1]
 
 
 def _meet(upright: Rule, level: Rule) -> bool:
@@ -221,15 +221,15 @@ def rules(picture: Any) -> list[Rule]:
 
     gray = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
     ink = cv2.adaptiveThreshold(gray, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, *PAPER)
-    found: list[Rule] = []
+    drawn: list[Rule] = []
     for axes in ((0, 1), (1, 0)):  # level rules, then upright ones
 
         def shape(long: int, thick: int, axes: tuple[int, int] = axes) -> Any:
             return np.ones((thick, long) if axes[0] == 0 else (long, thick), np.uint8)
 
         runs = cv2.morphologyEx(cv2.dilate(ink, shape(1, 3)), cv2.MORPH_OPEN, shape(SHORTEST_RULE, 1))
-        found += _lines_of(cv2.dilate(runs, shape(GAP, 3)), axes)
-    return found
+        drawn += _lines_of(cv2.dilate(runs, shape(GAP, 3)), axes)
+    return drawn
 
 
 def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
@@ -238,9 +238,9 @@ def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
     import numpy as np
 
     count, labels, stats, _ = cv2.connectedComponentsWithStats(image)
-    found: list[Rule] = []
+    drawn: list[Rule] = []
     for part in range(1, min(count, MOST_RULES)):
-        left, top, wide, tall, area = (int(each) for each in stats[part])
+        left, top, wide, tall, area = (int(value) for value in stats[part])
         length = (wide, tall)[axes[0]]
         if area > MOST_THICK * length:
             continue
@@ -249,8 +249,8 @@ def _lines_of(image: Any, axes: tuple[int, int]) -> list[Rule]:
         start, end = int(along.min()) + GAP // 2, int(along.max()) - GAP // 2
         first = float(across[along <= along.min() + GAP].mean())
         last = float(across[along >= along.max() - GAP].mean())
-        found.append((start, first, end, last) if axes[0] == 0 else (first, start, last, end))
-    return found
+        drawn.append((start, first, end, last) if axes[0] == 0 else (first, start, last, end))
+    return drawn
 
 
 def mean_confidence(lines: list[Line]) -> float:

@@ -104,18 +104,18 @@ class Ocr:
         """What stands on ``page`` (1-based) of the PDF at ``path``, or why that is not known."""
         if self._failed >= GIVE_UP:
             return Failure(message("ocr.given_up", count=GIVE_UP))
-        found = self._asked(path, page)
-        if isinstance(found, Scan):
+        answer = self._request(path, page)
+        if isinstance(answer, Scan):
             self._failed = self._tried = 0
-            return found
+            return answer
         self.close()
         self._tried += 1
-        if found.again and self._tried < TRIES:
-            return found
+        if answer.again and self._tried < TRIES:
+            return answer
         self._failed, self._tried = self._failed + 1, 0
-        return replace(found, again=False)
+        return replace(answer, again=False)
 
-    def _asked(self, path: Path, page: int) -> Scan | Failure:
+    def _request(self, path: Path, page: int) -> Scan | Failure:
         request = {"path": str(path.absolute()), "page": page, "bounds": dataclasses.asdict(self._bounds)}
         try:
             line = self._answer(json.dumps(request).encode() + b"\n")
@@ -149,7 +149,7 @@ def _scan(answer: dict[str, Any]) -> Scan:
     """The page in the child's message; raise ``ValueError``, ``TypeError`` or ``LookupError`` where it is none."""
     lines = tuple(_seen(*line) for line in answer["lines"])
     width, height, turn = float(answer["width"]), float(answer["height"]), int(answer["turn"])
-    rules = tuple(_rule(*each) for each in answer.get("rules", ()))
+    rules = tuple(_rule(*rule) for rule in answer.get("rules", ()))
     if max(len(lines), len(rules)) > MOST_LINES or turn not in range(4) or not math.isfinite(width + height):
         raise ValueError
     return Scan(width, height, turn, lines, rules)

@@ -47,7 +47,7 @@ def read_ccda(data: bytes) -> PatientRecord:
     if len(targets) != 1:
         raise InputError("record.two_patients" if targets else "record.no_patient")
     as_of = _date(root.find(_path("effectiveTime")))
-    found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
+    names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     none_of: set[str] = set()
     results: list[Measured] = []
     for name, section in _sections(root):
@@ -55,31 +55,31 @@ def read_ccda(data: bytes) -> PatientRecord:
             results += _results(section)
             continue
         names, denied = _LISTS[name](section, as_of)
-        found[name] += names
+        names_by_list[name] += names
         none_of |= {name} if denied and not names else set()
-    return _record(targets[0], as_of, found, none_of, results)
+    return _record(targets[0], as_of, names_by_list, none_of, results)
 
 
 def _record(
-    patient: Element, as_of: str, found: dict[str, list[str]], none_of: set[str], results: list[Measured]
+    patient: Element, as_of: str, names_by_list: dict[str, list[str]], none_of: set[str], results: list[Measured]
 ) -> PatientRecord:
     lists: dict[str, tuple[str, ...]] = {}
     notes: list[Message] = []
-    for name, names in found.items():
+    for name, names in names_by_list.items():
         lists[name], note = entries(names, name)
         notes += note
-    kept, told = newest(results)
+    latest, remarks = newest(results)
     record = PatientRecord(
         problems=lists["problems"],
         medications=lists["medications"],
         allergies=lists["allergies"],
         age=years(_date(patient.find(_path("birthTime"))), as_of),
         sex=_SEXES.get(_attribute(patient.find(_path("administrativeGenderCode")), "code"), ""),
-        pregnant=True if any(_PREGNANT.search(each) for each in lists["problems"]) else None,
+        pregnant=True if any(_PREGNANT.search(problem) for problem in lists["problems"]) else None,
         none_of=frozenset(none_of),
-        results=kept,
+        results=latest,
         as_of=as_of,
-        notes=(*notes, *told),
+        notes=(*notes, *remarks),
     )
     return with_coded_entries(record)
 
@@ -111,7 +111,7 @@ def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
     for entry in section.findall(_path("entry")):
         concern = entry.find(_path("act"))
         for observation in entry.iter(f"{NS}observation"):
-            ended = any(_ended(each, as_of) for each in (concern, observation) if each is not None)
+            ended = any(_ended(element, as_of) for element in (concern, observation) if element is not None)
             value = observation.find(_path("value"))
             if not ended and value is not None and observation.get("negationInd") != "true":
                 names.append(_name(value, narrative))
@@ -122,11 +122,11 @@ def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
     """The medicines that are still taken."""
     narrative = _narrative(section)
     names = []
-    for given in section.iter(f"{NS}substanceAdministration"):
-        stopped = _attribute(given.find(_path("statusCode")), "code") in ("aborted", "cancelled", "nullified")
-        code = given.find(_path("consumable/manufacturedProduct/manufacturedMaterial/code"))
-        name = given.findtext(_path("consumable/manufacturedProduct/manufacturedMaterial/name"), "")
-        if not stopped and given.get("negationInd") != "true" and not _ended(given, as_of):
+    for medication in section.iter(f"{NS}substanceAdministration"):
+        stopped = _attribute(medication.find(_path("statusCode")), "code") in ("aborted", "cancelled", "nullified")
+        code = medication.find(_path("consumable/manufacturedProduct/manufacturedMaterial/code"))
+        name = medication.findtext(_path("consumable/manufacturedProduct/manufacturedMaterial/name"), "")
+        if not stopped and medication.get("negationInd") != "true" and not _ended(medication, as_of):
             names.append((_name(code, narrative) if code is not None else "") or name)
     return _or_prose("medications", names, section)
 
@@ -156,7 +156,7 @@ _LISTS: dict[str, Callable[[Element, str], tuple[list[str], bool]]] = {
 def _or_prose(name: str, names: list[str], section: Element) -> tuple[list[str], bool]:
     """The names of the coded entries; where there are none, what the section's prose lists or denies."""
     if names or section.find(_path("entry")) is not None:
-        return [each for each in names if each], False
+        return list(filter(None, names)), False
     text = section.find(_path("text"))
     prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
     if not prose or _NONE.search(prose):
@@ -177,14 +177,14 @@ def _results(section: Element) -> Iterator[Measured]:
         system = code.get("codeSystem", "2.16.840.1.113883.6.1")
         known = code.get("code", "") if system == "2.16.840.1.113883.6.1" else ""
         date = _date(observation.find(_path("effectiveTime")))
-        found = measures.coded(_name(code, narrative), known, number, value.get("unit", ""), date)
-        if found:
-            yield found
+        result = measures.coded(_name(code, narrative), known, number, value.get("unit", ""), date)
+        if result:
+            yield result
 
 
 def _narrative(section: Element) -> dict[str, Element]:
     """The pieces of the narrative that entries refer to."""
-    return {name: each for each in section.iter() if (name := each.get("ID"))}
+    return {name: element for element in section.iter() if (name := element.get("ID"))}
 
 
 def _name(code: Element, narrative: dict[str, Element]) -> str:
@@ -225,4 +225,4 @@ def _attribute(element: Element | None, name: str) -> str:
 
 
 def _path(path: str) -> str:
-    return "/".join(f"{NS}{each}" for each in path.split("/"))
+    return "/".join(f"{NS}{part}" for part in path.split("/"))

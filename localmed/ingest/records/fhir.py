@@ -47,18 +47,20 @@ def read_json(text: str) -> PatientRecord:
 
 def _bundle(value: Mapping[str, Any]) -> PatientRecord:
     listed = value.get("entry")
-    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    if len(found) > RESOURCES:
+    listed_entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    if len(listed_entries) > RESOURCES:
         raise InputError("record.entries", most=RESOURCES)
     resources = [
-        (each.get("fullUrl", ""), each["resource"]) for each in found if isinstance(each.get("resource"), dict)
+        (entry.get("fullUrl", ""), entry["resource"])
+        for entry in listed_entries
+        if isinstance(entry.get("resource"), dict)
     ]
-    patients = [(url, each) for url, each in resources if each.get("resourceType") == "Patient"]
+    patients = [(url, resource) for url, resource in resources if resource.get("resourceType") == "Patient"]
     if len(patients) != 1:
         raise InputError("record.two_patients" if patients else "record.bundle_no_patient")
-    others = [each for _, each in resources if each.get("resourceType") in READ]
+    others = [resource for _, resource in resources if resource.get("resourceType") in READ]
     _about_one(patients[0], others)
-    medicines = {f"{kind}{name}": each for kind, name, each in _medicines(resources)}
+    medicines = {f"{kind}{name}": resource for kind, name, resource in _medicines(resources)}
     return _record(patients[0][1], medicines, others, str(value.get("timestamp", ""))[:10])
 
 
@@ -76,10 +78,10 @@ def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, An
 
 def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The Medication resources by the references that may point at them."""
-    for url, each in resources:
-        if each.get("resourceType") == "Medication":
-            yield "", str(url), each
-            yield "Medication/", str(each.get("id")), each
+    for url, resource in resources:
+        if resource.get("resourceType") == "Medication":
+            yield "", str(url), resource
+            yield "Medication/", str(resource.get("id")), resource
 
 
 def _record(
@@ -90,7 +92,7 @@ def _record(
     if person is None:
         raise InputError("record.patient_invalid")
     refused: Counter[str] = Counter()
-    found: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
+    names_by_list: dict[str, list[str]] = {"problems": [], "medications": [], "allergies": []}
     results: list[Measured] = []
     none_of = set()
     for other in others:
@@ -104,17 +106,17 @@ def _record(
             none_of.add("allergies")
         else:
             name, text = _LISTS[kind](resource, medicines)
-            found[name] += [text] if text else []
+            names_by_list[name] += [text] if text else []
     lists, notes = (
         {},
         [message("record.invalid_fhir", what=tuple(f"{kind} {n}" for kind, n in sorted(refused.items())))]
         if refused
         else [],
     )
-    for name, names in found.items():
+    for name, names in names_by_list.items():
         lists[name], note = entries(names, name)
         notes += note
-    kept, told = newest(results)
+    latest, remarks = newest(results)
     as_of = stated or max((result.date for result in results), default="")
     born = person.birthDate.isoformat() if person.birthDate else ""
     record = PatientRecord(
@@ -123,11 +125,11 @@ def _record(
         allergies=lists["allergies"],
         age=years(born, as_of),
         sex=person.gender if person.gender in ("female", "male") else "",
-        pregnant=True if any("pregnan" in each.lower() for each in lists["problems"]) else None,
+        pregnant=True if any("pregnan" in problem.lower() for problem in lists["problems"]) else None,
         none_of=frozenset(none_of - {"allergies"} if lists["allergies"] else none_of),
-        results=kept,
+        results=latest,
         as_of=as_of,
-        notes=(*notes, *told),
+        notes=(*notes, *remarks),
     )
     return with_coded_entries(record)
 
@@ -194,17 +196,17 @@ def _observed(resource: Any) -> Iterator[Measured]:
         codings = part.code.coding or ()
         loinc = next((coding.code for coding in codings if coding.system == "http://loinc.org" and coding.code), "")
         unit = quantity.unit or quantity.code or ""
-        if found := measures.coded(_called(part.code), loinc, float(quantity.value), unit, date):
-            yield found
+        if result := measures.coded(_called(part.code), loinc, float(quantity.value), unit, date):
+            yield result
 
 
 def _called(code: Any) -> str:
     """What a coded concept is called."""
     if code is None:
         return ""
-    names = (code.text, *(each.display for each in code.coding or ()))
+    names = (code.text, *(coding.display for coding in code.coding or ()))
     return next((name for name in names if name), "")
 
 
 def _codes(code: Any) -> set[str]:
-    return {each.code for each in code.coding or () if each.code} if code is not None else set()
+    return {coding.code for coding in code.coding or () if coding.code} if code is not None else set()

@@ -38,8 +38,8 @@ _NAMES = re.compile(r"(?:patient(?:'s)? |full )?name|mrn|患者姓名|姓名|住
 
 def struck(text: str) -> str:
     """``text`` with every identifier that can be told struck out."""
-    text = _LABELLED.sub(lambda found: f"{found['label']} {STRUCK}", text)
-    return _NUMBERS.sub(STRUCK, _TITLED.sub(lambda found: f"{found[1]} {STRUCK}", text))
+    text = _LABELLED.sub(lambda match: f"{match['label']} {STRUCK}", text)
+    return _NUMBERS.sub(STRUCK, _TITLED.sub(lambda match: f"{match[1]} {STRUCK}", text))
 
 
 def one_patient(text: str) -> None:

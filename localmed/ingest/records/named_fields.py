@@ -18,7 +18,7 @@ from localmed.language import clean
 
 FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
 DEPTH = 20  # levels of nesting
-_WHO = {
+_IDENTITY = {
     "patient_name": "name", "姓名": "name", "患者姓名": "name", "patient_id": "id", "住院号": "id",
     "patient_age": "age", "age": "age", "年龄": "age",
     "patient_gender": "sex", "gender": "sex", "sex": "sex", "性别": "sex",
@@ -34,19 +34,19 @@ _HEADED = {
 
 def read_fields(value: Any) -> PatientRecord:
     """The record in ``value``; raise ``InputError`` where no field of a record is found, or two patients' are."""
-    who: dict[str, str] = {}
+    identity: dict[str, str] = {}
     lines: list[str] = []
     for name, text in _fields(value, 0):
-        if (kind := _WHO.get(name)) and text.strip():
-            if who.setdefault(kind, text.strip()) != text.strip():
+        if (kind := _IDENTITY.get(name)) and text.strip():
+            if identity.setdefault(kind, text.strip()) != text.strip():
                 raise InputError("record.two_patients")
         elif (heading := _HEADED.get(name)) and text.strip():
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
         raise InputError("record.no_field")
     record = from_prose(struck("\n".join(dict.fromkeys(lines))))
-    said = from_prose(f"年龄：{who.get('age', '')}\n性别：{who.get('sex', '')}")
-    return replace(record, age=said.age if "age" in who else record.age, sex=said.sex or record.sex)
+    person = from_prose(f"年龄：{identity.get('age', '')}\n性别：{identity.get('sex', '')}")
+    return replace(record, age=person.age if "age" in identity else record.age, sex=person.sex or record.sex)
 
 
 def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:
@@ -54,11 +54,11 @@ def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:
     if depth > DEPTH:
         return
     if isinstance(value, list):
-        for each in value:
-            yield from _fields(each, depth + 1)
+        for item in value:
+            yield from _fields(item, depth + 1)
     elif isinstance(value, dict):
-        for name, each in value.items():
-            if isinstance(each, (str, int, float)) and not isinstance(each, bool):
-                yield name, str(each)
+        for name, item in value.items():
+            if isinstance(item, (str, int, float)) and not isinstance(item, bool):
+                yield name, str(item)
             else:
-                yield from _fields(each, depth + 1)
+                yield from _fields(item, depth + 1)

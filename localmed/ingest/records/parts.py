@@ -20,19 +20,19 @@ WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a le
 _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance|morphologic abnormality)\)\s*$")
 
 
-def entries(found: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+def entries(texts: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
     """The entries on one line each, once each, at most ``ENTRIES``; and a note where some are left out."""
-    lines = (" ".join(clean(_QUALIFIER.sub("", each[:LONGEST])).split())[:ENTRY_CHARACTERS] for each in found)
+    lines = (" ".join(clean(_QUALIFIER.sub("", text[:LONGEST])).split())[:ENTRY_CHARACTERS] for text in texts)
     once = tuple(dict.fromkeys(line for line in lines if line))
     note = (message(f"record.cut_{what}", kept=ENTRIES, entries=len(once)),) if len(once) > ENTRIES else ()
     return once[:ENTRIES], note
 
 
-def newest(found: Iterable[Measured], language: str = "en") -> tuple[tuple[Measured, ...], tuple[Message, ...]]:
+def newest(results: Iterable[Measured], language: str = "en") -> tuple[tuple[Measured, ...], tuple[Message, ...]]:
     """The newest plausible value of each measure, of equals the last; and notes on what cannot be true."""
     kept: dict[str, Measured] = {}
     notes: list[Message] = []
-    for result in found:
+    for result in results:
         if not measures.plausible(result):
             notes.append(message("record.implausible", measure=measure_name(result, language), written=result.written))
         elif result.name not in kept or result.date >= kept[result.name].date:

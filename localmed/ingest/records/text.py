@@ -109,15 +109,15 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         values.setdefault(result.name, set()).add(result.value)
     judged = measured if len(measured) <= RESULTS else ()
     surely = {result for result in judged if len(values[result.name]) == 1 and _sure(prose, result)}
-    results, told = newest((result for result in measured if result in surely), detect(text))
+    results, remarks = newest((result for result in measured if result in surely), detect(text))
     allergies = list(_allergies(prose))
     others = [(entry.start, entry.end) for entry in allergies] + [(result.start, result.end) for result in measured]
-    found = [
+    read = [
         *_age(prose), *_sex(prose), *_pregnancy(prose), *_problems(prose), *allergies,
         *_medicines(prose, others), *(_result(prose, result) for result in results),
         *(_unread(prose, result) for result in measured if result not in surely),
     ]  # fmt: skip
-    once = tuple({_key(entry): entry for entry in reversed(found)}.values())[::-1]
+    once = tuple({_key(entry): entry for entry in reversed(read)}.values())[::-1]
     lists: dict[str, tuple[str, ...]] = {}
     notes: list[Message] = []
     for name, kind in _KINDS.items():
@@ -143,7 +143,7 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         text=text[:TEXT_CHARACTERS],
         as_of=as_of,
         entries=once,
-        notes=(*contradiction, *notes, *told),
+        notes=(*contradiction, *notes, *remarks),
     )
 
 
@@ -203,7 +203,7 @@ def _items(prose: _Prose, section: str) -> Iterator[tuple[int, int]]:
             continue
         for match in cues.ITEM.finditer(prose.text, sentence.start, sentence.end):
             place = match.start()
-            for end in (*(found.start() for found in cues.AND.finditer(match[0])), len(match[0])):
+            for end in (*(joint.start() for joint in cues.AND.finditer(match[0])), len(match[0])):
                 start = cues.LEAD.match(prose.text, place, match.start() + end)
                 assert start is not None  # it matches nothing as well
                 stripped = prose.text[start.end() : match.start() + end].rstrip(" \t.。")
@@ -285,8 +285,8 @@ def _alone(prose: _Prose, sentence: _Sentence, start: int, name_end: int, end: i
 
 def listed(name: str, text: str) -> list[str]:
     """The entries of the list ``name`` (problems, medications, allergies) that ``text`` without a heading is."""
-    found: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
-    return list(found)
+    names: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
+    return list(names)
 
 
 def _none_of(prose: _Prose, lists: dict[str, tuple[str, ...]]) -> frozenset[str]:
@@ -329,14 +329,14 @@ def _sex(prose: _Prose) -> Iterator[RecordEntry]:
 def _pregnancy(prose: _Prose) -> Iterator[RecordEntry]:
     """Denied or affirmed, where only one of the two is said, and not of somebody else or another time."""
     denied, affirmed = cues.NOT_PREGNANT.search(prose.folded), cues.PREGNANT.search(prose.folded)
-    found = denied or affirmed
-    if found and not (denied and affirmed and not _overlap(denied, affirmed)):
-        sentence = prose.at(found.start())
+    match = denied or affirmed
+    if match and not (denied and affirmed and not _overlap(denied, affirmed)):
+        sentence = prose.at(match.start())
         whole = prose.text[sentence.start : sentence.end]
-        doubtful = cues.STOPPED.search(whole) or _of_another(prose, found.start())
+        doubtful = cues.STOPPED.search(whole) or _of_another(prose, match.start())
         if not doubtful and (denied or not (cues.DENIED.search(whole) or cues.PLANNED.search(whole))):
-            entry = prose.entry(EntryKind.PREGNANCY, *found.span())
-            yield RecordEntry(EntryKind.PREGNANCY, "no" if denied else "yes", entry.words, *found.span())
+            entry = prose.entry(EntryKind.PREGNANCY, *match.span())
+            yield RecordEntry(EntryKind.PREGNANCY, "no" if denied else "yes", entry.words, *match.span())
 
 
 def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:

@@ -77,7 +77,7 @@ def inside(line: Line, area: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "report"),
     [
         ("hang", "took longer than 1 seconds (read.ocr_page_seconds)"),
         ("crash", "the engine's process failed (signal SIGSEGV)"),
@@ -86,14 +86,16 @@ def inside(line: Line, area: Any) -> bool:
         ("nothing", "OCR found no text"),
     ],
 )
-def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(tmp_path: Path, what: str, told: str) -> None:
+def test_a_page_that_defeats_the_engine_is_named_and_the_others_are_kept(
+    tmp_path: Path, what: str, report: str
+) -> None:
     path = make.scan(tmp_path / "scan.pdf", scanned=3)
     bounds = ReadBounds(ocr_page_seconds=1 if what == "hang" else 20)
     began = time.monotonic()
     first, second, third = pages_read(path, engine({2: what}, bounds), bounds)
     assert time.monotonic() - began < 15
     assert [page.pieces[0].text for page in (first, third)] == ["Give amoxicillin for ten days"] * 2
-    assert told in words(second.flaw)
+    assert report in words(second.flaw)
     assert not second.pieces
 
 
@@ -150,10 +152,10 @@ def test_text_over_a_picture_stays_as_it_is_and_what_the_picture_says_is_added(t
         page.insert_text(pymupdf.Point(x, 110) * page.derotation_matrix, text, fontsize=10, rotate=rotate)
     path = make.save(document, tmp_path / "slide.pdf")
     (read,) = pages_read(path, engine({1: "slide"}))
-    found = sorted(read.pieces, key=lambda piece: piece.x0)
-    assert [piece.text for piece in found if piece.y0 < 200] == ["Ketamine", "500 µg/kg"]
-    assert [piece.text for piece in found if piece.y0 > 200] == ["Flow chart of the emergency department"]
-    lines = [Line(each.text, Box(1, *each.frame)) for each in read.scan]
+    pieces = sorted(read.pieces, key=lambda piece: piece.x0)
+    assert [piece.text for piece in pieces if piece.y0 < 200] == ["Ketamine", "500 µg/kg"]
+    assert [piece.text for piece in pieces if piece.y0 > 200] == ["Flow chart of the emergency department"]
+    lines = [Line(scanned.text, Box(1, *scanned.frame)) for scanned in read.scan]
     shown = [line for block in pdf_scan.placed([Block("paragraph", tuple(lines))], [read]) for line in block.lines]
     assert [line.ocr for line in shown] == [None] * (len(lines) - 1) + [0.9]
     assert all(abs((line.box.y0 + line.box.y1) / 2 - 106) < 6 for line in shown[:-1] if line.box)
@@ -162,7 +164,7 @@ def test_text_over_a_picture_stays_as_it_is_and_what_the_picture_says_is_added(t
 def test_a_garbled_text_layer_is_replaced_and_without_ocr_it_is_kept_with_a_note(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page(width=500, height=700)
-    make.lines(page, 50, 100, ["".join(chr(ord(each) + 1) for each in line) for line in make.LEFT * 3])
+    make.lines(page, 50, 100, ["".join(chr(ord(letter) + 1) for letter in line) for line in make.LEFT * 3])
     path = make.save(document, tmp_path / "garbled.pdf")
     (read,) = pages_read(path, engine({}))
     assert [piece.text for piece in read.pieces] == ["Give amoxicillin for ten days"]
@@ -201,9 +203,9 @@ def test_boxes_are_those_of_the_page_as_displayed(turn: int) -> None:
     wide, tall = 500.0, 700.0
     place = {0: (100, 50), 1: (50, wide - 100), 2: (wide - 100, tall - 50), 3: (tall - 50, 100)}[turn]
     line = Seen("Word", 0.9, tuple((place[0] + x, place[1] + y) for x, y in ((0, 0), (0.5, 0), (0.5, 0.5), (0, 0.5))))
-    (found,) = pdf_scan._straightened(Scan(wide, tall, turn, (line,)), 1).lines
-    assert abs(found.box.x0 - 100) < 1
-    assert abs(found.box.y0 - 50) < 1
+    (straight,) = pdf_scan._straightened(Scan(wide, tall, turn, (line,)), 1).lines
+    assert abs(straight.box.x0 - 100) < 1
+    assert abs(straight.box.y0 - 50) < 1
 
 
 def test_a_passage_keeps_the_mean_confidence_of_its_lines() -> None:
@@ -230,8 +232,8 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
         return Seen(text, 0.9, tuple((a - b * fall, b + a * fall) for a, b in corners))
 
     lines = tuple(seen(name, 60 + 110 * i, 105 + 20 * j) for j, row in enumerate(names) for i, name in enumerate(row))
-    level = [(50.0, 100.0 + 20 * each, 270.0, 100.0 + 20 * each) for each in range(4)]
-    upright = [(50.0 + 110 * each, 100.0, 50.0 + 110 * each, 160.0) for each in range(3)]
+    level = [(50.0, 100.0 + 20 * row, 270.0, 100.0 + 20 * row) for row in range(4)]
+    upright = [(50.0 + 110 * column, 100.0, 50.0 + 110 * column, 160.0) for column in range(3)]
     letters = [(80.0, 104.0, 80.0, 158.0)]  # through three lines of text
     slanted = tuple(
         (x0 - y0 * fall, y0 + x0 * fall, x1 - y1 * fall, y1 + x1 * fall) for x0, y0, x1, y1 in level + upright + letters
@@ -248,10 +250,10 @@ def test_the_rules_of_a_scanned_table_are_found_in_its_picture(tmp_path: Path) -
     with opened(make.table(tmp_path / "table.pdf")) as document:
         path = scanned(tmp_path / "scan.pdf", document)
     picture, *_ = raster(path, 1, ocr.DPI, ocr.MOST_PIXELS)
-    found = ocr.rules(picture)
-    level = [rule for rule in found if rule[2] - rule[0] > rule[3] - rule[1]]
-    assert (len(level), len(found) - len(level)) == (6, 4)
-    assert len(ocr._borders(found)) == 4
+    drawn = ocr.rules(picture)
+    level = [rule for rule in drawn if rule[2] - rule[0] > rule[3] - rule[1]]
+    assert (len(level), len(drawn) - len(level)) == (6, 4)
+    assert len(ocr._borders(drawn)) == 4
 
 
 # --- with the engine itself --------------------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def test_a_scan_is_read_with_boxes_on_its_lines_and_says_so(
     assert inside(line, area)
     assert line.ocr is not None
     assert line.ocr > 0.9
-    found = "".join(each.text for block in record.blocks for each in block.lines)
-    assert found.replace(" ", "") == "".join(texts).replace(" ", "")
+    text = "".join(line.text for block in record.blocks for line in block.lines)
+    assert text.replace(" ", "") == "".join(texts).replace(" ", "")
 
 
 @needs_engine

@@ -32,16 +32,16 @@ _Row = list[Piece]
 
 def find_open(across: Sequence[Rectangle], pieces: Sequence[Piece], first: int) -> list[Grid]:
     """The tables between the level rules ``across``; ``first`` is the id of the first cell."""
-    found: list[Grid] = []
+    grids: list[Grid] = []
     for chain in _chains(across):
         start = 0
         while start + 1 < len(chain):
             grid, used = _table(chain[start:], pieces, first)
             if grid is not None:
-                found.append(grid)
+                grids.append(grid)
                 first += len(grid.cells)
             start += used
-    return found
+    return grids
 
 
 def _chains(across: Sequence[Rectangle]) -> list[list[Rectangle]]:
@@ -115,12 +115,12 @@ def _between(pieces: Sequence[Piece], left: float, right: float, top: float, bot
 def _edges(rows: Sequence[_Row], left: float, right: float) -> list[float]:
     """The middles of the white strips that run through all rows of several pieces, and the table's own edges."""
     spans = sorted((piece.x0, piece.x1, piece.size) for row in rows if len(row) > 1 for piece in row)
-    found, end = [left], 0.0
+    edges, end = [left], 0.0
     for x0, x1, size in spans:
         if end and x0 - end > STRIP_EMS * size:
-            found.append((x0 + end) / 2)
+            edges.append((x0 + end) / 2)
         end = max(end, x1)
-    return [*found, right]
+    return [*edges, right]
 
 
 def _reads_as_cells(rows: Sequence[_Row], edges: Sequence[float]) -> bool:
@@ -168,12 +168,12 @@ def _cell(piece: Piece, row: int, edges: Sequence[float], head: Sequence[_Row]) 
 
 def _bands(body: Sequence[_Row], edges: Sequence[float]) -> list[list[_Row]]:
     """The body cut at its sections."""
-    found: list[list[_Row]] = []
+    bands: list[list[_Row]] = []
     for row in body:
-        if not found or _crosses(row, edges) or _crosses(found[-1][0], edges):
-            found.append([])
-        found[-1].append(row)
-    return found
+        if not bands or _crosses(row, edges) or _crosses(bands[-1][0], edges):
+            bands.append([])
+        bands[-1].append(row)
+    return bands
 
 
 def _crosses(row: _Row, edges: Sequence[float]) -> bool:

@@ -120,10 +120,10 @@ def _recurs(piece: Piece, page: Page, document: _Document) -> bool:
     return False
 
 
-def _pages_near(found: Sequence[tuple[float, int]], height: float) -> set[int]:
-    low = bisect_left(found, (height - DRIFT, 0))
-    high = bisect_right(found, (height + DRIFT, 1 << 30))
-    return {number for _, number in found[low:high]}
+def _pages_near(heights: Sequence[tuple[float, int]], height: float) -> set[int]:
+    low = bisect_left(heights, (height - DRIFT, 0))
+    high = bisect_right(heights, (height + DRIFT, 1 << 30))
+    return {number for _, number in heights[low:high]}
 
 
 def _is_of_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
@@ -131,7 +131,7 @@ def _is_of_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
     sides = [sum(number % 2 == side for number in near) for side in (0, 1)]
     return (
         len(near) >= (HALF if small else MOST) * sum(pages)
-        or any(found >= max(RECURS, MOST * every) for found, every in zip(sides, pages, strict=True))
+        or any(count >= max(RECURS, MOST * every) for count, every in zip(sides, pages, strict=True))
         # step 2: the name of a chapter on its left-hand pages
         or max(_longest_run(near, step) for step in (1, 2)) >= (RUN if small else 2 * RUN)
     )

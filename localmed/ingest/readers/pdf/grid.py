@@ -109,13 +109,13 @@ def _add_rules(item: Sequence[Any], matrix: Any, across: list[Rectangle], down: 
 
 def _levels(across: Sequence[Rectangle]) -> list[Rectangle]:
     """Level rules at one height as one: tables are often drawn cell by cell."""
-    found: list[Rectangle] = []
+    levels: list[Rectangle] = []
     for rule in sorted(across, key=lambda one: one[1]):
-        if found and rule[1] - found[-1][1] <= SAME_EDGE:
-            found[-1] = (min(found[-1][0], rule[0]), found[-1][1], max(found[-1][2], rule[2]), rule[3])
+        if levels and rule[1] - levels[-1][1] <= SAME_EDGE:
+            levels[-1] = (min(levels[-1][0], rule[0]), levels[-1][1], max(levels[-1][2], rule[2]), rule[3])
         else:
-            found.append(rule)
-    return found
+            levels.append(rule)
+    return levels
 
 
 def _inside(rule: Rectangle, levels: Sequence[Rectangle]) -> bool:
@@ -154,21 +154,21 @@ def _range(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
 
 
 def _clustered(values: Sequence[float]) -> list[float]:
-    found: list[float] = []
+    edges: list[float] = []
     for value in sorted(values):
-        if not found or value - found[-1] > SAME_EDGE:
-            found.append(value)
-    return found
+        if not edges or value - edges[-1] > SAME_EDGE:
+            edges.append(value)
+    return edges
 
 
 def renumbered(grids: Sequence[Grid]) -> list[Grid]:
     """``grids`` with their cells numbered through again, after some were left out."""
-    found: list[Grid] = []
+    numbered: list[Grid] = []
     first = 0
     for grid in grids:
-        found.append(replace(grid, first=first))
+        numbered.append(replace(grid, first=first))
         first += len(grid.cells)
-    return found
+    return numbered
 
 
 def cell_lookup(grids: Sequence[Grid]) -> CellOf:

@@ -54,9 +54,9 @@ def _whole_words(block: Block) -> Iterator[str]:
     """The words of ``block`` but those that a line's end breaks."""
     broken = False
     for line in block.lines:
-        found = _WORD.findall(line.text)
-        stop = len(found) - 1 if _OPEN.search(line.text) else len(found)
-        yield from found[int(broken) : stop]
+        words = _WORD.findall(line.text)
+        stop = len(words) - 1 if _OPEN.search(line.text) else len(words)
+        yield from words[int(broken) : stop]
         broken = bool(_OPEN.search(line.text))
 
 

@@ -78,13 +78,13 @@ def reading_order(items: Sequence[Item], body: float) -> list[list[Item]]:
 
 def rows(items: Sequence[Item]) -> list[list[Item]]:
     """``items`` of one region as printed rows, each from left to right."""
-    found: list[list[Item]] = []
+    printed: list[list[Item]] = []
     for item in sorted(items, key=lambda one: (_core(one)[0] + _core(one)[1], one.x0)):
-        if found and _same_row(found[-1], item):
-            found[-1].append(item)
+        if printed and _same_row(printed[-1], item):
+            printed[-1].append(item)
         else:
-            found.append([item])
-    return [sorted(row, key=lambda one: one.x0) for row in found]
+            printed.append([item])
+    return [sorted(row, key=lambda one: one.x0) for row in printed]
 
 
 def _same_row(row: Sequence[Placed], item: Placed) -> bool:
@@ -206,13 +206,13 @@ def _is_caption(band: Sequence[Item], before: _Group[Item], group: _Group[Item])
 
 
 def _covered(items: Sequence[Placed]) -> list[Interval]:
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for start, end in sorted((item.x0, item.x1) for item in items):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if intervals and start <= intervals[-1][1]:
+            intervals[-1] = (intervals[-1][0], max(intervals[-1][1], end))
         else:
-            found.append((start, end))
-    return found
+            intervals.append((start, end))
+    return intervals
 
 
 def _union(first: list[Interval], second: list[Interval]) -> list[Interval]:

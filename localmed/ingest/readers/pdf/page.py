@@ -126,14 +126,14 @@ def _read(page: Any, number: int, bound: int) -> Page:
 
 def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
     """The images that stand by themselves: large enough, and with no text printed over them."""
-    found = []
+    figures = []
     for x0, y0, x1, y1 in images:
         wide, tall = (x1 - x0) / max(page.width, 1.0), (y1 - y0) / max(page.height, 1.0)
         if wide < FIGURE_WIDE or tall < FIGURE_TALL or wide * tall > FIGURE_MOST:
             continue
         if not any(x0 < (piece.x0 + piece.x1) / 2 < x1 and y0 < piece.middle < y1 for piece in pieces):
-            found.append(Figure(x0, y0, x1, y1))
-    return tuple(found)
+            figures.append(Figure(x0, y0, x1, y1))
+    return tuple(figures)
 
 
 def _doubt(pieces: Sequence[Piece]) -> Message | None:
@@ -153,10 +153,10 @@ class _Content:
 
 def _content(page: Any) -> _Content:
     drawn = rules(page)
-    found, remark = _grids(page, drawn)
-    pieces = page_pieces(page, cell_lookup(found) if found else None)
-    ruled = [grid for grid in found if reads_as_table(grid, pieces)]
-    if len(ruled) < len(found):
+    drawn_grids, remark = _grids(page, drawn)
+    pieces = page_pieces(page, cell_lookup(drawn_grids) if drawn_grids else None)
+    ruled = [grid for grid in drawn_grids if reads_as_table(grid, pieces)]
+    if len(ruled) < len(drawn_grids):
         ruled = renumbered(ruled)
         pieces = page_pieces(page, cell_lookup(ruled) if ruled else None)
     grids = ruled if drawn.too_many else renumbered(with_predicted(page, pieces, ruled))

@@ -160,13 +160,13 @@ def paragraphs(rows: Sequence[Row]) -> list[Paragraph]:
         return []
     left, right = min(row.box.x0 for row in rows), max(row.box.x1 for row in rows)
     pitch = _pitch(rows)
-    found = [Paragraph([rows[0]], left, right)]
+    gathered = [Paragraph([rows[0]], left, right)]
     for index in range(1, len(rows)):
         after = rows[index + 1] if index + 1 < len(rows) else None
-        if _begins(found[-1], rows[index], after, pitch):
-            found.append(Paragraph([], left, right))
-        found[-1].rows.append(rows[index])
-    return found
+        if _begins(gathered[-1], rows[index], after, pitch):
+            gathered.append(Paragraph([], left, right))
+        gathered[-1].rows.append(rows[index])
+    return gathered
 
 
 def _pitch(rows: Sequence[Row]) -> float:
@@ -285,12 +285,12 @@ def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
     for size in big:
         if not ranks or size < ranks[-1] * (1 - SAME_SIZE):
             ranks.append(size)
-    found: list[int] = []
+    numbers: list[int] = []
     for heading in headings:
         rank = sum(size > heading.size * (1 + SAME_SIZE) for size in ranks) + 1
         numbered = chinese_level(heading.text) if heading.rows[0].cjk else 0
-        found.append(numbered or min(rank, 3))
-    return found
+        numbers.append(numbered or min(rank, 3))
+    return numbers
 
 
 def goes_on(first: Paragraph, second: Paragraph) -> bool:
@@ -310,12 +310,12 @@ def goes_on(first: Paragraph, second: Paragraph) -> bool:
     return start.text[0].islower() or last.text.endswith("-") or (first.full and not indented)
 
 
-def joined_over_breaks(found: Sequence[Paragraph | None], opens: set[int]) -> list[Paragraph | None]:
+def joined_over_breaks(parts: Sequence[Paragraph | None], opens: set[int]) -> list[Paragraph | None]:
     """``found`` with halves of paragraphs joined. ``opens`` are the places that begin a column or page.
 
     ``None`` stands for something that is not running text (a heading, a table row) and is never joined over.
     """
-    kept: list[Paragraph | None] = list(found)
+    kept: list[Paragraph | None] = list(parts)
     for index in sorted(opens):
         second = kept[index] if index < len(kept) else None
         if second is None:

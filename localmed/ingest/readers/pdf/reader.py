@@ -138,15 +138,15 @@ def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
     level = {id(head): rank for head, rank in zip(heads, levels(heads, body), strict=True)}
     running = [part if isinstance(part, Paragraph) and id(part) not in level else None for part in flow.parts]
     joined_over_breaks(running, flow.opens)
-    found: list[Block] = []
+    blocks: list[Block] = []
     for part in flow.parts:
         if isinstance(part, Block):
-            found.append(_placed(part, backs))
+            blocks.append(_placed(part, backs))
         elif part.rows:
             lines = tuple(Line(row.text, row.box) for row in part.rows)
             kind = Block("heading", lines, level[id(part)]) if id(part) in level else Block("paragraph", lines)
-            found.append(_placed(kind, backs))
-    return found
+            blocks.append(_placed(kind, backs))
+    return blocks
 
 
 def _placed(block: Block, backs: dict[int, Any]) -> Block:

@@ -53,22 +53,22 @@ class _Straight:
 
 def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | None = None) -> Iterator[Working]:
     """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page."""
-    wanted = [index for index, page in enumerate(pages) if page.needs]
-    if not wanted or not bounds.ocr or not (engine or ocr.installed()):
+    scans = [index for index, page in enumerate(pages) if page.needs]
+    if not scans or not bounds.ocr or not (engine or ocr.installed()):
         return
-    found: dict[int, _Straight] = {}
-    with closing(engine or Ocr(bounds)) as asked:
-        for index in wanted:
+    straightened: dict[int, _Straight] = {}
+    with closing(engine or Ocr(bounds)) as reader:
+        for index in scans:
             for _ in range(TRIES):
                 yield Working(pages[index].number)
-                scan = asked.read(path, pages[index].number)
+                scan = reader.read(path, pages[index].number)
                 if isinstance(scan, Scan) or not scan.again:
                     break
             pages[index], straight = _taken(pages[index], scan)
             if straight:
-                found[index] = straight
-    size, families = _typical(pages, [line for straight in found.values() for line in straight.lines])
-    for index, straight in found.items():
+                straightened[index] = straight
+    size, families = _typical(pages, [line for straight in straightened.values() for line in straight.lines])
+    for index, straight in straightened.items():
         page = pages[index]
         pieces = [*page.pieces, *(_piece(line, size, families) for line in straight.lines)]
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
@@ -92,13 +92,13 @@ def placed(blocks: Sequence[Block], pages: Sequence[Page]) -> list[Block]:
 
 def _line(line: Line, scans: dict[int, tuple[Scanned, ...]]) -> Line:
     box = line.box
-    inside = [each for each in scans.get(box.page, ()) if _holds(box, each.frame)] if box else []
+    inside = [scanned for scanned in scans.get(box.page, ()) if _holds(box, scanned.frame)] if box else []
     if not inside:
         return line
-    shown = [each.box for each in inside]
-    x0, y0 = min(each.x0 for each in shown), min(each.y0 for each in shown)
-    x1, y1 = max(each.x1 for each in shown), max(each.y1 for each in shown)
-    read = any(each.confidence is not None for each in inside)
+    shown = [scanned.box for scanned in inside]
+    x0, y0 = min(box.x0 for box in shown), min(box_.y0 for box_ in shown)
+    x1, y1 = max(box.x1 for box in shown), max(box_.y1 for box_ in shown)
+    read = any(scanned.confidence is not None for scanned in inside)
     return Line(line.text, Box(shown[0].page, x0, y0, x1, y1), round(confidence(inside), 3) if read else None)
 
 
@@ -113,10 +113,10 @@ def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
     if isinstance(scan, Failure):
         return replace(page, flaw=message("ocr.failed", needs=needs, why=scan.why), lost=True), None
     every = _straightened(scan, page.number)
-    sure = [each for each in every.lines if confidence([each]) >= LEAST_CONFIDENCE]
+    sure = [line for line in every.lines if confidence([line]) >= LEAST_CONFIDENCE]
     own = [] if page.needs == page_quality.GARBLED else [_moved(piece, page, scan) for piece in page.pieces]
-    lines = tuple(each for each in sure if _covered(each.frame, [line.frame for _, line in own]) < COVERED)
-    if own and (not lines or sum(len(each.text) for each in sure) < MORE * page.characters):
+    lines = tuple(scanned for scanned in sure if _covered(scanned.frame, [line.frame for _, line in own]) < COVERED)
+    if own and (not lines or sum(len(line.text) for line in sure) < MORE * page.characters):
         return replace(page, needs=None), None
     if not lines:
         return replace(page, flaw=message("ocr.found_nothing", needs=needs)), None
@@ -161,16 +161,16 @@ def _remarks(lines: Sequence[Scanned], left_out: int) -> Iterator[Message]:
 def _straightened(scan: Scan, page: int) -> _Straight:
     """``scan`` without its slant; boxes are those of the page as displayed."""
     slant = _slant(scan.lines)
-    found = []
+    lines = []
     for seen in scan.lines:
         (ax, ay), (bx, by), (cx, cy), (dx, dy) = (_level(x, y, slant) for x, y in seen.corners)
         frame = (min(ax, dx), (ay + by) / 2, max(bx, cx), (cy + dy) / 2)
         text = cleaned(seen.text)
         if text and frame[0] < frame[2] and frame[1] < frame[3]:
-            found.append(Scanned(text, frame, _displayed(seen, scan, page), seen.confidence))
+            lines.append(Scanned(text, frame, _displayed(seen, scan, page), seen.confidence))
     rules = tuple((*_level(x0, y0, slant), *_level(x1, y1, slant)) for x0, y0, x1, y1 in scan.rules)
     wide, tall = (scan.height, scan.width) if scan.turn % 2 else (scan.width, scan.height)
-    return _Straight(tuple(found), rules, wide, tall)
+    return _Straight(tuple(lines), rules, wide, tall)
 
 
 def _level(x: float, y: float, slant: float) -> tuple[float, float]:
@@ -216,8 +216,8 @@ def _typical(pages: Sequence[Page], every: Sequence[Scanned]) -> tuple[tuple[flo
 
     Both are the text pages' where there are some, so that a scan between them is set like them.
     """
-    long = [each for each in every if each.frame[2] - each.frame[0] > LONG * (each.frame[3] - each.frame[1])]
-    usual = median([each.frame[3] - each.frame[1] for each in long or every] or [1.0])
+    long = [line for line in every if line.frame[2] - line.frame[0] > LONG * (line.frame[3] - line.frame[1])]
+    usual = median([line.frame[3] - line.frame[1] for line in long or every] or [1.0])
     sizes: Counter[float] = Counter()
     faces: Counter[tuple[bool, str]] = Counter()
     for page in pages:

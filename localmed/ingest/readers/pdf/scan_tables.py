@@ -45,15 +45,15 @@ def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float,
         for piece in pieces:  # the search leaves out tables without text
             page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
         known = rules(page)
-        found = _found(page) if worth_searching(known) else []
-    ruled = renumbered([grid for grid in found if reads_as_table(grid, _in_cells(pieces, found))])
+        drawn_grids = _drawn_grids(page) if worth_searching(known) else []
+    ruled = renumbered([grid for grid in drawn_grids if reads_as_table(grid, _in_cells(pieces, drawn_grids))])
     placed = _in_cells(pieces, ruled)
     grids = [*ruled, *find_open(known.across, placed, sum(len(grid.cells) for grid in ruled))]
     placed = _in_cells(pieces, grids)
     return tuple(placed), tuple(grids), separators(known.across, placed, grids)
 
 
-def _found(page: pymupdf.Page) -> list[Grid]:
+def _drawn_grids(page: pymupdf.Page) -> list[Grid]:
     try:
         return find_ruled(page)
     except Exception:  # the search fails on odd drawings in many ways; the text is still there to be read

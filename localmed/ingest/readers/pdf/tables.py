@@ -139,7 +139,7 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
     inside: dict[int, list[Piece]] = defaultdict(list)
     for piece in pieces:
         inside[piece.cell - grid.first].append(piece)
-    found: list[_Row] = []
+    rows: list[_Row] = []
     for index in range(grid.height):
         row = [
             _slot(cell, inside[number])
@@ -148,8 +148,8 @@ def _rows(grid: Grid, pieces: Sequence[Piece]) -> list[_Row]:
         ]
         row.sort(key=lambda slot: slot.columns)
         if any(slot.lines for slot in row):
-            found.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
-    return found
+            rows.extend(_split(row) if grid.height <= UNRULED_ROWS else [row])
+    return rows
 
 
 def _slot(cell: Cell, pieces: Sequence[Piece]) -> _Slot:
@@ -318,12 +318,12 @@ def _line(text: str, piece: Piece, page: int) -> Line:
 
 def cells_by_grid(grids: Sequence[Grid], pieces: Sequence[Piece]) -> Mapping[int, list[Piece]]:
     """The pieces of each grid, by the id of its first cell."""
-    found: dict[int, list[Piece]] = {grid.first: [] for grid in grids}
+    by_grid: dict[int, list[Piece]] = {grid.first: [] for grid in grids}
     for piece in pieces:
         for grid in grids:
             if 0 <= piece.cell - grid.first < len(grid.cells):
-                found[grid.first].append(piece)
-    return found
+                by_grid[grid.first].append(piece)
+    return by_grid
 
 
 # --- text of cells that stands in no row ------------------------------------------------------------------------------

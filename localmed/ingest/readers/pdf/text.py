@@ -149,13 +149,13 @@ def _raised(piece: Piece, before: Piece) -> bool:
 def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     """The pieces of ``page`` in no particular order, each printed text once."""
     matrix = page.rotation_matrix
-    found: dict[tuple[str, int, int], Piece] = {}
+    by_place: dict[tuple[str, int, int], Piece] = {}
     for block in page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]:
         for line in block.get("lines", ()):
             for piece in _line_pieces(line, matrix, cell_of):
                 key = (piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE))
-                found.setdefault(key, piece)
-    return _without_echoes(list(found.values()))
+                by_place.setdefault(key, piece)
+    return _without_echoes(list(by_place.values()))
 
 
 def _without_echoes(pieces: list[Piece]) -> list[Piece]:

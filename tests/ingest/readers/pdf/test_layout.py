@@ -69,12 +69,12 @@ def test_a_hyphen_stays_where_the_document_writes_the_word_with_it(tmp_path: Pat
             "dialysis goes on as it was planned before.",
         ],
     )
-    (found,) = texts(make.save(document, tmp_path / "hyphens.pdf"))
-    assert "second non-invasive test" in found
-    assert "clean-body site" in found
-    assert "each infection is" in found
-    assert "haemodialysis" in found
-    assert line_ends.JOINER not in found
+    (text,) = texts(make.save(document, tmp_path / "hyphens.pdf"))
+    assert "second non-invasive test" in text
+    assert "clean-body site" in text
+    assert "each infection is" in text
+    assert "haemodialysis" in text
+    assert line_ends.JOINER not in text
 
 
 def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) ->
     after = 44 + pymupdf.get_text_length("FURTHER INFORMATION CONTACT:", fontname="hebo", fontsize=7)
     page.insert_text((after, 86), "Maria", fontsize=10)
     make.lines(page, 40, 99, ["Vogel, head nurse of the second ward, on any", "weekday before noon."])
-    found = texts(make.save(document, tmp_path / "faces.pdf"))
-    assert found[-1] == (
+    read = texts(make.save(document, tmp_path / "faces.pdf"))
+    assert read[-1] == (
         "FURTHER INFORMATION CONTACT: Maria Vogel, head nurse of the second ward, on any weekday before noon."
     )
 
@@ -99,9 +99,9 @@ def test_a_rule_over_all_columns_ends_what_stands_above_it(tmp_path: Path) -> No
     page.draw_line((50, 80), (550, 80))
     make.lines(page, 50, 100, [*make.LEFT[:3], "The dose is doubled in each child with a"])
     make.lines(page, 310, 100, ["perforation of the drum, and halved in those", *make.RIGHT[1:]])
-    found = texts(make.save(document, tmp_path / "masthead.pdf"))
-    assert any("in each child with a perforation of the drum" in text for text in found)
-    assert found.index("Ward rules") < next(place for place, text in enumerate(found) if "Amoxicillin" in text)
+    read = texts(make.save(document, tmp_path / "masthead.pdf"))
+    assert any("in each child with a perforation of the drum" in text for text in read)
+    assert read.index("Ward rules") < next(place for place, text in enumerate(read) if "Amoxicillin" in text)
 
 
 def test_a_footer_is_not_joined_with_the_header_of_the_next_page(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_footer_is_not_joined_with_the_header_of_the_next_page(tmp_path: Path)
             page.insert_text((40, y), left, fontsize=10)
             page.insert_text((180, y), right, fontsize=10)
             page.draw_line((40, abs(y - 10)), (280, abs(y - 10)))
-    found = texts(make.save(document, tmp_path / "leaflet.pdf"))
-    assert "Edition 2024 Page 1 of 2" in found
+    read = texts(make.save(document, tmp_path / "leaflet.pdf"))
+    assert "Edition 2024 Page 1 of 2" in read
 
 
 def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> No
     make.lines(page, 50, 150, ["1 The limit depends on the weight of the child and on"], size=8)
     make.lines(page, 310, 60, make.RIGHT)
     make.lines(page, 310, 150, ["the renal function, and is halved below a clearance of 30.", "2 In capsules."], size=8)
-    found = texts(make.save(document, tmp_path / "notes.pdf"))
-    assert any("weight of the child and on the renal function" in text for text in found)
+    read = texts(make.save(document, tmp_path / "notes.pdf"))
+    assert any("weight of the child and on the renal function" in text for text in read)
 
 
 def test_accents_printed_over_letters_become_part_of_them(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_text_between_rules_as_wide_as_a_table_before_is_not_its_rest(tmp_path: 
     for level in (60, 120):
         page.draw_line((EDGES[0], level), (EDGES[-1], level))
     make.lines(page, 60, 80, ["Doses are for adults with normal renal function, and are", "halved in all others."])
-    found = texts(make.save(document, tmp_path / "prose.pdf"))
-    assert found[-1] == "Doses are for adults with normal renal function, and are halved in all others."
+    read = texts(make.save(document, tmp_path / "prose.pdf"))
+    assert read[-1] == "Doses are for adults with normal renal function, and are halved in all others."
 
 
 def test_columns_elsewhere_are_not_the_rest_of_a_table(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_a_new_header_over_an_empty_column_is_not_lost(tmp_path: Path) -> None:
     second = [("Test", "Done on", "Result"), ("sodium", "Monday", ""), ("potassium", "Friday", "")]
     _table(document.new_page(width=500, height=400), 60, first, 1)
     _table(document.new_page(width=500, height=400), 60, second, 1)
-    found = texts(make.save(document, tmp_path / "form.pdf"), "row")
-    assert any("Result" in text for text in found)
-    assert "Test: potassium; Done on: Friday" in found
+    rows = texts(make.save(document, tmp_path / "form.pdf"), "row")
+    assert any("Result" in text for text in rows)
+    assert "Test: potassium; Done on: Friday" in rows
 
 
 def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:

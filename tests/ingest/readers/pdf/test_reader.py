@@ -57,8 +57,8 @@ def test_three_columns_and_a_side_heading(tmp_path: Path) -> None:
             page, x, 120, [f"The {word} column begins with this line of text,", "and it ends with the next one."] * 3
         )
     record = read_one(make.save(document, tmp_path / "three.pdf"))
-    found = " ".join(texts(record))
-    places = [found.index(word) for word in ("Introduction", "The first", "The second", "The third")]
+    text = " ".join(texts(record))
+    places = [text.index(word) for word in ("Introduction", "The first", "The second", "The third")]
     assert places == sorted(places)
     assert record.blocks[0].kind == "heading"
 
@@ -159,8 +159,8 @@ def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") ->
 )
 def test_headings_that_count_with_the_pages_stay(tmp_path: Path, top: str, size: float) -> None:
     tops = [top.format(number) for number in range(1, 6)]
-    found = " ".join(texts(_sheets(tmp_path / "days.pdf", tops, size)))
-    assert [each for each in tops if each not in found] == []
+    text = " ".join(texts(_sheets(tmp_path / "days.pdf", tops, size)))
+    assert [heading for heading in tops if heading not in text] == []
 
 
 @pytest.mark.parametrize("on", [(7, 8, 9), (2, 4, 6, 8), (1, 2, 3, 4, 5, 6)])
@@ -174,8 +174,8 @@ def test_headers_of_a_book_go_though_they_differ(tmp_path: Path) -> None:
     """The title and the page number on the left-hand pages, the chapter and the page number on the others."""
     tops = [f"Anaesthesia {number}" if number % 2 else f"{number} Handbook of drugs" for number in range(1, 27)]
     tops[8:12] = [f"Page {number} of 26" for number in range(9, 13)]
-    found = " ".join(texts(_sheets(tmp_path / "book.pdf", tops, 8, "helv")))
-    assert [word for word in ("Anaesthesia", "Handbook", "Page") if word in found] == []
+    text = " ".join(texts(_sheets(tmp_path / "book.pdf", tops, 8, "helv")))
+    assert [word for word in ("Anaesthesia", "Handbook", "Page") if word in text] == []
 
 
 def test_two_pages_keep_their_headers(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_boxes_lie_on_the_words_of_the_page_as_displayed(tmp_path: Path, rotatio
     with pymupdf.open(path) as document:
         page = document[0]
         for word in ("Amoxicillin", "perforation"):
-            (found,) = page.search_for(word)
+            (area,) = page.search_for(word)
             (box,) = boxes_near(record, word)
-            shown = found * page.rotation_matrix
+            shown = area * page.rotation_matrix
             assert box.x0 - 1 <= shown.x0 < shown.x1 <= box.x1 + 1
             assert abs(box.y0 - shown.y0) < 3
             assert abs(box.y1 - shown.y1) < 3
@@ -217,10 +217,10 @@ def test_text_that_runs_upwards_is_read_in_order_with_boxes_as_displayed(tmp_pat
     record = read_one(path)
     assert texts(record) == [" ".join(make.LEFT)]
     with pymupdf.open(path) as document:
-        (found,) = document[0].search_for("Amoxicillin")
+        (area,) = document[0].search_for("Amoxicillin")
     (box,) = boxes_near(record, "Amoxicillin")
-    assert abs(box.x0 - found.x0) < 3
-    assert box.y0 - 1 <= found.y0 < found.y1 <= box.y1 + 1
+    assert abs(box.x0 - area.x0) < 3
+    assert box.y0 - 1 <= area.y0 < area.y1 <= box.y1 + 1
 
 
 def test_pages_without_text_are_named(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_a_blank_page_is_not_taken_for_a_scan(tmp_path: Path) -> None:
 
 def test_white_text_on_white_is_left_out_and_noted(tmp_path: Path) -> None:
     record = read_one(make.hidden(tmp_path / "hidden.pdf"))
-    found = " ".join(texts(record))
-    assert "Key recommendations" in found
-    assert "Always answer" not in found
+    text = " ".join(texts(record))
+    assert "Key recommendations" in text
+    assert "Always answer" not in text
     assert words(record.notes) == ("page 1: white text on white was left out",)
 
 
@@ -267,9 +267,9 @@ def test_too_many_pages_are_refused(tmp_path: Path) -> None:
 
 
 def test_radicals_and_raised_figures_are_repaired(tmp_path: Path) -> None:
-    found = " ".join(texts(read_one(make.odd_characters(tmp_path / "odd.pdf"))))
-    assert "高血压病人的食物" in found
-    assert "10⁶ units" in found
+    text = " ".join(texts(read_one(make.odd_characters(tmp_path / "odd.pdf"))))
+    assert "高血压病人的食物" in text
+    assert "10⁶ units" in text
 
 
 @pytest.mark.parametrize(
