@@ -104,7 +104,9 @@ class Parsers:
         for thread in self._threads:
             thread.join(GRACE)
 
-    def read(self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]) -> Iterator[tuple[Request, Items]]:
+    def read(
+        self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
+    ) -> Iterator[tuple[Request, Items]]:
         """Yield each of ``requests`` in its order with what its task comes to; one without a task comes to nothing.
 
         ``requests`` is read ahead. Items that are not taken before the next is asked for are dropped.

@@ -65,7 +65,9 @@ class GraphImporter(Importer):
         sources, skipped = find(paths, SUFFIXES)
         chosen = [source for source in sources if not source.root or self._is_meant(source)]
         others = [
-            Line(str(source.path), "skipped", message("import.not_in_manifest")) for source in sources if source not in chosen
+            Line(str(source.path), "skipped", message("import.not_in_manifest"))
+            for source in sources
+            if source not in chosen
         ]
         return chosen, [*skipped, *others]
 
@@ -81,7 +83,9 @@ class GraphImporter(Importer):
 
     def _own_options(self, source: Source) -> Mapping[str, Any] | None:
         """What the manifest says of a file, None if it does not know it."""
-        return next((options for pattern, options in self._patterns.items() if fnmatch(source.path.name, pattern)), None)
+        return next(
+            (options for pattern, options in self._patterns.items() if fnmatch(source.path.name, pattern)), None
+        )
 
     def _mapping(self, source: Source) -> FieldMapping:
         """The manifest's mapping with the file's own options before the general ones."""
@@ -142,7 +146,9 @@ class GraphImporter(Importer):
     def _catalogue(self, builder: Builder, document: Document, file: ImportedFile) -> None:
         """Enter a file that was stored; documents of other readers that it held before are removed."""
         before = builder.catalogue.file(file.collection, file.path)
-        builder.remove(stored.id for stored in builder.catalogue.of_file(self._name, file.path) if stored.id != document.id)
+        builder.remove(
+            stored.id for stored in builder.catalogue.of_file(self._name, file.path) if stored.id != document.id
+        )
         self._enter(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self.report.lines.append(Line(file.path, "read", document.notes[0], 1))

@@ -156,7 +156,9 @@ class Importer:
             builder.changed = True
             self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
 
-    def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path], missing_paths: Sequence[str]) -> None:
+    def _release(
+        self, state: State, sources: Sequence[Source], roots: Sequence[Path], missing_paths: Sequence[str]
+    ) -> None:
         """Take files that are gone out of quarantine."""
         present = {str(source.path) for source in sources}
         for path in {entry.path for entry in state.quarantined(self._name)} - present:
@@ -362,7 +364,9 @@ def together(
             importer.keep_manifest()
         generation = 0
         if builder.changed:
-            generation = builder.publish(f"import into {', '.join(importer.report.collection for _, importer, _ in runs)}")
+            generation = builder.publish(
+                f"import into {', '.join(importer.report.collection for _, importer, _ in runs)}"
+            )
         for number, importer, changed in runs:
             alone = len(runs) == 1  # what its guidelines' summaries changed is its own
             importer.report.generation = generation if changed or alone else 0

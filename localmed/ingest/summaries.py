@@ -140,7 +140,10 @@ def by_words(passages: Sequence[Passage], read: Sequence[Sentence]) -> Vectors:
     """Unit vectors of the sentences (S, T) over the document's T words, weighted by rarity among its passages."""
     spread = Counter(word for passage in passages for word in set(content_words(passage.text)))
     words = [content_words(sentence.text) for sentence in read]
-    column = {word: index for index, word in enumerate(dict.fromkeys(word for sentence_words in words for word in sentence_words))}
+    column = {
+        word: index
+        for index, word in enumerate(dict.fromkeys(word for sentence_words in words for word in sentence_words))
+    }
     vectors = np.zeros((len(read), len(column)), np.float32)
     for row, row_words in enumerate(words):
         for word in row_words:

@@ -161,7 +161,9 @@ def _children(parent: Any, name: str) -> Iterator[Any]:
 def _number(element: Any, path: str, otherwise: int) -> int:
     child = element.find("/".join(W + part for part in path.split("/")))
     number = "" if child is None else child.get(W + "val", "")
-    return min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else otherwise
+    return (
+        min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else otherwise
+    )
 
 
 def _style_levels(styles: Any) -> dict[str, int]:

@@ -60,7 +60,11 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault
             yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    isbn = [identifier for identifier in _meta(root, "identifier") if identifier.lower().startswith(("isbn", "urn:isbn", "978"))]
+    isbn = [
+        identifier
+        for identifier in _meta(root, "identifier")
+        if identifier.lower().startswith(("isbn", "urn:isbn", "978"))
+    ]
     yield SourceRecord(
         key="",
         title=next(iter(_meta(root, "title")), "") or path.stem,
@@ -87,4 +91,6 @@ def _spine(root: Any, folder: str) -> Iterator[str]:
 
 
 def _meta(root: Any, name: str) -> list[str]:
-    return [text for element in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(element))]
+    return [
+        text for element in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(element))
+    ]

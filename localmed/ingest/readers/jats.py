@@ -107,7 +107,9 @@ def _bare(element: Element) -> Element:
 def _is_raised_reference(element: Element, raised: bool) -> bool:
     bibliographic = name_of(element) == "xref" and element.get("ref-type") == "bibr"
     inside = [child for child in element if name_of(child) == "xref"]
-    only = name_of(element) == "sup" and bool(inside) and all(reference.get("ref-type") == "bibr" for reference in inside)
+    only = (
+        name_of(element) == "sup" and bool(inside) and all(reference.get("ref-type") == "bibr" for reference in inside)
+    )
     return only or (bibliographic and (raised or any(name_of(child) == "sup" for child in element)))
 
 
@@ -154,7 +156,9 @@ def _relations(meta: Element) -> Iterator[tuple[str, str]]:
 
 def _date(meta: Element) -> str:
     """The first date of publication, as precisely as known."""
-    dates = {date_.get("pub-type") or date_.get("publication-format") or "": date_ for date_ in meta.iterfind("pub-date")}
+    dates = {
+        date_.get("pub-type") or date_.get("publication-format") or "": date_ for date_ in meta.iterfind("pub-date")
+    }
     editions = [_iso(dates[kind]) for kind in _DATES if kind in dates] + [_iso(date_) for date_ in dates.values()]
     return next(filter(None, editions), "")
 

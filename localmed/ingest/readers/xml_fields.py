@@ -94,7 +94,10 @@ def _values(record: Element, path: str) -> list[Element | str]:
     for step in steps:
         if step.startswith("@"):
             return [
-                value for element in here for name, value in element.attrib.items() if name.rpartition("}")[2] == step[1:]
+                value
+                for element in here
+                for name, value in element.attrib.items()
+                if name.rpartition("}")[2] == step[1:]
             ]
         here = [child for element in here for child in element if name_of(child) == step.lower()]
     return list(here)
