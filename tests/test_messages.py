@@ -141,11 +141,11 @@ def test_every_code_that_is_made_has_words_and_its_parameters() -> None:
         if not is_code(code):
             continue
         entries = [part for part in (code, f"{code}.what", f"{code}.remedy") if part in known]
-        wanted = set().union(*(placeholders(known[part]) for part in entries))
+        expected = set().union(*(placeholders(known[part]) for part in entries))
         if not entries:
             wrong.append(f"{place}: {code} has no words")
-        elif names is not None and names - {"count"} != wanted - ({"count"} & names):
-            wrong.append(f"{place}: {code} takes {sorted(wanted)}, is given {sorted(names)}")
+        elif names is not None and names - {"count"} != expected - ({"count"} & names):
+            wrong.append(f"{place}: {code} takes {sorted(expected)}, is given {sorted(names)}")
     assert wrong == []
 
 
@@ -249,9 +249,9 @@ def test_no_error_of_what_is_done_is_raised_with_words() -> None:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and called(node) in classes:
-                told = [part.value for argument in node.args for part in ast.walk(argument)
+                words = [part.value for argument in node.args for part in ast.walk(argument)
                         if isinstance(part, ast.Constant) and isinstance(part.value, str)]  # fmt: skip
-                wrong += [f"{path.relative_to(PACKAGE)}:{node.lineno}" for text in told if " " in text]
+                wrong += [f"{path.relative_to(PACKAGE)}:{node.lineno}" for text in words if " " in text]
     assert wrong == []
 
 

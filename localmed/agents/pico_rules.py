@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from localmed.agents.practice import ELEMENT_CHARACTERS, ELEMENTS, Pico, PicoInput
+from localmed.agents.practice import ELEMENT_CHARACTERS, Pico, PicoInput
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, detect
 
@@ -58,14 +58,14 @@ _EFFECT = (
     "reduces?|lowers?|prevents?|improves?|increases?|decreases?|slows?|affects?|shortens?|prolongs?|relieves?|cures?"
 )
 _OUTCOME = re.compile(
-    rf"\s*,?\s*\b(?P<said>(?:(?:to|and) )?(?:{_EFFECT})\s+[^?,;]+|(?:effects?|impact|influence) (?:on|of [\w -]+? on)"
-    r" [^?,;]+"
+    rf"\s*,?\s*\b(?P<outcome>(?:(?:to|and) )?(?:{_EFFECT})\s+[^?,;]+|(?:effects?|impact|influence)"
+    r" (?:on|of [\w -]+? on) [^?,;]+"
     r"|(?:risk|rate|incidence) of [^?,;]+|for (?:the )?(?:[\w-]+ ){1,3}?(?:prevention|prophylaxis|relief|control))",
     re.IGNORECASE,
 )
 _ZH_OUTCOME = re.compile(
     r"(?:能否|是否能?|能|可以?)?"
-    r"(?P<said>(?:降低|减少|预防|改善|提高|增加|延缓|缩短|减轻|避免|影响)[^，。？?吗]+)"
+    r"(?P<outcome>(?:降低|减少|预防|改善|提高|增加|延缓|缩短|减轻|避免|影响)[^，。？?吗]+)"
 )
 _LEAD = re.compile(
     r"^(?:please )?(?:what(?: is| are| was)?|which|how(?: much| many| long| often| should| do| does| can)?|when"
@@ -118,46 +118,45 @@ _ZH_ASKING = re.compile(
 _AGED = re.compile(r"\b\d{1,3}[- ]?(?:years?|yrs?|months?)[- ]old\b|\d{1,3}\s*岁")
 
 
-def pico(given: PicoInput) -> Pico:
+def pico(task: PicoInput) -> Pico:
     """The PICO question of a clinical question, by its labels or by cues."""
-    question = given.question[:READ]
+    question = task.question[:READ]
     if (labelled := by_labels(question)) is not None:
         return labelled
-    return _chinese(question) if given.language == "zh" else _english(question)
+    return _chinese(question) if task.language == "zh" else _english(question)
 
 
 def by_labels(question: str) -> Pico | None:
     """The PICO question that labels its elements ("P: ... I: ..."); ``None`` where fewer than two are labelled."""
     question = question[:READ]
     marks = list(_LABELS.finditer(question))
-    found: dict[str, str] = {}
-    ends = [each.start() for each in marks[1:]] + [len(question)] * bool(marks)
+    elements: dict[str, str] = {}
+    ends = [mark.start() for mark in marks[1:]] + [len(question)] * bool(marks)
     for mark, end in zip(marks, ends, strict=True):
-        found.setdefault(_MEANT[mark["label"].lower()], _short(question[mark.end() : end].strip(" \t\n;；,，.。")))
-    if len([each for each in found.values() if each]) < 2 or "intervention" not in found:
+        elements.setdefault(_MEANT[mark["label"].lower()], _short(question[mark.end() : end].strip(" \t\n;；,，.。")))
+    if len([element for element in elements.values() if element]) < 2 or "intervention" not in elements:
         return None
-    who, what, other, why = (found.get(name, "") for name in ELEMENTS)
-    return Pico(who, what, other, why, given=True)
+    return Pico(**elements, labelled=True)
 
 
 def _english(question: str) -> Pico:
-    rest = question.strip().rstrip("?？. ")
+    remainder = question.strip().rstrip("?？. ")
     population = outcome = comparison = ""
-    if who := _POPULATION.search(rest):
-        population = who["who"] or who["with"]
-        rest = f"{rest[: who.start()]} {rest[who.end() :]}"
-    if compared := _COMPARED.search(rest):
-        rest, comparison = rest[: compared.start()], rest[compared.end() :]
-    for part in (comparison, rest):
-        if found := _OUTCOME.search(part):
-            outcome = outcome or found["said"]
-    comparison, rest = _OUTCOME.sub("", comparison), _OUTCOME.sub("", rest)
-    if not population and (right := _RIGHT.fullmatch(rest)):
-        rest, population = right["what"], right["who"] or ""
-    rest = _bare(rest)
-    if not comparison and (either := _OR.fullmatch(rest)):
-        rest, comparison = either["one"], either["other"]
-    return Pico(_short(population), _short(rest), _short(_bare(comparison)), _short(outcome))
+    if named := _POPULATION.search(remainder):
+        population = named["who"] or named["with"]
+        remainder = f"{remainder[: named.start()]} {remainder[named.end() :]}"
+    if compared := _COMPARED.search(remainder):
+        remainder, comparison = remainder[: compared.start()], remainder[compared.end() :]
+    for part in (comparison, remainder):
+        if match := _OUTCOME.search(part):
+            outcome = outcome or match["outcome"]
+    comparison, remainder = _OUTCOME.sub("", comparison), _OUTCOME.sub("", remainder)
+    if not population and (right := _RIGHT.fullmatch(remainder)):
+        remainder, population = right["what"], right["who"] or ""
+    remainder = _bare(remainder)
+    if not comparison and (either := _OR.fullmatch(remainder)):
+        remainder, comparison = either["one"], either["other"]
+    return Pico(_short(population), _short(remainder), _short(_bare(comparison)), _short(outcome))
 
 
 def _bare(text: str) -> str:
@@ -169,19 +168,20 @@ def _bare(text: str) -> str:
 
 
 def _chinese(question: str) -> Pico:
-    rest, population, comparison, outcome = question.strip(), "", "", ""
-    if named := _ZH_POPULATION.search(rest):
+    remainder, population, comparison, outcome = question.strip(), "", "", ""
+    if named := _ZH_POPULATION.search(remainder):
         population = named["who"]
-        rest = rest[: named.start()] + rest[named.end() :]
-    if compared := _ZH_COMPARED.search(rest):
-        one, other = compared["a"] or compared["c"], compared["b"] or compared["d"]
-        rest, comparison = f"{one}{rest[compared.end() :]}", other
-    for part in (rest, comparison):
-        if found := _ZH_OUTCOME.search(part):
-            outcome = outcome or found["said"]
-    rest, comparison = _ZH_OUTCOME.sub("", rest), _ZH_OUTCOME.sub("", comparison)
-    who, what, other, why = (_short(_ZH_FILLER.sub("", each)) for each in (population, rest, comparison, outcome))
-    return Pico(who, what, other, why)
+        remainder = remainder[: named.start()] + remainder[named.end() :]
+    if compared := _ZH_COMPARED.search(remainder):
+        intervention, comparison = compared["a"] or compared["c"], compared["b"] or compared["d"]
+        remainder = f"{intervention}{remainder[compared.end() :]}"
+    for part in (remainder, comparison):
+        if match := _ZH_OUTCOME.search(part):
+            outcome = outcome or match["outcome"]
+    remainder, comparison = _ZH_OUTCOME.sub("", remainder), _ZH_OUTCOME.sub("", comparison)
+    elements = (population, remainder, comparison, outcome)
+    population, intervention, comparison, outcome = (_short(_ZH_FILLER.sub("", text)) for text in elements)
+    return Pico(population, intervention, comparison, outcome)
 
 
 def _short(text: str) -> str:
@@ -197,11 +197,13 @@ def searched(question: str, pico: Pico, record: PatientRecord | None) -> tuple[s
     """
     elements = " ".join((pico.intervention, pico.comparison, pico.outcome))
     pattern = _ZH_PATIENT if detect(question) == "zh" else _PATIENT
-    named = set(content_words(pico.population)) <= set(content_words(question))  # else a model took it from the record
-    own = _terms(pattern.sub(" ", pico.population)) if named else ""
-    meant = pattern.search(question) or len(content_words(question)) < SHORT
-    problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and meant and not own else ""
-    queries = (_terms(f"{problems} {elements}"), _terms(f"{own} {elements}"), question)
+    from_question = set(content_words(pico.population)) <= set(
+        content_words(question)
+    )  # else a model took it from the record
+    population = _terms(pattern.sub(" ", pico.population)) if from_question else ""
+    names_patient = pattern.search(question) or len(content_words(question)) < SHORT
+    problems = " ".join(record.problems[:SEARCHED_PROBLEMS]) if record and names_patient and not population else ""
+    queries = (_terms(f"{problems} {elements}"), _terms(f"{population} {elements}"), question)
     return tuple(dict.fromkeys(query for query in (queries if problems else queries[1:]) if query))
 
 

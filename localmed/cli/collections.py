@@ -83,7 +83,7 @@ def _open_to(groups: Sequence[str]) -> str:
 @click.option("--title", default="", help="What readers see.")
 @click.option("--priority", type=int, default=100, show_default=True, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
 @click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (several times).")
 @click.pass_context
@@ -159,16 +159,16 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 @click.option("--licence", metavar="TEXT", help="Under what terms its documents are held.")
 @click.option("--priority", type=int, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["", "en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
 @click.pass_context
-def set_fields(ctx: click.Context, /, name: str, kind: str | None, **given: Any) -> None:
+def set_fields(ctx: click.Context, /, name: str, kind: str | None, **fields: Any) -> None:
     """Set what is known of collection NAME: its title, licence, priority, language and kind.
 
     Its name stays: the ids of its documents, and so what was withdrawn, rest on it.
     """
     from localmed.operations import changes, lookups
 
-    values = {field: value for field, value in given.items() if value is not None}
+    values = {field: value for field, value in fields.items() if value is not None}
     values |= {"kind": Kind(kind)} if kind else {}
     if not values:
         raise UsageError("collections.nothing_to_set")

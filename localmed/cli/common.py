@@ -74,7 +74,7 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
 
 def filter_options(command: Decorated) -> Decorated:
-    """The options that limit a search; collected by ``wanted``."""
+    """The options that limit a search; collected by ``search_filter``."""
     for option in (
         click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
                      help="Only this collection (may be given several times)."),
@@ -90,7 +90,7 @@ def filter_options(command: Decorated) -> Decorated:
     return command
 
 
-def wanted(
+def search_filter(
     collections: Sequence[str], language: str | None, edition_from: str, edition_to: str, statuses: Sequence[str]
 ) -> SearchFilter:
     """The options as a filter."""
@@ -118,8 +118,8 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple | set | frozenset) else value
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def echo(
@@ -139,7 +139,8 @@ def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = Fa
 def width_of(text: str) -> int:
     """The columns that ``text`` takes on a terminal: Chinese characters take two."""
     return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _TWO_COLUMNS) for each in text
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in _TWO_COLUMNS)
+        for character in text
     )
 
 
@@ -173,7 +174,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         short = all(width_of(str(row[number])) <= SHORT for row in rows)
         table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(str(each))) for each in row))
+        table.add_row(*(Text(one_line(str(cell))) for cell in row))
     console = Console()
     with console.capture() as printed:
         console.print(table)

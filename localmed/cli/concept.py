@@ -29,11 +29,11 @@ def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: b
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
     with opened(ctx) as session:
-        found = session.concept(clean(" ".join(term)), clean(query), by_meaning)
+        card = session.concept(clean(" ".join(term)), clean(query), by_meaning)
     if as_json:
-        print_json(found)
+        print_json(card)
     else:
-        _show(found, session.caller.language)
+        _show(card, session.caller.language)
 
 
 def _show(card: Card, language: str) -> None:

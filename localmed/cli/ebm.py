@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.common import filter_options, question_argument, search_filter
 from localmed.cli.running import Options, give, run, workflow_options
 from localmed.errors import InputError, UsageError, reason
 
@@ -46,8 +46,8 @@ def command(
     if patient and options.record and not keep:
         raise UsageError("record.recording")
     known = read_record(patient) if patient else None
-    asked = wanted(**filters)
-    answer = run(ctx, lambda session, hooks: session.ebm(question, asked, known, pico, hooks), options)
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
     give(answer, options)
 
 

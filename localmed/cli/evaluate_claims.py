@@ -78,61 +78,63 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
         with opened(ctx) as session, progress(not as_json) as (started, advance):
             started(len(items))
             results = claims.run(items, session.verify, advance, out, resume)
-            found = claims.report(file.name, session.site.entailment.name, results)
+            result = claims.report(file.name, session.site.entailment.name, results)
     except KeyboardInterrupt:
         if out:
             say("cli.kept_in_out", err=True)
         raise
     if out:
-        _write(out, found.as_dict(), lambda: plot.draw_claims(found, out), table=claims.as_csv(found))
+        _write(out, result.as_dict(), lambda: plot.draw_claims(result, out), table=claims.as_csv(result))
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
         return
-    _tell_answers(found)
+    _tell_answers(result)
     if out:
         say("cli.written_to", out=str(out), files=("report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg"))
 
 
-def _tell_answers(found: ClaimsReport) -> None:
+def _tell_answers(result: ClaimsReport) -> None:
     from localmed.evaluation import claims
 
-    for title, counts in (("Responses", found.responses), ("Claims", found.claims)):
-        print_table(f"{found.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
-    for fact in claims.facts(found):
+    for title, counts in (("Responses", result.responses), ("Claims", result.claims)):
+        print_table(f"{result.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
+    for fact in claims.facts(result):
         echo_wrapped(words(fact), "- ", "  ")
 
 
 def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json: bool) -> None:
     from localmed.evaluation import claims, plot, stance
 
-    asked = stance.load(file)
+    pair_set = stance.load(file)
     with opened(ctx) as session:
         judges = [claims.Inside(session.site.entailment), session.site.entailment]
         with progress(not as_json) as (started, advance):
-            started(len(asked.pairs) * len(judges))
-            found = stance.report(asked, judges, seed, advance)
-        counts = claims.by_claim(asked, judges[0].judge([(pair.premise, pair.hypothesis) for pair in asked.pairs]))
-        session.note("evaluate", f"claims, {found.pairs} pairs", "finished")
-    values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
+            started(len(pair_set.pairs) * len(judges))
+            result = stance.report(pair_set, judges, seed, advance)
+        counts = claims.by_claim(
+            pair_set, judges[0].judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs])
+        )
+        session.note("evaluate", f"claims, {result.pairs} pairs", "finished")
+    values = {**result.as_dict(), "claims": [{"is": is_so, "judged": judged, "claims": n} for (is_so, judged), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:
-        _write(out, values, lambda: plot.draw_confusion(found, out))
+        _write(out, values, lambda: plot.draw_confusion(result, out))
     if as_json:
         print_json(values)
         return
-    _tell_pairs(found, counts)
+    _tell_pairs(result, counts)
     if out:
         say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
 
 
-def _tell_pairs(found: StanceReport, counts: Counts) -> None:
+def _tell_pairs(result: StanceReport, counts: Counts) -> None:
     """The judge inside M-Eval and alone, each class, and what the votes made of the claims."""
-    rows = [(judge.judge, f"{judge.accuracy:.3f}", f"{judge.macro_f1:.3f}") for judge in found.judges]
-    print_table(f"{found.set}: stances", ("judge", "accuracy", "macro-F1"), rows)
-    classes = found.judges[0].classes.items()
-    by_class = [(label, f"{each.precision:.3f}", f"{each.recall:.3f}", each.pairs) for label, each in classes]
+    rows = [(judge.judge, f"{judge.accuracy:.3f}", f"{judge.macro_f1:.3f}") for judge in result.judges]
+    print_table(f"{result.set}: stances", ("judge", "accuracy", "macro-F1"), rows)
+    classes = result.judges[0].classes.items()
+    by_class = [(label, f"{scores.precision:.3f}", f"{scores.recall:.3f}", scores.pairs) for label, scores in classes]
     print_table("Inside M-Eval, by class", ("class", "precision", "recall", "pairs"), by_class)
-    claims = [(is_so, said, number) for (is_so, said), number in sorted(counts.items())]
+    claims = [(is_so, judged, number) for (is_so, judged), number in sorted(counts.items())]
     print_table("Claims by vote", ("the labels say", "M-Eval says", "claims"), claims)
 
 

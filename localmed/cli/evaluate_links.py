@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
+from localmed.cli.common import (
+    echo,
+    echo_wrapped,
+    filter_options,
+    json_option,
+    opened,
+    print_table,
+    progress,
+    search_filter,
+)
 from localmed.cli.speaking import say, words
 
 if TYPE_CHECKING:
@@ -42,7 +51,7 @@ ROWS = "rows.jsonl"
 @filter_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given: Any) -> None:
+def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choices: Any) -> None:
     """Measure how well the sentences of answers are tied to their sources (Link-Eval).
 
     Reports citation set precision, citation precision, citation recall, consistency, statement correctness (where a
@@ -55,15 +64,15 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
         library.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
     try:
-        found = _measured(ctx, out, seed, not as_json, **given)
+        result = _measured(ctx, out, seed, not as_json, **choices)
     except KeyboardInterrupt:
         say("cli.kept_in_out", err=True)
         raise
-    _write(found, out)
+    _write(result, out)
     if as_json:
-        echo(links.as_json(found), nl=False)
+        echo(links.as_json(result), nl=False)
     else:
-        _tell(found, out)
+        _tell(result, out)
 
 
 def _measured(
@@ -79,9 +88,9 @@ def _measured(
 ) -> LinkReport:
     from localmed.evaluation import link_files, links
 
-    asked = link_files.questions(questions)
-    asked = link_files.with_answers(asked, answers) if answers else asked
-    limited = wanted(**filters)
+    items = link_files.questions(questions)
+    items = link_files.with_answers(items, answers) if answers else items
+    limited = search_filter(**filters)
     with opened(ctx) as session:
         made_with = {
             "questions": link_files.digest_of(questions),
@@ -92,8 +101,8 @@ def _measured(
         done = link_files.begin(out / ROWS, made_with, resume)
         evaluate = _evaluator(session, limited, preset, bool(answers))
         with progress(show) as (started, advance):
-            started(len(asked))
-            rows = list(_rows(asked, done, evaluate, out / ROWS, advance))
+            started(len(items))
+            rows = list(_rows(items, done, evaluate, out / ROWS, advance))
         session.note("evaluate", f"links, {len(rows)} questions", "finished", int(made_with["generation"]))
     return links.report(rows, made_with, seed)
 
@@ -129,22 +138,22 @@ def _evaluator(
     from localmed.verification import link_eval
     from localmed.workflows.links import counts_of
 
-    def evaluate(each: LinkQuestion) -> LinkRow:
-        given, spoken = each.given, detect(each.text)
-        if given is None and given_only:
-            return LinkRow(each.id, spoken, "no answer given")
-        if given is None:
-            answer = session.ask(each.text, limited, preset)
+    def evaluate(question: LinkQuestion) -> LinkRow:
+        link_input, spoken = question.answer, detect(question.text)
+        if link_input is None and given_only:
+            return LinkRow(question.id, spoken, "no answer given")
+        if link_input is None:
+            answer = session.ask(question.text, limited, preset)
             if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
-                return LinkRow(each.id, spoken, answer.status.value)
-            given = link_eval.of_answer(answer, each.gold)
-        return LinkRow(each.id, spoken, "answered", counts_of(session.links(given, limited, preset)))
+                return LinkRow(question.id, spoken, answer.status.value)
+            link_input = link_eval.of_answer(answer, question.gold)
+        return LinkRow(question.id, spoken, "answered", counts_of(session.links(link_input, limited, preset)))
 
     return evaluate
 
 
 def _rows(
-    asked: Sequence[LinkQuestion],
+    items: Sequence[LinkQuestion],
     done: dict[str, LinkRow],
     evaluate: Callable[[LinkQuestion], LinkRow],
     file: Path,
@@ -153,26 +162,26 @@ def _rows(
     """The row of each question, finished ones as they are."""
     from localmed.evaluation import link_files
 
-    for each in asked:
-        row = done.get(each.id)
+    for question in items:
+        row = done.get(question.id)
         if row is None:
-            row = evaluate(each)
+            row = evaluate(question)
             link_files.keep(file, row)
         advance(1, "evaluating")
         yield row
 
 
-def _write(found: LinkReport, out: Path) -> None:
+def _write(result: LinkReport, out: Path) -> None:
     from localmed.evaluation import links, plot
 
-    texts = {"report.json": links.as_json(found), "table.csv": links.as_csv(found)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(found, folder))
+    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
+    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder))
 
 
-def _tell(found: LinkReport, out: Path) -> None:
+def _tell(result: LinkReport, out: Path) -> None:
     from localmed.evaluation import links
 
-    print_table("Link-Eval", *links.table(found))
-    for fact in links.facts(found):
+    print_table("Link-Eval", *links.table(result))
+    for fact in links.facts(result):
         echo_wrapped(words(fact), "- ", "  ")
     say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))

@@ -48,30 +48,30 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
     if out:
         plot.require()  # before minutes of judging, not after
         _writable(out)
-    found = _measured(ctx, pairs, tune, seed, show=not as_json)
+    result = _measured(ctx, pairs, tune, seed, show=not as_json)
     if out:
-        _write(found, out)
+        _write(result, out)
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _tell(found, out)
+        _tell(result, out)
 
 
 def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, show: bool) -> StanceReport:
     from localmed.evaluation import stance
 
-    asked = stance.load(pairs)
-    judges: list[Entailment] = [stance.Majority(asked.pairs)]
+    pair_set = stance.load(pairs)
+    judges: list[Entailment] = [stance.Majority(pair_set.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
     judges.append(stance.Verbatim())
     with opened(ctx) as session:
         judge = session.site.entailment
         judges += [judge] if judge.languages else []
         with progress(show) as (started, advance):
-            started(len(asked.pairs) * len(judges))
-            found = stance.report(asked, judges, seed, advance)
-        session.note("evaluate", f"stance, {found.pairs} pairs", "finished")
-    return found
+            started(len(pair_set.pairs) * len(judges))
+            result = stance.report(pair_set, judges, seed, advance)
+        session.note("evaluate", f"stance, {result.pairs} pairs", "finished")
+    return result
 
 
 def _writable(out: Path) -> None:
@@ -82,27 +82,27 @@ def _writable(out: Path) -> None:
         raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
-def _write(found: StanceReport, out: Path) -> None:
+def _write(result: StanceReport, out: Path) -> None:
     import json
 
     from localmed.evaluation import plot
 
     try:
-        (out / "report.json").write_text(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), "utf-8")
-        plot.draw_confusion(found, out)
+        (out / "report.json").write_text(json.dumps(result.as_dict(), indent=2, ensure_ascii=False), "utf-8")
+        plot.draw_confusion(result, out)
     except OSError as error:
         raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
-def _tell(found: StanceReport, out: Path | None) -> None:
+def _tell(result: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
     columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
-    print_table(f"{found.set}: how well each judges", columns, [_row(judge) for judge in found.judges])
-    last = found.judges[-1]
+    print_table(f"{result.set}: how well each judges", columns, [_row(judge) for judge in result.judges])
+    last = result.judges[-1]
     title = f"{last.judge}: what was so, and what it was judged as"
-    print_table(title, ("is", *found.labels, "precision", "recall", "F1"), _classes(last))
-    for fact in stance.facts(found):
+    print_table(title, ("is", *result.labels, "precision", "recall", "F1"), _classes(last))
+    for fact in stance.facts(result):
         echo_wrapped(words(fact), "- ", "  ")
     if out:
         say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
@@ -122,6 +122,6 @@ def _row(scores: JudgeScores) -> tuple[str, ...]:
 def _classes(scores: JudgeScores) -> list[tuple[object, ...]]:
     """A row a label: how its pairs were judged, and how well that is."""
     return [
-        (label, *counts, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}")
-        for (label, each), counts in zip(scores.classes.items(), scores.confusion, strict=True)
+        (label, *counts, f"{class_scores.precision:.3f}", f"{class_scores.recall:.3f}", f"{class_scores.f1:.3f}")
+        for (label, class_scores), counts in zip(scores.classes.items(), scores.confusion, strict=True)
     ]

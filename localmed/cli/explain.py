@@ -60,10 +60,10 @@ def command(
     Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
     unless --keep or --record is given.
     """
-    given = _given(order, patient, questions, released_by)
+    explain_input = _input(order, patient, questions, released_by)
     if leaflet:
-        _may_write(leaflet, given.released_by)
-    answer = run(ctx, lambda session, hooks: session.explain(given, SearchFilter(), hooks), options)
+        _may_write(leaflet, explain_input.released_by)
+    answer = run(ctx, lambda session, hooks: session.explain(explain_input, SearchFilter(), hooks), options)
     if keep:
         _keep(ctx, answer)
     if leaflet:
@@ -71,7 +71,7 @@ def command(
     give(answer, options)
 
 
-def _given(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
+def _input(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
     from localmed.workflows.explain import ExplainInput
 
     known = _record(patient) if patient else None
@@ -102,9 +102,9 @@ def _order(data: bytes) -> str:
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
         raise InputError("explain.no_text")
     text = decode(data) if data.strip() else ""
-    if not any(each.isalpha() for each in text):
+    if not any(character.isalpha() for character in text):
         raise InputError("explain.no_words")
-    letters = [each for each in text if each.isalpha()]
+    letters = [character for character in text if character.isalpha()]
     others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
     if others > OTHER_SCRIPTS * len(letters):
         raise InputError("explain.language")

@@ -37,14 +37,14 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         kept = lookups.generations_kept(session)
     rows = [
         (
-            each.number,
-            each.served,
-            each.created,
-            text("generation.manifest_damaged") if each.damaged else each.reason,
-            each.documents,
-            each.passages,
+            generation.number,
+            generation.served,
+            generation.created,
+            text("generation.manifest_damaged") if generation.damaged else generation.reason,
+            generation.documents,
+            generation.passages,
         )
-        for each in kept
+        for generation in kept
     ]
     names = ("number", "served", "created", "reason", "documents", "passages")
     if as_json:
@@ -65,10 +65,10 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     with opened(ctx) as session:
         results = lookups.verified(session, number)
     if as_json:
-        print_json({str(each): problems for each, problems in results.items()})
+        print_json({str(generation): problems for generation, problems in results.items()})
     else:
-        for each, problems in results.items():
-            tell_problems(text("generation.name", number=each), problems)
+        for generation, problems in results.items():
+            tell_problems(text("generation.name", number=generation), problems)
     if any(results.values()):
         sys.exit(Damaged.exit_code)
 
@@ -97,7 +97,9 @@ def rollback(ctx: click.Context, number: int | None, yes: bool) -> None:
     if waiting is None:
         say("generation.dates_unknown")
     if early:
-        shown = " ".join(each[:12] for each in early[:EARLY_SHOWN]) + (" ..." if len(early) > EARLY_SHOWN else "")
+        shown = " ".join(document[:12] for document in early[:EARLY_SHOWN]) + (
+            " ..." if len(early) > EARLY_SHOWN else ""
+        )
         echo(text("generation.early", count=len(early), ids=shown), colour="red")
         say("generation.hold_back")
 

@@ -95,12 +95,12 @@ def main(ctx: click.Context, data: str | None, groups: tuple[str, ...], debug: b
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
-    given = tuple(sys.argv[1:] if arguments is None else arguments)
+    command_line = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Chinese shows ?, it does not end the command
     try:
-        sys.exit(_invoke(given))
+        sys.exit(_invoke(command_line))
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
@@ -114,10 +114,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader (head, less) has gone
         sys.exit(0)
     except LocalmedError as error:
-        _traceback(given)
+        _traceback(command_line)
         _fail(_line(error), error.exit_code)
     except Exception as error:
-        _traceback(given)
+        _traceback(command_line)
         _fail(_text("cli.unexpected", error=_described(error)), 1)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.common import filter_options, question_argument, search_filter
 from localmed.cli.running import Options, give, run, workflow_options
 
 
@@ -34,6 +34,6 @@ def command(
 
     Without a language model the question and its keywords go to every source. QUESTION - reads standard input.
     """
-    asked = wanted(**filters)
-    answer = run(ctx, lambda session, hooks: session.plan_sources(question, asked, strategy, hooks), options)
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
     give(answer, options)

@@ -39,8 +39,10 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every workflow, which the command gets as one: ``options``."""
 
     @wraps(command)
-    def gathered(*given: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any) -> None:
-        command(*given, options=Options(trace, record, profile, as_json), **own)
+    def gathered(
+        *positional: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any
+    ) -> None:
+        command(*positional, options=Options(trace, record, profile, as_json), **own)
 
     decorated: Callable[..., None] = gathered
     for option in (

@@ -38,9 +38,9 @@ def language(environment: Mapping[str, str] = os.environ) -> str:
     return _setting.get() or ("zh" if locale.startswith("zh") else "en")
 
 
-def words(told: Message) -> str:
-    """``told`` in the language of the commands."""
-    return messages.render(told, language())
+def words(line: Message) -> str:
+    """``line`` in the language of the commands."""
+    return messages.render(line, language())
 
 
 def text(code: str, /, **parameters: Parameter) -> str:
@@ -84,9 +84,9 @@ def error_json(error: LocalmedError) -> dict[str, Any]:
     return {**as_json(what), "code": error.message.code, "remedy": "".join(map(words, remedy))}
 
 
-def as_json(told: Message) -> dict[str, Any]:
-    """``told`` for scripts: its code, parameters and words."""
-    return messages.as_json(told, language())
+def as_json(line: Message) -> dict[str, Any]:
+    """``line`` for scripts: its code, parameters and words."""
+    return messages.as_json(line, language())
 
 
 def tell_problems(name: str, problems: Sequence[Message]) -> None:

@@ -31,8 +31,8 @@ def command(
     """
     from localmed.verification import answer_file
 
-    given = answer_file.read(_data(file, answer_file.TEXT_BYTES), language.clean(question))
-    answer = run(ctx, lambda session, hooks: session.verify(given, hooks), options)
+    submitted = answer_file.read(_data(file, answer_file.TEXT_BYTES), language.clean(question))
+    answer = run(ctx, lambda session, hooks: session.verify(submitted, hooks), options)
     give(answer, options)
 
 

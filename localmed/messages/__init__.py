@@ -46,11 +46,11 @@ def render(message: Message, language: str) -> str:
     return f"{message.code} {values}" if values else message.code
 
 
-def parts(told: Message) -> tuple[Message, ...]:
-    """What happened and what to do, of an error or a check; ``told`` alone where the catalogue has it as one."""
-    if not known(f"{told.code}.what"):
-        return (told,)
-    return tuple(Message(code, told.parameters) for code in _parts(told.code) if known(code))
+def parts(message: Message) -> tuple[Message, ...]:
+    """What happened and what to do, of an error or a check; ``message`` alone where the catalogue has it as one."""
+    if not known(f"{message.code}.what"):
+        return (message,)
+    return tuple(Message(code, message.parameters) for code in _parts(message.code) if known(code))
 
 
 def _parts(code: str) -> tuple[str, str]:
@@ -70,8 +70,8 @@ def known(code: str) -> bool:
 
 def catalogue(language: str) -> Mapping[str, Template]:
     """Every template of ``language`` by its code."""
-    found = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
-    return {code: _words(language, template) for code, template in found.items()}
+    templates = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
+    return {code: _words(language, template) for code, template in templates.items()}
 
 
 def _template(language: str, code: str) -> Template | None:

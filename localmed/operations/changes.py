@@ -64,7 +64,10 @@ def delete_collection(session: Session, name: str) -> int:
 
 def remove(session: Session, documents: Sequence[Document]) -> int:
     """Remove documents from every index; files of which nothing is left are forgotten."""
-    with _building(session, "remove", " ".join(each.id[:12] for each in documents[:IDS_NAMED])) as (builder, change):
+    with _building(session, "remove", " ".join(document.id[:12] for document in documents[:IDS_NAMED])) as (
+        builder,
+        change,
+    ):
         builder.remove(document.id for document in documents)
         updates.unsettle(builder.catalogue, documents)
         change.generation = builder.publish(f"remove {len(documents)} documents")
@@ -88,8 +91,8 @@ def govern(session: Session, changes: Sequence[governing.Change]) -> int:
             builder, changes, lambda name: manifest_of(session, name, None), session.encoder, session.settings
         )
         change.generation = builder.publish(f"govern {len(changes)} files or documents")
-    for each in changes:
-        session.note("govern", each.subject, each.fields, change.generation)
+    for governed in changes:
+        session.note("govern", governed.subject, governed.fields, change.generation)
     return change.generation
 
 

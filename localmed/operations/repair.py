@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was ``found``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
+    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
 
-    found: Message
+    fault: Message
     number: int
     lost: tuple[Message, ...] = ()
 
@@ -49,18 +49,18 @@ def plan(data: Path) -> Step | None:
     """
     try:
         path = generations.current(data)
-        found = _problem(path)
-        if found is None:
+        fault = _problem(path)
+        if fault is None:
             return None
     except NoLibrary:
         return None
     except Damaged as error:
-        found = error.messages[0]
+        fault = error.messages[0]
     lost: list[Message] = []
     for number in _candidates(data):
         problem = _problem(generations.path_of(data, number))
         if problem is None:
-            return Step(found, number, tuple(each for each in lost if each != found))
+            return Step(fault, number, tuple(loss for loss in lost if loss != fault))
         lost += [problem, _undone(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
 
@@ -76,9 +76,9 @@ def _undone(data: Path, number: int) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStep:
-    """What was ``found``, and the entries to be written in place of the ledger."""
+    """The ``fault``, and the entries to be written in place of the ledger."""
 
-    found: Message
+    fault: Message
     entries: tuple[Entry, ...]
 
     @property
@@ -96,9 +96,9 @@ class LedgerStep:
 
 @dataclass(frozen=True, slots=True)
 class AccessStep:
-    """What was ``found``, and the groups of each collection that is to be restricted."""
+    """The ``fault``, and the groups of each collection that is to be restricted."""
 
-    found: Message
+    fault: Message
     groups: Mapping[str, frozenset[str]]
     changes: int
 

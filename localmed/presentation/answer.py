@@ -128,12 +128,12 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
         message("answer.page", page=page) for page in sorted({citation.page for citation in citations if citation.page})
     ]
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
-    said = [*(words(detail, language) for detail in details), one_line(headings)]
+    texts = [*(words(detail, language) for detail in details), one_line(headings)]
     start, end = (citations[0].start, citations[0].end) if citations else (0, 0)
     return SourceView(
         marker=evidence.marker,
         title=one_line(evidence.document_title),
-        details=tuple(text for text in said if text),
+        details=tuple(text for text in texts if text),
         warnings=tuple(words(warning, language) for warning in _warnings(evidence, answer.provenance.day)),
         passage_id=passage.id,
         file=one_line(evidence.source.rpartition("/")[2]),

@@ -40,10 +40,10 @@ def _expansion(expansion: Expansion, language: str) -> Row:
 def _alternatives(expansion: Expansion) -> Message:
     """The meanings as "this, or that, or that"."""
     *others, last = expansion.meanings
-    said = message("literal", text=last)
+    alternatives = message("literal", text=last)
     for meaning in reversed(others):
-        said = message("explain.either", one=meaning, other=said)
-    return said
+        alternatives = message("explain.either", one=meaning, other=alternatives)
+    return alternatives
 
 
 def term(part: TermPart, language: str) -> PartView:

@@ -15,9 +15,9 @@ from localmed.presentation.words import words
 def source(part: SourcePlanPart, language: str) -> PartView:
     """What a source was asked, a line a query, and how many passages came."""
     label = words(message("plan.query"), language)
-    asked = tuple(Row(label, one_line(query)) for query in part.queries)
+    queries = tuple(Row(label, one_line(query)) for query in part.queries)
     passages = Row(words(message("plan.passages"), language), str(part.passages))
-    return PartView(words(message(f"plan.source.{part.source}"), language), (*asked, passages))
+    return PartView(words(message(f"plan.source.{part.source}"), language), (*queries, passages))
 
 
 def concept(part: ConceptPart, language: str) -> PartView:
@@ -30,8 +30,8 @@ def definition_rows(definition: Definition | None, language: str) -> tuple[Row, 
     """A definition and its source."""
     if definition is None:
         return ()
-    said = Row(words(message("plan.definition"), language), one_line(definition.text))
-    return (said, Row(words(message("plan.defined_by"), language), one_line(definition.source)))
+    meaning = Row(words(message("plan.definition"), language), one_line(definition.text))
+    return (meaning, Row(words(message("plan.defined_by"), language), one_line(definition.source)))
 
 
 VIEWS: Mapping[type, Any] = {SourcePlanPart: source, ConceptPart: concept}

@@ -99,7 +99,7 @@ def _study(row: StudyRow, language: str) -> str:
         "verify.study_detail",
         score=row.reliability,
         parts=_reliability(row),
-        origin=message("verify.given" if row.study.given else "verify.found"),
+        origin=message("verify.given" if row.study.from_answer else "verify.found"),
     )
     votes = message("verify.study_votes", votes=" ".join(SIGNS[vote] for vote in row.votes))
     return words(message("verify.with_votes", detail=detail, votes=votes) if row.votes else detail, language)
@@ -143,7 +143,7 @@ def _title(study: Titled) -> str:
 
 def _placed(study: Titled, language: str) -> str:
     """A study by title and date, and whether the answer brought it: then it says little that is new."""
-    code = "verify.study_given" if study.given else "verify.study_found"
+    code = "verify.study_given" if study.from_answer else "verify.study_found"
     return words(Message(code, (("title", _title(study)),)), language)
 
 

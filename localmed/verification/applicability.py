@@ -28,9 +28,9 @@ def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterato
     for entry in record.entries:
         if entry.kind is EntryKind.ALLERGY:
             named = [(statement, _same(entry.text, statement.text)) for statement in shown]
-            names = dict.fromkeys(name for _, found in named for name in found)
+            names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
-                yield AllergyPart(entry, tuple(names), tuple(statement for statement, found in named if found))
+                yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))
 
 
 def _same(allergy: str, text: str) -> list[str]:

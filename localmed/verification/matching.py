@@ -77,10 +77,10 @@ class Window:
 def split(passage: Passage, place: int = 0) -> list[Sentence]:
     """The sentences of ``passage``; of a table its rows."""
     if passage.table:
-        found = [match.span() for match in _ROW.finditer(passage.text)]
+        spans = [match.span() for match in _ROW.finditer(passage.text)]
     else:
-        found = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
-    return [Sentence(place, start, end, passage.text[start:end]) for start, end in found]
+        spans = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
+    return [Sentence(place, start, end, passage.text[start:end]) for start, end in spans]
 
 
 def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -90,32 +90,34 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def window(statement: str, passages: Sequence[Passage]) -> Window:
     """The sentences of ``passages`` that hold most words of ``statement``, one after another while each adds some."""
-    wanted, numbers = weights(statement), set(_DIGITS.findall(statement))
+    weighted, numbers = weights(statement), set(_DIGITS.findall(statement))
     titles = " ".join(dict.fromkeys(name for passage in passages for name in (passage.title, *passage.headings)))
     candidates = [
-        (each, words(each.text) & wanted.keys()) for at, one in enumerate(passages) for each in split(one, at)
+        (sentence, words(sentence.text) & weighted.keys())
+        for at, one in enumerate(passages)
+        for sentence in split(one, at)
     ]
-    whole = sum(wanted.values()) or 1.0
+    whole = sum(weighted.values()) or 1.0
     have: set[str] = set()
     chosen: list[Sentence] = []
     while candidates and len(chosen) < SENTENCES:
-        best = max(candidates, key=lambda each: _adds(each, wanted, have, numbers))
-        if chosen and sum(wanted[word] for word in best[1] - have) < GAIN * whole:
+        best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, numbers))
+        if chosen and sum(weighted[word] for word in best[1] - have) < GAIN * whole:
             break
         candidates.remove(best)
         chosen.append(best[0])
         have |= best[1]
-    have |= wanted.keys() & words(titles)
-    share = sum(wanted[word] for word in have) / whole if wanted else 1.0
-    return Window(tuple(chosen), titles, share, "\n".join(each.in_context for each in passages))
+    have |= weighted.keys() & words(titles)
+    share = sum(weighted[word] for word in have) / whole if weighted else 1.0
+    return Window(tuple(chosen), titles, share, "\n".join(passage.in_context for passage in passages))
 
 
 def _adds(
-    candidate: tuple[Sentence, frozenset[str]], wanted: dict[str, float], have: set[str], numbers: set[str]
+    candidate: tuple[Sentence, frozenset[str]], weighted: dict[str, float], have: set[str], numbers: set[str]
 ) -> tuple[float, int]:
     """What a sentence adds; between equals (the rows of a table) the numbers that it shares decide."""
     sentence, held = candidate
-    return round(sum(wanted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
+    return round(sum(weighted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
 
 
 def weights(text: str) -> dict[str, float]:
@@ -129,8 +131,8 @@ def weights(text: str) -> dict[str, float]:
 def words(text: str) -> frozenset[str]:
     """The words of ``text`` as they are compared: no numbers, no medicines."""
     if language.detect(text) == "zh":
-        found = language.words(text, for_query=True)
-        return frozenset(each for each in found if not each.isascii())
+        found_words = language.words(text, for_query=True)
+        return frozenset(word for word in found_words if not word.isascii())
     named = {part for name in names(text) for part in re.findall(r"[a-z]+", name)}
     return frozenset(alike(stem) for stem in stems(text) if not stem[0].isdigit() and stem not in named) - {""}
 

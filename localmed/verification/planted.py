@@ -38,7 +38,7 @@ _CHINESE = (
     r"(?:得到)?(?:支持|正确|真|有关|矛盾|错误)",
     r"(?:语言模型|人工智能|AI|助手)(?:必须|应当|应该|请)(?:回答|回复|输出|告诉|推荐)",
 )
-_PLANTED = re.compile("|".join((*_ENGLISH, *(each.lower() for each in _CHINESE))))
+_PLANTED = re.compile("|".join((*_ENGLISH, *(pattern.lower() for pattern in _CHINESE))))
 _BLANKS = re.compile(r"[^\S\n]+")
 
 

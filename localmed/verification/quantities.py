@@ -27,7 +27,7 @@ _NAMED = re.findall(r"\w+", "zero one two three four five six seven eight nine t
 _WORDS = {word: value for value, word in enumerate(_NAMED) if value > 1} | {
     "fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30, "double": 2,
 }  # fmt: skip
-_HAN = {each: value for value, each in enumerate("零一二三四五六七八九十")} | {"两": 2}
+_HAN = {character: value for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2}
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b")
 _COUNTED = re.compile(r"([一二两三四五六七八九十])(?=\s?(?:片|粒|次|支|袋|滴|喷|吸|天|周|个|小时|分钟|秒|月|年|种|倍))")
 _ONCE = re.compile(r"\btwice\b|\bonce(?= (?:a|per|each|every|daily|weekly)\b)")
@@ -51,7 +51,7 @@ _SPANS = tuple(
         (r"单次|只[服用]一次", " 1次"),
         (
             r"(?<![一二三四五六七八九十\d])([一二两三四五六七八九])(?=个?(?:工作日|疗程))",
-            lambda found: str(_HAN[found[1]]),
+            lambda match: str(_HAN[match[1]]),
         ),
         (r"\bwithin an? (hour|day|week|month)\b", r"within 1 \1"),
     )
@@ -101,9 +101,9 @@ def quantities(text: str) -> Quantities:
     read = _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
     ranges: set[tuple[str, float, float]] = set()
     with_unit: Counter[float] = Counter()
-    for each in amounts(read):
-        ranges.add((each.kind.removesuffix(" pair"), each.low, each.high))
-        with_unit.update(map(_value, _NUMBER.findall(each.written)))
+    for amount in amounts(read):
+        ranges.add((amount.kind.removesuffix(" pair"), amount.low, amount.high))
+        with_unit.update(map(_value, _NUMBER.findall(amount.written)))
     for first, second, name in _measured().findall(read):
         kind, scale = _units()[name] if name in _units() else _units()[name.removesuffix("s")]
         values = sorted(_value(number) for number in (first, second) if number)
@@ -118,13 +118,13 @@ def quantities(text: str) -> Quantities:
 
 def missing(text: str, source: str) -> Message | None:
     """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); None if it does."""
-    asked, held = quantities(text), quantities(source)
+    stated, held = quantities(text), quantities(source)
     loose = held.bare | {value / 12 for kind, value in held.measured if kind == "months"}  # "an age of 65"
-    if not all(any(isclose(value, other) for other in loose) for value in asked.bare):
+    if not all(any(isclose(value, other) for other in loose) for value in stated.bare):
         return NUMBER
-    if all(_holds(held, *each) for each in asked.measured):
-        return None if all(_spans(held, *range_) for range_ in asked.ranges) else NUMBER
-    return UNIT if asked.written <= held.written else NUMBER
+    if all(_holds(held, *quantity) for quantity in stated.measured):
+        return None if all(_spans(held, *range_) for range_ in stated.ranges) else NUMBER
+    return UNIT if stated.written <= held.written else NUMBER
 
 
 def _holds(held: Quantities, kind: str, value: float) -> bool:
@@ -137,7 +137,7 @@ def _holds(held: Quantities, kind: str, value: float) -> bool:
 def _spans(held: Quantities, kind: str, low: float, high: float) -> bool:
     """Whether the source has the range as one, or none of the kind: then its ends are written apart."""
     ranges = [range_ for range_ in held.ranges if range_[0] == kind]
-    return not ranges or any(isclose(low, each[1]) and isclose(high, each[2]) for each in ranges)
+    return not ranges or any(isclose(low, range_[1]) and isclose(high, range_[2]) for range_ in ranges)
 
 
 def spelt(text: str) -> str:

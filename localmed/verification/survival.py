@@ -20,7 +20,7 @@ from localmed.language import fold
 
 _COUNTED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
 _WORDS = {word: str(value) for value, word in enumerate(_COUNTED)} | dict.fromkeys(("a half", "half", "半"), "0.5")
-_DIGITS = {each: value for value, each in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+_DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _N = r"(\d+(?:\.\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[一二两三四五六七八九十]{1,3})"
 _RANGE = rf"{_N}(?:\s?(?:-|–|to|至|到|~)\s?{_N})?"
 _DAY = r"(?:a|per|each|every|/)\s?day|daily|/\s?d\b"
@@ -114,18 +114,18 @@ Facts = Counter[tuple[str, str]]  # (what: number, time, way or sense; which) ->
 
 def facts(text: str) -> Facts:
     """What of ``text`` must survive."""
-    left, found = _GROUPED.sub("", fold(text)), Facts()
+    left, counts = _GROUPED.sub("", fold(text)), Facts()
     for what, patterns in (("time", _READ_TIMES), ("way", _READ_WAYS), ("sense", _READ_SENSES)):
         for name, pattern in patterns:
-            found.update((what, _named(name, match)) for match in pattern.finditer(left))
+            counts.update((what, _named(name, match)) for match in pattern.finditer(left))
             left = pattern.sub(lambda match: " " * len(match[0]), left)
-    found.update(("number", number) for number in _numbers(left))
-    return found
+    counts.update(("number", number) for number in _numbers(left))
+    return counts
 
 
-def lost(order: str, told: str) -> list[str]:
-    """The facts of ``order`` that ``told`` does not hold as often. A number without a unit may have gained one."""
-    there, missing = facts(told), []
+def lost(order: str, restatement: str) -> list[str]:
+    """The facts of ``order`` that ``restatement`` holds less often. A number without a unit may have gained one."""
+    there, missing = facts(restatement), []
     for (what, name), count in facts(order).items():
         has = there[what, name]
         if what == "number" and " " not in name:
@@ -135,20 +135,20 @@ def lost(order: str, told: str) -> list[str]:
     return missing
 
 
-def added(order: str, told: str) -> list[str]:
-    """The numbers, times, ways and senses of ``told`` that ``order`` does not hold at all."""
+def added(order: str, restatement: str) -> list[str]:
+    """The numbers, times, ways and senses of ``restatement`` that ``order`` does not hold at all."""
     here = facts(order)
     plain = {name.split()[0] for what, name in here if what == "number"}
     return [
         f"{what}: {name}"
-        for what, name in facts(told)
+        for what, name in facts(restatement)
         if not here[what, name] and not (what == "number" and name.split()[0] in plain)
     ]
 
 
 def _named(name: str, match: re.Match[str]) -> str:
     """A fact with the pattern's numbers in it, as digits: "every {1} hour" with 4 and 6 is "every 4-6 hour"."""
-    groups = [_digits(each) for each in match.groups() if each]
+    groups = [_digits(group) for group in match.groups() if group]
     return name.replace("{1}", "-".join(groups))
 
 
@@ -169,14 +169,14 @@ def _of_han(number: str) -> int:
 
 def _numbers(text: str) -> list[str]:
     """Each number with the unit after it; the numbers of a range or pair share the last one's unit."""
-    found: list[str] = []
+    numbers: list[str] = []
     waiting: list[str] = []
     for match in _NUMBER.finditer(text):
-        value = _digits(next(each for each in match.groups() if each))
+        value = _digits(next(group for group in match.groups() if group))
         if _JOINT.match(text, match.end()):
             waiting.append(value)
             continue
         unit = next((name for name, pattern in _read_units() if pattern.match(text, match.end())), "")
-        found += [f"{each} {unit}".strip() for each in (*waiting, value)]
+        numbers += [f"{number} {unit}".strip() for number in (*waiting, value)]
         waiting = []
-    return found + waiting
+    return numbers + waiting

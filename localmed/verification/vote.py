@@ -64,8 +64,8 @@ def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) 
 
     Without ``judged`` there are studies that bear on the claim, and nobody judged any of them.
     """
-    total = fsum(each * score for each, score in zip(votes, scores, strict=True))
-    voted = [float(each) for each in votes if each]
+    total = fsum(value * score for value, score in zip(votes, scores, strict=True))
+    voted = [float(value) for value in votes if value]
     weighed = Label.CONTRADICTED if total < -TIE else Label.SUPPORTED
     label = weighed if voted else Label.NOT_ENOUGH if judged else Label.NOT_JUDGED
     return Outcome(label, round(total, 9), tuple(votes), heterogeneity(voted))
@@ -85,7 +85,7 @@ def response(labels: Sequence[Label], carried: bool = True) -> Label:
 
 def judged(outcomes: Sequence[Outcome], place: int) -> tuple[int, int, int]:
     """How often the study at ``place`` voted with the outcome, against it, and not at all, where there was one."""
-    decided = [(each.votes[place], each.side) for each in outcomes if each.side]
+    decided = [(result.votes[place], result.side) for result in outcomes if result.side]
     aligned = sum(mine == side for mine, side in decided)
     against = sum(mine == -side for mine, side in decided)
     return aligned, against, len(decided) - aligned - against
@@ -109,5 +109,5 @@ def quality(counts: Sequence[tuple[int, int, int]], outdated: int) -> Quality:
 
 def old(date: str, newest: str) -> bool:
     """Whether ``date`` lies ``OUTDATED_YEARS`` or more before ``newest`` (ISO dates); no date is no age."""
-    years = [int(each[:4]) for each in (date, newest) if each[:4].isdigit()]
+    years = [int(day[:4]) for day in (date, newest) if day[:4].isdigit()]
     return len(years) == 2 and years[1] - years[0] >= OUTDATED_YEARS

@@ -20,8 +20,8 @@ from localmed.agents.asking import (
     CITED_ANSWER,
     SELF_CONTAINED,
     AnswerInput,
-    Asked,
     FollowUp,
+    QuestionInput,
     Relevance,
 )
 from localmed.agents.decomposing import (
@@ -56,8 +56,7 @@ from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched, Tried
-from localmed.workflows.flow import Asked as Yielded
-from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
+from localmed.workflows.flow import Cite, Flow, Perform, Requests, Search, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
@@ -82,14 +81,16 @@ class PartFound:
     evidence: tuple[Evidence, ...]
 
 
-def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()) -> Flow:
+def ask(
+    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()
+) -> Flow:
     """The flow of one question over the tiers of ``plan``; after ``earlier`` ones it is made self-contained first."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
     notes: Notes = ()
     if earlier and SELF_CONTAINED.name in plan.roles:
         question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
-    request, more = yield from finding.request(question, wanted, plan)
+    request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
     searched: Searched = yield from finding.search(request, waiting, plan)
     searched += Searched(notes=notes + more)
@@ -104,10 +105,10 @@ def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance,
 def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
     """The answer so far: nothing but what was searched, and what the reader must know of that."""
     tried = searched.tried
-    language = tried[0].found.language if tried else detect(question)
-    names = tuple(dict.fromkeys(name for each in tried for name in each.tier.collections))
+    language = tried[0].result.language if tried else detect(question)
+    names = tuple(dict.fromkeys(name for search in tried for name in search.tier.collections))
     notes: Notes = ()
-    if tried and not tried[0].found.dense and language in LEXICAL_ONLY:
+    if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
     if searched.skipped:
         notes += (message("workflow.skipped", names=tuple(map(_called, dict.fromkeys(searched.skipped)))),)
@@ -122,12 +123,12 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) 
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.found.dense), plan)
+    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
     if not written.stands:
         return nothing_stands(answer, written, ours)
     possible: tuple[Conflict, ...] = ()
     if beyond:
-        draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.found.dense))
+        draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.result.dense))
         checked, _ = citations.check(draft.statements, theirs)
         possible = conflicts(answer.question, citing(written.statements, ours), citing(checked, theirs))
     return finished(answer, written, evidence, unnamed(leading.relevance), possible)
@@ -149,9 +150,9 @@ def finished(
     beside: tuple[Statement, ...] = (),
 ) -> Answer:
     """The answer with what was ``written`` from ``evidence``, of which what is cited there or ``beside`` is shown."""
-    cited = {each.evidence.marker for each in citing(written.statements + beside, evidence, withheld=True)}
-    against = {each.against for each in possible}
-    shown = tuple(each for each in evidence if each.marker in cited | against)
+    cited = {quotation.evidence.marker for quotation in citing(written.statements + beside, evidence, withheld=True)}
+    against = {conflict.against for conflict in possible}
+    shown = tuple(piece for piece in evidence if piece.marker in cited | against)
     return replace(
         answer,
         status=AnswerStatus.ANSWERED,
@@ -180,11 +181,11 @@ def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, p
     return (yield from _in_parts(answer, request, searched, plan))
 
 
-def _own(question: str) -> Generator[Yielded, Any, tuple[Statement, ...]]:
+def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
     """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
     try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, Asked(question))
-        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, Asked(question))) if certain else ()
+        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(question))) if certain else ()
     except Rejected:
         return ()
     return own
@@ -192,20 +193,20 @@ def _own(question: str) -> Generator[Yielded, Any, tuple[Statement, ...]]:
 
 def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
-    questions, notes = yield from attempt(DECOMPOSITION, Asked(answer.question))
+    questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
     parts: list[PartFound] = []
     known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
     for question in questions:
-        asked, _ = yield from finding.request(question, request.wanted, plan)
-        found: Searched = yield from finding.search(asked, iter(plan.tiers), plan, whole=answer.question)
-        searched += found
-        if found.leading:
-            fresh = tuple(hit for hit in found.leading.hits if hit.passage.id not in known)
+        part_request, _ = yield from finding.request(question, request.filters, plan)
+        part: Searched = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
+        searched += part
+        if part.leading:
+            fresh = tuple(hit for hit in part.leading.hits if hit.passage.id not in known)
             minted: tuple[Evidence, ...] = yield Cite(fresh, len(known) + 1)
             known |= {piece.passage.id: piece for piece in minted}
-            mine = tuple(known[hit.passage.id] for hit in found.leading.hits)
-            parts.append(PartFound(question, found.leading, mine))
+            mine = tuple(known[hit.passage.id] for hit in part.leading.hits)
+            parts.append(PartFound(question, part.leading, mine))
     answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
         return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
@@ -214,11 +215,11 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
 
 def with_nearest(answer: Answer, searched: Searched) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
-    lacking = [tried.relevance.differing for tried in searched.tried if tried.found.hits]
+    lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
     reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
-            for hit, value in zip(tried.found.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
+            for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
     nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
     if not nearest:
         return abstained(answer, reason)
@@ -235,21 +236,21 @@ def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
     return replace(answer, evidence=nearest, parts=(NearestPart(quotations),))
 
 
-def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan) -> Flow:
+def _put_together(answer: Answer, parts: list[PartFound], count: int, plan: Plan) -> Flow:
     """The reference passage of ``parts`` guides the answer; its markers are those of the original passages."""
     reference, notes = "", Notes()
     if SYNTHESIS.name in plan.roles:
-        given = SynthesisInput(answer.question, tuple((each.question, each.evidence) for each in parts))
-        reference, notes = yield from attempt(SYNTHESIS, given)
-    evidence = tuple(dict.fromkeys(piece for each in parts for piece in each.evidence))
-    dense = parts[0].leading.found.dense
+        task = SynthesisInput(answer.question, tuple((part.question, part.evidence) for part in parts))
+        reference, notes = yield from attempt(SYNTHESIS, task)
+    evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
+    dense = parts[0].leading.result.dense
     written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
     if not written.stands:
         return nothing_stands(answer, written, evidence)
-    missing = asked - len(parts)
+    missing = count - len(parts)
     lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
     notes += (message(UNNAMED, words=lacking),) if lacking else ()
-    notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=asked, missing=missing),) if missing else ()))
+    notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
     return finished(answer, written, evidence, notes)
 
 
@@ -260,7 +261,7 @@ def citing(
     statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], withheld: bool = False
 ) -> tuple[Cited, ...]:
     """The quotations of the statements that stand (or of all), each with its source."""
-    known = {each.marker: each for each in evidence}
+    known = {piece.marker: piece for piece in evidence}
     return tuple(
         Cited(citation, known[citation.marker])
         for statement in statements
@@ -291,7 +292,7 @@ def unnamed(relevance: Relevance) -> Notes:
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:
     """What the reader must know of the sources shown, those of possible conflicts included."""
-    return tuple(_out_of_force(each) for each in evidence if each.status is not Status.CURRENT) + overdue(evidence)
+    return tuple(_out_of_force(piece) for piece in evidence if piece.status is not Status.CURRENT) + overdue(evidence)
 
 
 def _out_of_force(evidence: Evidence) -> Message:

@@ -69,7 +69,7 @@ from localmed.verification.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Asked, Cite, Flow, LookUp, Perform, Search, attempt
+from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Requests, Search, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
@@ -106,7 +106,7 @@ class _Cited:
 
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
-    def minted(self, hits: tuple[Hit, ...]) -> Generator[Asked, Any, tuple[Evidence, ...]]:
+    def minted(self, hits: tuple[Hit, ...]) -> Generator[Requests, Any, tuple[Evidence, ...]]:
         """Evidence for ``hits``: what was cited before under its old marker, the rest under new ones."""
         fresh = tuple(hit for hit in hits if hit.passage.id not in self.evidence)
         first = max((int(evidence.marker) for evidence in self.evidence.values()), default=0) + 1
@@ -120,18 +120,18 @@ class _Cited:
         self.evidence |= {source.passage.id: source for source in evidence if source.marker in cited}
 
 
-def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one order over the tiers of ``plan``."""
-    for place, text in enumerate((given.order, *given.questions)):
+    for place, text in enumerate((task.order, *task.questions)):
         concern = yield from screened(text, plan, own_words=place > 0)
         if concern:
             return refused(text, plan, provenance, "explain")
-    order, notes = given.order[:CHARACTERS], _bounded(given)
+    order, notes = task.order[:CHARACTERS], _bounded(task)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    explained, unexplained = yield from _explained(_once(terms), given, wanted, plan, cited)
-    answered = yield from _answers(given, terms, wanted, plan, cited)
+    explained, unexplained = yield from _explained(_once(terms), task, filters, plan, cited)
+    answered = yield from _answers(task, terms, filters, plan, cited)
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(cited.evidence.values())
@@ -146,21 +146,21 @@ def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: P
         notes=(*notes, *more, *of_lines, *overdue(shown)),
         workflow="explain",
         parts=(*parts, *_level(parts)),
-        released_by=" ".join(given.released_by.split()),
+        released_by=" ".join(task.released_by.split()),
     )
 
 
-def _bounded(given: ExplainInput) -> Notes:
+def _bounded(task: ExplainInput) -> Notes:
     """What of the input was left out."""
     notes: Notes = ()
-    if len(given.order) > CHARACTERS:
-        notes += (message("explain.order_cut", characters=len(given.order), read=CHARACTERS),)
-    if len(given.questions) > QUESTIONS:
-        notes += (message("explain.questions_cut", questions=len(given.questions), read=QUESTIONS),)
+    if len(task.order) > CHARACTERS:
+        notes += (message("explain.order_cut", characters=len(task.order), read=CHARACTERS),)
+    if len(task.questions) > QUESTIONS:
+        notes += (message("explain.questions_cut", questions=len(task.questions), read=QUESTIONS),)
     return notes
 
 
-def _terms(text: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[OrderTerm, ...], Notes]]:
+def _terms(text: str, plan: Plan) -> Generator[Requests, Any, tuple[tuple[OrderTerm, ...], Notes]]:
     if MEDICAL_TERMS.name not in plan.roles or not text.strip():
         return (), ()
     return (yield from attempt(MEDICAL_TERMS, OrderInput(text)))
@@ -184,7 +184,7 @@ def lines_of(order: str) -> Iterator[tuple[int, int]]:
             yield match.end() - len(match[0].lstrip()), match.end()
 
 
-def _lines(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[Part, ...], Notes]]:
+def _lines(order: str, language: str, plan: Plan) -> Generator[Requests, Any, tuple[tuple[Part, ...], Notes]]:
     """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role."""
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -203,7 +203,7 @@ def _lines(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple
     return tuple(parts), notes
 
 
-def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], Notes]]:
+def _in_plain_words(lines: list[str]) -> Generator[Requests, Any, tuple[list[str], Notes]]:
     """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
     try:
         plain = yield Perform(PLAIN_ORDER, PlainInput(tuple(lines)))
@@ -217,24 +217,24 @@ def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], 
 def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(abbreviations(line, language))}
-    return tuple(Expansion(found.written, found.meanings) for found in reversed(first.values()))
+    return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
 def _explained(
-    terms: list[OrderTerm], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
+    terms: list[OrderTerm], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Requests, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
     """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
     parts: list[TermPart] = []
-    language = detect(given.order)
+    language = detect(task.order)
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
         card: Card | None = yield LookUp(term.text)
         statements: tuple[Statement, ...] = ()
         if TERM_EXPLANATION.name in plan.roles:
-            statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
+            statements = yield from _quoted_or_written(term, names, task, filters, plan, cited)
         definition = None if statements else _definition(card, language)
         if statements or definition:
             parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
@@ -254,15 +254,15 @@ def _definition(card: Card | None, language: str) -> Definition | None:
 
 
 def _quoted_or_written(
-    term: OrderTerm, names: tuple[str, ...], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[Statement, ...]]:
-    question = _question(term, names, detect(given.order))
-    hits, dense = yield from _leaflets_first(question, wanted, plan)
+    term: OrderTerm, names: tuple[str, ...], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Requests, Any, tuple[Statement, ...]]:
+    question = _question(term, names, detect(task.order))
+    hits, dense = yield from _leaflets_first(question, filters, plan)
     if not hits:
         return ()
     evidence = yield from cited.minted(hits)
-    asked = TermInput(question, evidence, dense, term=term.text, names=names, patient=given.known)
-    written: Written = yield from write(asked, plan, TERM_EXPLANATION)
+    term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known)
+    written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
     if not written.stands:
         return ()
     cited.keep(evidence, written.statements)
@@ -275,49 +275,49 @@ def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
 
 
 def _leaflets_first(
-    question: str, wanted: SearchFilter, plan: Plan
-) -> Generator[Asked, Any, tuple[tuple[Hit, ...], bool]]:
+    question: str, filters: SearchFilter, plan: Plan
+) -> Generator[Requests, Any, tuple[tuple[Hit, ...], bool]]:
     """The best passages of all tiers at once, ordered by tier: a term is explained by whatever source defines it."""
     tier_of = {name: place for place, tier in enumerate(plan.tiers) for name in tier.collections}
     if not tier_of:
         return (), False
-    found: Found = yield Search(question, replace(wanted, collections=tuple(tier_of)), PASSAGES)
-    return tuple(sorted(found.hits, key=lambda hit: tier_of.get(hit.passage.collection, len(tier_of)))), found.dense
+    result: Found = yield Search(question, replace(filters, collections=tuple(tier_of)), PASSAGES)
+    return tuple(sorted(result.hits, key=lambda hit: tier_of.get(hit.passage.collection, len(tier_of)))), result.dense
 
 
 # --- follow-up questions ----------------------------------------------------------------------------------------------
 
 
 def _answers(
-    given: ExplainInput,
+    task: ExplainInput,
     terms: tuple[OrderTerm, ...],
-    wanted: SearchFilter,
+    filters: SearchFilter,
     plan: Plan,
     cited: _Cited,
-) -> Generator[Asked, Any, tuple[Part, ...]]:
+) -> Generator[Requests, Any, tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
-    problems = given.patient.problems if given.patient else ()
+    problems = task.patient.problems if task.patient else ()
     terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
-    for question in given.questions[:QUESTIONS]:
+    for question in task.questions[:QUESTIONS]:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
-            alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, given.known, given.order, terms))
-        statements, doubtful = yield from _answer(alone, wanted, plan, cited)
+            alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
+        statements, doubtful = yield from _answer(alone, filters, plan, cited)
         parts.append(QuestionPart(question, statements, alone if alone != question else "", doubtful))
     return tuple(parts)
 
 
 def _answer(
-    alone: str, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[tuple[Statement, ...], bool]]:
+    alone: str, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Generator[Requests, Any, tuple[tuple[Statement, ...], bool]]:
     """What answers a question; or nothing, and whether that is since its badge is not green."""
-    request, _ = yield from finding.request(alone, wanted, plan)
+    request, _ = yield from finding.request(alone, filters, plan)
     searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
     if not searched.leading:
         return (), False
     evidence = yield from cited.minted(searched.leading.hits)
-    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
+    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
     if not written.stands:
         return (), False
     if written.verification.badge not in (Badge.GREEN, Badge.NONE) or searched.leading.relevance.unnamed:

@@ -15,7 +15,7 @@ from localmed.clinical import qualifiers
 from localmed.domain import Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.flow import Asked, Search, attempt
+from localmed.workflows.flow import Requests, Search, attempt
 
 Notes = tuple[Message, ...]
 
@@ -48,13 +48,13 @@ class Tried:
     """A tier that was searched, and how its hits were judged."""
 
     tier: Tier
-    found: Found
+    result: Found
     relevance: Relevance
 
     @property
     def hits(self) -> tuple[Hit, ...]:
         """What an answer is read from: the hits that help (LINS, PRA)."""
-        return self.relevance.helpful(self.found.hits)
+        return self.relevance.helpful(self.result.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +75,27 @@ class Searched:
         return Searched(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
 
 
-def request(question: str, wanted: SearchFilter, plan: Plan) -> Generator[Asked, Any, tuple[Search, Notes]]:
+def request(question: str, filters: SearchFilter, plan: Plan) -> Generator[Requests, Any, tuple[Search, Notes]]:
     """The search for ``question``, by its keywords as well if the plan wants any."""
     keywords, notes = Keywords(), Notes()
     if plan.keywords and KEYWORDS.name in plan.roles:
         keywords, notes = yield from attempt(KEYWORDS, KeywordsInput(question, plan.keywords))
-    return Search(question, wanted, plan.passages, keywords.words), notes
+    return Search(question, filters, plan.passages, keywords.words), notes
 
 
 def search(
-    asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = ""
-) -> Generator[Asked, Any, Searched]:
+    request: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = ""
+) -> Generator[Requests, Any, Searched]:
     """Search tier by tier until one is helpful, or ``most`` (0: all) are searched, for a part of ``whole``."""
     done = Searched()
     for tier in tiers:
         done += Searched(skipped=tier.skipped)
         if not tier.collections:
             continue
-        found: Found = yield replace(asked, wanted=tier.limit(asked.wanted))
-        judged, notes = yield from _judged(asked.question, found, plan)
-        relevance = of_the_same(asked.question, found.hits, judged, whole)
-        done += Searched((Tried(tier, found, relevance),), notes=notes)
+        result: Found = yield replace(request, filters=tier.limit(request.filters))
+        judged, notes = yield from _judged(request.question, result, plan)
+        relevance = of_the_same(request.question, result.hits, judged, whole)
+        done += Searched((Tried(tier, result, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
     return done
@@ -111,7 +111,7 @@ def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole:
     return replace(relevance, probabilities=kept, differing=everywhere)
 
 
-def _judged(question: str, found: Found, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:
+def _judged(question: str, result: Found, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
     if RELEVANCE.name not in plan.roles:
-        return Relevance((1.0,) * len(found.hits), 1.0), ()
-    return (yield from attempt(RELEVANCE, RelevanceInput(question, found.hits, found.dense, found.reranker)))
+        return Relevance((1.0,) * len(result.hits), 1.0), ()
+    return (yield from attempt(RELEVANCE, RelevanceInput(question, result.hits, result.dense, result.reranker)))

@@ -23,5 +23,5 @@ FLOWS: Mapping[str, tuple[str, str]] = {
 def flow(name: str) -> Callable[..., Flow]:
     """The flow called ``name``; raise ``KeyError`` for another."""
     module, function = FLOWS[name]
-    found: Callable[..., Flow] = getattr(import_module(f"localmed.workflows.{module}"), function)
-    return found
+    chosen: Callable[..., Flow] = getattr(import_module(f"localmed.workflows.{module}"), function)
+    return chosen

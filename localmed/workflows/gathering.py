@@ -13,7 +13,7 @@ from localmed.domain import Hit, SearchFilter
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, LookUp, Search, attempt
+from localmed.workflows.flow import LookUp, Requests, Search, attempt
 
 PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 
@@ -41,7 +41,7 @@ class Gathered:
     plan: SourcePlan
     hits: tuple[tuple[str, tuple[Hit, ...]], ...] = ()
     cards: tuple[Card, ...] = ()
-    found: Found | None = None  # one of the searches: it says whether meaning was compared, and who reranked
+    sample: Found | None = None  # one of the searches: it says whether meaning was compared, and who reranked
 
     def best(self, most: int) -> tuple[Hit, ...]:
         """The ``most`` best: the first of every source, then the second, so that no source crowds out another."""
@@ -49,21 +49,23 @@ class Gathered:
         turns = (hits[place] for place in range(longest) for _, hits in self.hits if place < len(hits))
         return tuple({hit.passage.id: hit for hit in turns}.values())[:most]
 
-    def given(self, question: str, relevance: Relevance, most: int) -> FoundInput:
+    def feedback_input(self, question: str, relevance: Relevance, most: int) -> FoundInput:
         """What the feedback is asked about."""
         cards = tuple(". ".join((card.concept.name, card.concept.definition)) for card in self.cards)
         texts = tuple(hit.passage.in_context for hit in self.best(most))
         return FoundInput(question, self.plan, texts + cards, relevance.probability)
 
 
-def gather(question: str, plan: SourcePlan, sources: Sources, wanted: SearchFilter) -> Generator[Asked, Any, Gathered]:
+def gather(
+    question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter
+) -> Generator[Requests, Any, Gathered]:
     """Search every query of ``plan`` in its source, and look its terms up."""
     every: list[tuple[str, tuple[Hit, ...]]] = []
     some: Found | None = None
     for source in SOURCES:
         names = getattr(sources, source)
         queries = plan.queries(source) if names else ()
-        searches = tuple(Search(query, replace(wanted, collections=names), PER_QUERY) for query in queries)
+        searches = tuple(Search(query, replace(filters, collections=names), PER_QUERY) for query in queries)
         results: tuple[Found, ...] = (yield searches) if searches else ()
         some = next(iter(results), some)
         ranked = (hit for place in range(PER_QUERY) for result in results for hit in result.hits[place : place + 1])
@@ -74,9 +76,9 @@ def gather(question: str, plan: SourcePlan, sources: Sources, wanted: SearchFilt
     return Gathered(plan, tuple(every), tuple(known.values()), some)
 
 
-def judged(question: str, gathered: Gathered, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:
+def judged(question: str, gathered: Gathered, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
     """How likely each of the best hits holds an answer to ``question`` itself."""
-    hits, found = gathered.best(plan.passages), gathered.found
-    if not found or RELEVANCE.name not in plan.roles:
+    hits, result = gathered.best(plan.passages), gathered.sample
+    if not result or RELEVANCE.name not in plan.roles:
         return Relevance((1.0,) * len(hits), 1.0), ()
-    return (yield from attempt(RELEVANCE, RelevanceInput(question, hits, found.dense, "")))
+    return (yield from attempt(RELEVANCE, RelevanceInput(question, hits, result.dense, "")))

@@ -23,19 +23,19 @@ from localmed.workflows.strategies import STRATEGIES
 
 
 def plan_sources(
-    question: str, wanted: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
 ) -> Flow:
     """The flow of one question by ``strategy`` over ``sources``."""
-    planned, notes = yield from STRATEGIES[strategy](question, wanted, plan, sources)
-    gathered = yield from gather(question, planned, sources, wanted)
+    planned, notes = yield from STRATEGIES[strategy](question, filters, plan, sources)
+    gathered = yield from gather(question, planned, sources, filters)
     relevance, more = yield from judged(question, gathered, plan)
     answer = _begun(question, gathered, sources, notes + more, provenance)
     if planned.empty:
         return abstained(answer, message("plan.no_sources"))
-    if not relevance.enough or gathered.found is None:
+    if not relevance.enough or gathered.sample is None:
         return abstained(answer, NOT_ENOUGH)
     evidence = yield Cite(relevance.helpful(gathered.best(plan.passages)))
-    written = yield from write(AnswerInput(question, evidence, gathered.found.dense), plan)
+    written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
     if not written.stands:
         return nothing_stands(answer, written)
     return finished(answer, written, evidence, unnamed(relevance))
@@ -49,7 +49,7 @@ def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, pr
     return Answer(
         AnswerStatus.ABSTAINED,
         question,
-        gathered.found.language if gathered.found else detect(question),
+        gathered.sample.language if gathered.sample else detect(question),
         (),
         (),
         searched,

@@ -25,7 +25,7 @@ from localmed.workflows.flows import FLOWS, flow
 
 __all__ = ["LARGEST", "Recording", "replay"]
 
-FORMAT = "localmed recording 2"
+FORMAT = "localmed recording 3"
 # Where the values that flows pass around are defined.
 MODULES = (
     "domain.sources", "domain.link_counts", "domain.patient", "ports",
@@ -74,13 +74,15 @@ def replay(text: str) -> tuple[Answer, bool]:
     result: Any = None
     while True:
         try:
-            asked = running.throw(result) if isinstance(result, Rejected) else running.send(result)
+            requests = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
             answer = traced(end.value, recorded.trace)
             return answer, answer == traced(recorded, recorded.trace) and next(waiting, None) is None
-        results = tuple(_next(waiting, each) for each in (asked if isinstance(asked, tuple) else (asked,)))
-        failed = next((each for each in results if isinstance(each, Rejected)), None)
-        result = failed or (results if isinstance(asked, tuple) else results[0])
+        results = tuple(
+            _next(waiting, request) for request in (requests if isinstance(requests, tuple) else (requests,))
+        )
+        failed = next((result for result in results if isinstance(result, Rejected)), None)
+        result = failed or (results if isinstance(requests, tuple) else results[0])
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import Any
 
-from localmed.agents.asking import Asked as AskedInput
+from localmed.agents.asking import QuestionInput
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -27,75 +27,75 @@ from localmed.agents.planning import (
 from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import SearchFilter
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, attempt
+from localmed.workflows.flow import Requests, attempt
 from localmed.workflows.gathering import Sources, gather, judged
 
 PLANS = 8  # made for one question at most (Omni-RAG, D.3)
 SIBLINGS = 2  # children of a node of the tree
 EXPLORE = sqrt(2)  # the weight of what was seldom tried (UCT, Kocsis & Szepesvári 2006)
 
-Planned = Generator[Asked, Any, tuple[SourcePlan, Notes]]
+Planned = Generator[Requests, Any, tuple[SourcePlan, Notes]]
 Strategy = Callable[[str, SearchFilter, Plan, Sources], Planned]
 
 
-def none(_question: str, _wanted: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
+def none(_question: str, _filters: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
     """No retrieval."""
     return SourcePlan(), ()
     yield ()
 
 
-def original(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def original(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The question itself for every source, its terms for the graph."""
     pairs, notes = yield from _graph(question, sources)
     named = {source: (question,) for source in SOURCES if source in sources.names}
     return SourcePlan(**named, graph=pairs), notes
 
 
-def query2doc(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def query2doc(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """A passage as each source might hold it in the question's place."""
     pairs, notes = yield from _graph(question, sources)
     named: dict[str, tuple[str, ...]] = {}
-    for source in (each for each in SOURCES if each in sources.names):
+    for source in (name for name in SOURCES if name in sources.names):
         text, more = yield from attempt(PSEUDO_DOCUMENT, PseudoInput(question, source))
         named[source], notes = (f"{question} {text}" if text != question else question,), notes + more
     return SourcePlan(**named, graph=pairs), notes
 
 
-def prompting(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def prompting(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The planner's plan."""
     return (yield from attempt(PLAN, PlanInput(question, sources.names)))
 
 
-def reflexion(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """One line of plans, each made with the feedback on all before it."""
     tried: list[Node] = []
     notes: Notes = ()
     while len(tried) < PLANS:
-        node, more = yield from _tried(question, tried[-1] if tried else None, wanted, plan, sources)
+        node, more = yield from _tried(question, tried[-1] if tried else None, filters, plan, sources)
         notes += more
-        if any(node.plan == each.plan for each in tried):
+        if any(node.plan == earlier.plan for earlier in tried):
             break
         tried.append(node)
         if node.score == BEST:
             break
-    return max(tried, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+    return max(tried, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
 
-def serts(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """A tree of plans, searched by upper confidence bounds."""
-    root, notes = yield from _tried(question, None, wanted, plan, sources)
+    root, notes = yield from _tried(question, None, filters, plan, sources)
     nodes = [root]
-    while len(nodes) < PLANS and max(each.score for each in nodes) < BEST:
+    while len(nodes) < PLANS and max(node.score for node in nodes) < BEST:
         parent = _selected(root)
-        node, more = yield from _tried(question, parent, wanted, plan, sources)
+        node, more = yield from _tried(question, parent, filters, plan, sources)
         notes += more
-        if any(node.plan == each.plan for each in nodes):
+        if any(node.plan == earlier.plan for earlier in nodes):
             break
         parent.children.append(node)
         nodes.append(node)
-        for each in node.line():
-            each.visits, each.total = each.visits + 1, each.total + node.score / BEST
-    return max(nodes, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+        for ancestor in node.line():
+            ancestor.visits, ancestor.total = ancestor.visits + 1, ancestor.total + node.score / BEST
+    return max(nodes, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -141,24 +141,24 @@ def _selected(node: Node) -> Node:
 
 
 def _tried(
-    question: str, parent: Node | None, wanted: SearchFilter, plan: Plan, sources: Sources
-) -> Generator[Asked, Any, tuple[Node, Notes]]:
+    question: str, parent: Node | None, filters: SearchFilter, plan: Plan, sources: Sources
+) -> Generator[Requests, Any, tuple[Node, Notes]]:
     """A plan made with the feedback on its line, searched and scored."""
     line = [parent, *parent.line()] if parent else []
-    said = tuple((each.plan, each.suggestion) for each in reversed(line))
+    feedback_given = tuple((node.plan, node.suggestion) for node in reversed(line))
     siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()
-    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, said + siblings))
-    found = yield from gather(question, planned, sources, wanted)
-    relevance, more = yield from judged(question, found, plan)
-    given = found.given(question, relevance, plan.passages)
-    answered, last = yield from attempt(FEEDBACK, given)
+    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, feedback_given + siblings))
+    gathered = yield from gather(question, planned, sources, filters)
+    relevance, more = yield from judged(question, gathered, plan)
+    task = gathered.feedback_input(question, relevance, plan.passages)
+    answered, last = yield from attempt(FEEDBACK, task)
     feedback: Feedback = answered
     node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / BEST)
     return node, notes + more + last
 
 
-def _graph(question: str, sources: Sources) -> Generator[Asked, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
+def _graph(question: str, sources: Sources) -> Generator[Requests, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
     if GRAPH not in sources.names:
         return (), ()
-    terms, notes = yield from attempt(GRAPH_TERMS, AskedInput(question))
+    terms, notes = yield from attempt(GRAPH_TERMS, QuestionInput(question))
     return tuple((term, question) for term in terms), notes

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from localmed.agents.evidence import citation
-from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support
+from localmed.domain import Evidence, Origin, Part, Statement, Support
 from localmed.domain.parts import (
     AlertPart,
     CitationsPart,
@@ -24,7 +24,7 @@ from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.verification.standing import DOUBTED, NOTICE, doubted
 from localmed.verification.vote import response
-from localmed.verification.wording import said
+from localmed.verification.wording import find_verbatim
 from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
@@ -53,13 +53,13 @@ def parts(assessment: Assessment, minted: Minted, carried: bool) -> tuple[Part, 
 
 def cited_parts(named: Sequence[tuple[Reference, Study | None]], statements: tuple[Statement, ...]) -> tuple[Part, ...]:
     """What each citation names, and each sentence with the verdict on it."""
-    references = tuple(CitedReference(one.marker, _found(study), _other_years(one, study)) for one, study in named)
+    references = tuple(CitedReference(one.marker, _document(study), _other_years(one, study)) for one, study in named)
     support = (SupportPart(statements),) if statements else ()
     return (*((CitationsPart(references),) if references else ()), *support)
 
 
-def _found(study: Study | None) -> Titled | None:
-    return _titled(study, given=True) if study else None
+def _document(study: Study | None) -> Titled | None:
+    return _titled(study, provided=True) if study else None
 
 
 def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
@@ -71,18 +71,18 @@ def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
 
 def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
-    alerts = [(left.reason, _titled(left.study, left.given)) for left in assessment.left_out if _told(left)]
-    alerts += [(DOUBTED, _titled(one.study, one.given)) for one in assessment.studies if doubted(one.study.document)]
+    alerts = [(left.reason, _titled(left.study, left.provided)) for left in assessment.left_out if _notable(left)]
+    alerts += [(DOUBTED, _titled(one.study, one.provided)) for one in assessment.studies if doubted(one.study.document)]
     return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
-def _told(left: LeftOut) -> bool:
+def _notable(left: LeftOut) -> bool:
     """A notice found beside the studies is no news."""
-    return left.given or left.reason != NOTICE
+    return left.provided or left.reason != NOTICE
 
 
-def _titled(study: Study, given: bool) -> Titled:
-    return Titled(study.document.title, study.document.edition, given)
+def _titled(study: Study, provided: bool) -> Titled:
+    return Titled(study.document.title, study.document.edition, provided)
 
 
 def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
@@ -90,7 +90,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
     outcome, claim = held.outcome, held.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
     main, dropped = (
-        tuple(_titled(studies[place].study, studies[place].given) for place in _best(places, studies))
+        tuple(_titled(studies[place].study, studies[place].provided) for place in _best(places, studies))
         for places in (outcome.main, outcome.dropped)
     )
     return ClaimPart(
@@ -129,16 +129,7 @@ def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
 def _quotation(held: Held, studies: Sequence[Weighed], place: int, minted: Minted) -> Statement:
     premise = held.premises[place]
     passage = studies[place].study.passages[premise.place]
-    evidence = minted[passage.id]
-    return Statement(passage.text[premise.start : premise.end],
-                     (_cited(evidence, premise.start, premise.end),), Origin.EXTRACTIVE)  # fmt: skip
-
-
-def _cited(evidence: Evidence, start: int, end: int) -> Citation:
-    passage = evidence.passage
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
+    return minted[passage.id].quotation(premise.start, premise.end)
 
 
 def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
@@ -147,7 +138,7 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
     decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
     return tuple(
         StudyRow(
-            _titled(one.study, one.given),
+            _titled(one.study, one.provided),
             one.reliability.score,
             one.reliability.base,
             one.reliability.bonus,
@@ -161,8 +152,8 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
 def statement(text: str, evidence: Sequence[Evidence]) -> Statement:
     """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
     for source in evidence:
-        if place := said(source.passage.text, text, source.passage.table):
-            return Statement(text, (_cited(source, *place),), Origin.SUBMITTED)
+        if place := find_verbatim(source.passage.text, text, source.passage.table):
+            return Statement(text, (source.citation(*place),), Origin.SUBMITTED)
     return Statement(text, tuple(citation(source, text) for source in evidence), Origin.SUBMITTED)
 
 

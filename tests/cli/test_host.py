@@ -60,10 +60,10 @@ def answer(copied: Localmed, *options: str) -> dict[str, Any]:
     """An answer of a process of its own, without what differs from one asking to the next."""
     done = copied.process(*options, "ask", QUESTION, "--json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    for step in found["trace"]:
+    status: dict[str, Any] = json.loads(done.stdout)
+    for step in status["trace"]:
         del step["seconds"]
-    return found
+    return status
 
 
 def test_the_whole_life_of_a_host(copied: Localmed) -> None:
