@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed import __version__, files
-from localmed.cli.common import Decorated, echo, print_json, tell_file
-from localmed.cli.following import work_shown
+from localmed.cli.common import Decorated, echo, print_json, tell_file, work_shown
 from localmed.cli.speaking import joined, say, text, words
 from localmed.domain import message
 from localmed.errors import InputError, UnknownName, UsageError, reason
