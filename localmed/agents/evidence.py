@@ -86,10 +86,7 @@ def citation(evidence: Evidence, text: str) -> Citation:
     words = set(language.words(text))
     spans = language.sentences(passage.text) or [(0, len(passage.text))]
     start, end = max(spans, key=lambda span: len(words & set(language.words(passage.text[span[0] : span[1]]))))
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    quote = passage.text[start:end]
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, quote, page, boxes)
+    return Citation.of(evidence, start, end)
 
 
 def unverified(sentences: Sequence[str], expected: str) -> tuple[Statement, ...]:

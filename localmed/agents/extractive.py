@@ -34,7 +34,7 @@ from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS,
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.config import AskSettings, KeywordSettings
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, message
+from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
@@ -226,19 +226,7 @@ def units(passage: Passage) -> list[tuple[int, int]]:
 
 def quotation(candidate: Candidate) -> Statement:
     """A statement that is nothing but the cited sentence."""
-    passage = candidate.evidence.passage
-    boxes = passage.boxes(candidate.start, candidate.end)
-    citation = Citation(
-        marker=candidate.evidence.marker,
-        passage_id=passage.id,
-        document_id=passage.document_id,
-        start=candidate.start,
-        end=candidate.end,
-        quote=candidate.text,
-        page=boxes[0].page if boxes else passage.page,
-        boxes=boxes,
-    )
-    return Statement(candidate.text, (citation,), Origin.EXTRACTIVE)
+    return Statement.quoting(candidate.evidence, candidate.start, candidate.end)
 
 
 def _rank(candidate: Candidate) -> tuple[float, int, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localmed.domain.messages import Message
-from localmed.domain.sources import Box
+from localmed.domain.sources import Box, Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,14 @@ class Citation:
     quote: str
     page: int = 0
     boxes: tuple[Box, ...] = ()
+
+    @classmethod
+    def of(cls, evidence: Evidence, start: int, end: int) -> Citation:
+        """The citation of the characters ``start:end`` of ``evidence``."""
+        passage = evidence.passage
+        boxes = passage.boxes(start, end)
+        page = boxes[0].page if boxes else passage.page
+        return cls(evidence.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
 
 
 class Origin(StrEnum):
@@ -63,3 +71,9 @@ class Statement:
     origin: Origin
     verdict: Verdict | None = None
     withheld: bool = False
+
+    @classmethod
+    def quoting(cls, evidence: Evidence, start: int, end: int) -> Statement:
+        """A statement that is nothing but the characters ``start:end`` of ``evidence``, cited."""
+        citation = Citation.of(evidence, start, end)
+        return cls(citation.quote, (citation,), Origin.EXTRACTIVE)

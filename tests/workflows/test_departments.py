@@ -21,7 +21,6 @@ from localmed.agents.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.agents.guidance_rules import quoted
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
@@ -33,17 +32,11 @@ from localmed.presentation.answer import view
 from localmed.presentation.views import Row
 from localmed.retrieval.search import Found
 from localmed.session import Session
-from localmed.workflows.departments import (
-    ALWAYS,
-    NO_DEPARTMENT,
-    NO_EMERGENCY,
-    NO_GUIDE,
-    departments,
-)
+from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search
 from tests.fakes import HashedWords, described, import_into, opened, write
-from tests.values import PROVENANCE, evidence
+from tests.values import PROVENANCE, evidence, quotation
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 ON = Plan((), 8, roles=frozenset({DEPARTMENT.name, FINAL_CHECK.name}), audience="patient")
@@ -84,7 +77,7 @@ def replay(
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
     """``source``'s sentence as the reason, or a model's ``text`` citing it."""
-    sentence = quoted(source, source.passage.text.index(". ") + 2, len(source.passage.text))
+    sentence = quotation(source, source.passage.text.index(". ") + 2, len(source.passage.text))
     why = replace(sentence, text=text, origin=Origin.GENERATED) if text else sentence
     return Advised(name or source.passage.title, (why,))
 
@@ -181,7 +174,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     rows = "Department: Cardiology; Floor: Second floor"
     table = replace(section, marker="2", passage=replace(evidence("2", rows, "Where to go").passage, table=True))
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
+    reason = Advised("Cardiology", (quotation(section, 0, len(section.passage.text)),))
     results = [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result(table), (table,)]
     answer, requests = replay("My heart races", results)
     assert parts_of(answer)[0].floor == "Second floor"
@@ -193,7 +186,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
 
 def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
+    reason = Advised("Cardiology", (quotation(section, 0, len(section.passage.text)),))
     answer, _ = replay(
         "My heart races", [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result()]
     )
