@@ -35,9 +35,6 @@ ALLOWED = {
     "ingest/readers/pdf/text.py": "characters that fonts show for others",
     "ingest/readers/pptx.py": "titles that programs give, to pass over",
     "ingest/readers/values.py": "words of a status, to read it with",
-    "ingest/records/cues.py": "words that name no allergy, to read records with",
-    "ingest/records/named_fields.py": "names of fields and headings of records, to read them with",
-    "ingest/records/parts.py": "names of measures",
     "language.py": "characters that most sentences hold",
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
@@ -45,7 +42,6 @@ ALLOWED = {
     "verification/matching.py": "stems of words that mean the same, to compare texts with",
     "verification/quantities.py": "number words, to read texts with",
     "verification/survival.py": "number words and frequencies, to read texts with",
-    "verification/levels.py": "publication types, to read records with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")

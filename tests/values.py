@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from localmed.domain import (
     Box,
+    Citation,
     Evidence,
     Hit,
     Message,
+    Origin,
     Passage,
     Provenance,
     Span,
@@ -50,7 +52,13 @@ def evidence(marker: str, text: str, title: str = "Title", status: Status = Stat
 
 def quotation(source: Evidence, start: int, end: int) -> Statement:
     """A statement that quotes ``start:end`` of ``source``."""
-    return Statement.quoting(source, start, end)
+    text = source.passage.text[start:end]
+    found = source.passage
+    boxes = found.boxes(start, end)
+    citation = Citation(
+        source.marker, found.id, found.document_id, start, end, text, boxes[0].page if boxes else 0, boxes
+    )
+    return Statement(text, (citation,), Origin.EXTRACTIVE)
 
 
 def in_words(message: Message | None, language: str = "en") -> str:

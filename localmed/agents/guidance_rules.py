@@ -147,6 +147,6 @@ def _best(department: Department, score: Callable[[str], float]) -> Statement:
     ]
     if not sentences:
         evidence = department.evidence[0]
-        return Statement.quoting(evidence, 0, len(evidence.passage.text))
+        return evidence.quotation(0, len(evidence.passage.text))
     _, evidence, start, end = max(sentences, key=lambda scored: scored[0])
-    return Statement.quoting(evidence, start, end)
+    return evidence.quotation(start, end)

@@ -136,4 +136,4 @@ def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[
     source = known[markers[0]]
     passages = [source.passage]
     sentence = omitted(statement.text, window(statement.text, passages), passages, texts)
-    return Statement.quoting(source, sentence.start, sentence.end) if sentence else None
+    return source.quotation(sentence.start, sentence.end) if sentence else None

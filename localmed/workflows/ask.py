@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, Asked, FollowUp, Relevance
+from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
 from localmed.agents.decomposing import (
     DECOMPOSITION,
     OWN_ANSWER,
@@ -187,8 +187,8 @@ def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, p
 def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
     """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
     try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, Asked(question))
-        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, Asked(question))) if certain else ()
+        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(question))) if certain else ()
     except Rejected:
         return ()
     return own
@@ -196,7 +196,7 @@ def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
 
 def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
-    questions, notes = yield from attempt(DECOMPOSITION, Asked(answer.question))
+    questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
     parts: list[PartFound] = []
     known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker

@@ -248,7 +248,7 @@ def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement,
         return ()
     spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
     start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    statements, _ = citations.check((Statement.quoting(evidence, start, end),), (evidence,))
+    statements, _ = citations.check((evidence.quotation(start, end),), (evidence,))
     return statements
 
 

@@ -36,17 +36,7 @@ from localmed.agents.practice import (
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
 from localmed.clinical.publications import level
-from localmed.domain import (
-    Answer,
-    Evidence,
-    Hit,
-    Part,
-    Provenance,
-    SearchFilter,
-    Statement,
-    Verification,
-    message,
-)
+from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification, message
 from localmed.domain.parts import (
     ApplicabilityPart,
     EffectPart,
