@@ -140,7 +140,8 @@ def echo(
     text: object = "", *, err: bool = False, nl: bool = True, bold: bool = False, colour: str | None = None
 ) -> None:
     """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
-    click.secho(neutral(str(text)), err=err, nl=nl, bold=bold, fg=colour)
+    line = neutral(str(text))
+    click.echo(click.style(line, bold=bold or None, fg=colour) if bold or colour else line, err=err, nl=nl)
 
 
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
