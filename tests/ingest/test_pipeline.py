@@ -40,7 +40,7 @@ def test_passage_ids_survive_a_library_made_anew(settings: Settings, corpus: Pat
     other = Settings(tmp_path / "other")
     import_into(other, corpus)
     with Library.open(settings.data) as one, Library.open(other.data) as two:
-        assert {each.id for each in one.lexical.each()} == {each.id for each in two.lexical.each()}
+        assert {each.id for each in one.lexical.all_passages()} == {each.id for each in two.lexical.all_passages()}
 
 
 def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) -> None:
