@@ -12,6 +12,7 @@ import click
 from localmed.cli import reporting
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import say, words
+from localmed.domain import Message
 from localmed.errors import InputError, UsageError, reason
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def _tell_answers(result: ClaimsReport) -> None:
     from localmed.evaluation import claims
 
     for title, counts in (("Responses", result.responses), ("Claims", result.claims)):
-        print_table(f"{result.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
+        rows = [(words(Message(f"verify.label_of.{name}")), number) for name, number in counts.items()]
+        print_table(f"{result.set}: {title.lower()}", ("label", "number"), rows)
     for fact in claims.facts(result):
         echo_wrapped(words(fact), "- ", "  ")
 
