@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-<<<<<<< HEAD
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say, words
-from localmed.domain import Message
-from localmed.errors import InputError, UsageError, reason
-=======
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import columns, text
 from localmed.errors import UsageError
->>>>>>> main
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import StanceReport
@@ -89,26 +82,10 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
     if as_json:
         print_json(result.as_dict())
         return
-<<<<<<< HEAD
-    _tell_answers(result)
-    if out:
-        say("cli.written_to", out=str(out), files=("report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg"))
-
-
-def _tell_answers(result: ClaimsReport) -> None:
-    from localmed.evaluation import claims
-
-    for title, counts in (("Responses", result.responses), ("Claims", result.claims)):
-        rows = [(words(Message(f"verify.label_of.{name}")), number) for name, number in counts.items()]
-        print_table(f"{result.set}: {title.lower()}", ("label", "number"), rows)
-    for fact in claims.facts(result):
-        echo_wrapped(words(fact), "- ", "  ")
-=======
-    names = columns("label", "number")
-    print_table(text("evaluation.title.responses", set=result.set), names, list(result.responses.items()))
-    print_table(text("evaluation.title.claims", set=result.set), names, list(result.claims.items()))
+    for title, counts in (("responses", result.responses), ("claims", result.claims)):
+        rows = [(text(f"verify.label_of.{label}"), number) for label, number in counts.items()]
+        print_table(text(f"evaluation.title.{title}", set=result.set), columns("label", "number"), rows)
     reporting.tell(claims.facts(result), out, "report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg")
->>>>>>> main
 
 
 def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json: bool) -> None:
