@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "localmed"
 
 # Where prose may be made; and where some still is.
 HOMES = ("messages", "presentation", "clinical", "training")
-PENDING = ("evaluation")
+PENDING = "evaluation"
 PROMPTS = (
     "agents/appraisal.py", "agents/asking.py", "agents/chat.py", "agents/chat_entailment.py", "agents/decomposing.py",
     "agents/evidence.py", "agents/guidance.py", "agents/judging.py", "agents/linking.py", "agents/orders.py",
