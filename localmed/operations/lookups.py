@@ -15,6 +15,7 @@ from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.originals import KEPT
 from localmed.library.state import Quarantined, State
+from localmed.messages import from_text
 from localmed.operations import governing
 from localmed.operations.importing import manifest_of
 
@@ -237,7 +238,9 @@ def _generation(data: Path, number: int, served: str) -> GenerationRow:
         known = generations.read_manifest(path)
     except Damaged:
         return GenerationRow(number, path.name == served)
-    return GenerationRow(number, path.name == served, known.created, known.change, known.documents, known.passages)
+    return GenerationRow(
+        number, path.name == served, known.created, from_text(known.reason), known.documents, known.passages
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.messages import from_text
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
 
@@ -71,7 +72,9 @@ def _undone(data: Path, number: int) -> Message:
         manifest = generations.read_manifest(generations.path_of(data, number))
     except Damaged:
         return message("generation.repair_undoes_unknown", number=number)
-    return message("generation.repair_undoes", number=number, day=manifest.created[:10], reason=manifest.change)
+    return message(
+        "generation.repair_undoes", number=number, day=manifest.created[:10], reason=from_text(manifest.reason)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from localmed.library import generations, intact
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.generations import FileEntry, Manifest, lock_writer
 from localmed.library.library import Library, build
-from localmed.messages import render
+from localmed.messages import from_text, render
 from tests.fakes import HashedWords, answers, hashes, import_into, overwrite, titles, verify, write
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -102,10 +102,10 @@ def test_every_bit_of_the_manifest_counts() -> None:
 
 
 def test_a_change_is_stored_as_a_code_and_that_of_before_as_its_words(filled: Settings) -> None:
-    change = generations.read_manifest(path_of(filled, 1)).change
+    change = from_text(generations.read_manifest(path_of(filled, 1)).reason)
     assert change == message("generation.made.import", collections=("ward",))
     assert render(change, "zh") == "导入到 ward"
-    assert render(Manifest(1, "", "import into ward", "encoder", 0, 1, 2).change, "zh") == "import into ward"
+    assert render(from_text("import into ward"), "zh") == "import into ward"
 
 
 def test_many_small_additions_are_compacted(filled: Settings) -> None:
