@@ -100,7 +100,7 @@ class Preview:
             context.twins.refuse(name, path)
             if context.versions:
                 context.versions.refuse(path)
-            return FilePreview(path, "refused", error.told)
+            return FilePreview(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
         context.twins.accept(reading.contents)
