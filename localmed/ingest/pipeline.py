@@ -364,9 +364,8 @@ def together(
             importer.keep_manifest()
         generation = 0
         if builder.changed:
-            generation = builder.publish(
-                f"import into {', '.join(importer.report.collection for _, importer, _ in runs)}"
-            )
+            names = tuple(importer.report.collection for _, importer, _ in runs)
+            generation = builder.publish(message("generation.made.import", collections=names))
         for number, importer, changed in runs:
             alone = len(runs) == 1  # what its guidelines' summaries changed is its own
             importer.report.generation = generation if changed or alone else 0

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from localmed.config import LibrarySettings
-from localmed.domain import Collection, Document, Passage, SearchFilter, Status
+from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.files import Opener, open_regular
 from localmed.library import generations, originals
@@ -328,8 +328,8 @@ class Builder:
                 self._sparse.reload()
             self._settled = True
 
-    def publish(self, reason: str) -> int:
-        """Check and swap; return the new generation's number."""
+    def publish(self, reason: Message) -> int:
+        """Check and swap, ``reason`` being the change that was made; return the new generation's number."""
         self.settle()
         self.catalogue.summaries.sweep()
         self.dense.tidy(self._settings.index_above)

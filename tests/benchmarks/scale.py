@@ -21,7 +21,7 @@ import numpy as np
 from localmed.agents.asking import KeywordsInput
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
-from localmed.domain import Document, Passage, SearchFilter, digest
+from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
 from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
@@ -93,7 +93,7 @@ def grow(source: Path, target: Path) -> float:
                     builder.put(document)
                 builder.add(passages, matrix)
             began = time.perf_counter()
-            builder.publish("200,000 passages")
+            builder.publish(message("generation.made.upgrade"))
     return time.perf_counter() - began
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
+from localmed.domain import message
 from localmed.errors import Damaged
 from localmed.library import generations
 from localmed.library.access import Access
@@ -48,7 +49,7 @@ def test_a_folder_from_before_opens_and_has_the_file_from_the_next_build_on(sett
     (settings.data / "access.json").unlink()
     assert Access(settings.data).hidden_from(frozenset()) == frozenset()
     with build(settings.data, HashedWords().identity, settings.library) as builder:
-        builder.publish("the next")
+        builder.publish(message("generation.made.upgrade"))
     (settings.data / "access.json").unlink()
     with pytest.raises(Damaged, match="missing"):
         Access(settings.data).hidden_from(frozenset())

@@ -16,7 +16,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date
+from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date, message
 from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
@@ -353,7 +353,7 @@ def test_a_generation_of_the_schema_before_answers_and_is_carried_on(tmp_path: P
     with Library.open(settings.data, frozenset({"ward"})) as library:
         assert library.catalogue.documents() == []
     with build(settings.data, HashedWords().identity, settings.library) as builder:
-        builder.publish("carried on")
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(settings.data) as library:
         assert library.status(ids["a"]) is Status.SUPERSEDED
         assert library.manifest.number == 2

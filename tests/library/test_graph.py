@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind
+from localmed.domain import Collection, Kind, message
 from localmed.errors import Damaged
 from localmed.library import generations, graph
 from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
@@ -207,7 +207,7 @@ def served(settings: Settings) -> Settings:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(Collection("one", "One", kind=Kind.GRAPH))
         put(builder.graph.writable(), source("one"), KIDNEY)
-        builder.publish("a graph")
+        builder.publish(message("generation.made.upgrade"))
     return settings
 
 
@@ -218,7 +218,7 @@ def test_a_changed_graph_leaves_the_published_file_byte_identical(served: Settin
         builder.graph.remove(["one"])
         put(builder.graph.writable(), source("two"), [Term("D:7", "gout")])
         assert hashes(before) == kept
-        builder.publish("changed")
+        builder.publish(message("generation.made.upgrade"))
     after = generations.current(served.data)
     assert hashes(before) == kept
     assert not (after / graph.FILE).samefile(before / graph.FILE)
@@ -234,7 +234,7 @@ def test_an_unchanged_graph_is_shared_not_copied(served: Settings) -> None:
     with build(served.data, HashedWords().identity, served.library) as builder:
         builder.put_collection(Collection("other", "Other"))
         builder.graph.remove(["a document that is not of the graph"])
-        builder.publish("something else")
+        builder.publish(message("generation.made.upgrade"))
     after = generations.current(served.data)
     assert after != before
     assert (after / graph.FILE).samefile(before / graph.FILE)
@@ -266,7 +266,7 @@ def test_a_damaged_graph_is_not_built_upon(served: Settings) -> None:
 def test_without_a_graph_nothing_is_found(settings: Settings) -> None:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(Collection("other", "Other"))
-        builder.publish("no graph")
+        builder.publish(message("generation.made.upgrade"))
     assert not (generations.current(settings.data) / graph.FILE).exists()
     with Library.open(settings.data) as library:
         assert ids(library.graph, "CKD") == []

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter, Status
+from localmed.domain import SearchFilter, Status, message
 from localmed.errors import UnknownName
 from localmed.library import generations
 from localmed.library.library import Library, build
@@ -104,7 +104,7 @@ def test_excluded_documents_do_not_fill_the_limit(settings: Settings, corpus: Pa
 def test_an_empty_library_answers_nothing(settings: Settings) -> None:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(described().collection)
-        builder.publish("empty")
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(settings.data) as library:
         assert both(library, SearchFilter()) == (set(), set())
 

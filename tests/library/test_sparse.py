@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter, Status
+from localmed.domain import SearchFilter, Status, message
 from localmed.errors import Damaged
 from localmed.library import generations
 from localmed.library.library import SPARSE, Library, build
@@ -235,7 +235,7 @@ def test_a_generation_without_its_weights_is_not_published(imported: Settings) -
         assert builder._sparse_writer is not None
         builder._sparse_writer.delete_documents([next(iter(documents(imported).values())).id])
         with pytest.raises(Damaged, match="counts of the new generation differ"):
-            builder.publish("test")
+            builder.publish(message("generation.made.upgrade"))
 
 
 # --- in the cache ----------------------------------------------------------------------------------------------------

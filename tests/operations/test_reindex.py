@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.domain import Collection, Kind, SearchFilter, Status, message
 from localmed.errors import NoLibrary, WrongEncoder
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
@@ -208,7 +208,7 @@ def test_an_empty_library_and_none(settings: Settings) -> None:
         run(settings, Narrow())
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(described().collection)
-        builder.publish("empty")
+        builder.publish(message("generation.made.upgrade"))
     assert run(settings, Narrow()) == (2, [0])
     verify(settings.data)
 

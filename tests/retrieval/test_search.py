@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings
-from localmed.domain import Collection, Document, Passage, SearchFilter, digest
+from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
@@ -47,7 +47,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, encoder: HashedWords) -> I
         for each in passages:
             builder.put(_document(each))
         builder.add(passages, encoder.encode([each.text for each in passages], "passage"))
-        builder.publish("test")
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(data) as opened:
         yield opened
 
