@@ -45,11 +45,6 @@ class AppraisalInput:
         return detect(self.text)
 
 
-def by_rules(task: AppraisalInput) -> tuple[str, ...]:
-    """See ``reliability.failed``."""
-    return reliability.failed(task.title, task.text)
-
-
 def _prompt(task: AppraisalInput) -> str:
     return shown.between_marks("study", "\n".join((task.title, task.text[:READ]))) + "\n"
 
@@ -82,4 +77,4 @@ APPRAISAL = Role(
     ),
 )
 ROLES = (APPRAISAL,)
-RULES: Rules = {APPRAISAL.name: by_rules}
+RULES: Rules = {APPRAISAL.name: lambda study: reliability.failed(study.title, study.text)}

@@ -6,13 +6,12 @@ no orders. What comes back is held to it: a reply in another language, of unknow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.budget import Fitted
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.roles import Choosing, Fitted, Role, Texts, Writing
 from localmed.domain import Evidence, Hit, Message, Statement, message
 from localmed.errors import Rejected
 from localmed.language import detect
@@ -23,7 +22,7 @@ KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionInput:
     """A question, as the input of a role that needs nothing else."""
 
     question: str
@@ -35,7 +34,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordsInput(Asked):
+class KeywordsInput(QuestionInput):
     """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
 
     most: int
@@ -50,7 +49,7 @@ class Keywords:
 
 
 @dataclass(frozen=True, slots=True)
-class RelevanceInput(Asked):
+class RelevanceInput(QuestionInput):
     """``dense`` says whether the similarities of ``hits`` count, ``reranker`` whose scores they carry ("": nobody's).
 
     The result is a ``Relevance``.
@@ -91,7 +90,7 @@ class Relevance:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerInput(Asked):
+class AnswerInput(QuestionInput):
     """The result is a ``Draft``: markers only from ``evidence``.
 
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
@@ -114,7 +113,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class CoherenceInput(Asked):
+class CoherenceInput(QuestionInput):
     """Whether ``statements`` agree with the ``evidence`` they cite. The result is a ``Coherence``."""
 
     statements: tuple[Statement, ...]
@@ -131,7 +130,7 @@ class Coherence:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowUp(Asked):
+class FollowUp(QuestionInput):
     """A question after ``earlier`` ones, oldest first. The result is a question that stands alone."""
 
     earlier: tuple[str, ...]
@@ -174,6 +173,19 @@ def _draft(task: AnswerInput, value: Any) -> Draft:
 
 def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
     return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
+
+
+def cited_writing(instructions: Texts, prompt: Callable[[Any], str], max_tokens: int) -> Writing:
+    """A chat model writes statements that cite the ``evidence`` of an ``AnswerInput``; read as a ``Draft``."""
+    return Writing(
+        instructions,
+        lambda task: shown.statements_schema(task.evidence),
+        prompt,
+        _draft,
+        lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
+        _shortened,
+        max_tokens,
+    )
 
 
 def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
@@ -235,7 +247,7 @@ CITED_ANSWER = Role(
     "Statements that answer, each with its citation",
     "2",
     "LINS, MAIRAG: generator",
-    Writing(
+    cited_writing(
         {
             "en": "Answer the medical question from the sources only, in short sentences. Give each sentence the "
             "markers of the sources that say it. Keep numbers, units, negations and exceptions exactly as the source "
@@ -243,11 +255,7 @@ CITED_ANSWER = Role(
             "zh": "请仅依据所给来源，用短句回答该医学问题，并为每句标明出处编号。数字、单位、否定和例外必须与来源一致。"
             f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
         },
-        lambda task: shown.statements_schema(task.evidence),
         _answer_prompt,
-        _draft,
-        lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
-        _shortened,
         max_tokens=900,
     ),
 )

@@ -2,19 +2,22 @@
 
 A reply that cannot be used is asked for once more, with another seed and our reason (never the reply) at the end of the
 conversation; then it is ``Rejected``. Evidence that does not fit the context is left out by whole passages, with a note
-in the prompt; instructions never are. The model is handed what one request needs and remembers nothing.
+in the prompt and in the answer; instructions never are. Nothing is kept between requests.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from localmed.agents.budget import fit
-from localmed.agents.roles import Choosing, Role, Writing
-from localmed.errors import Rejected, UsageError
+from localmed.agents.roles import Choosing, Fitted, Role, Writing
+from localmed.domain import message
+from localmed.errors import ModelError, Rejected, UsageError
 from localmed.messages import render
 from localmed.ports import UNWATCHED, CountingChat, Message, Request, Watch
 
+NOTE_TOKENS = 40  # the note in any tokenizer
+TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
 TRIES = 2  # a reply that cannot be used is asked for once more
 AGAIN = {
     "en": "Your last reply could not be used ({reason}). Reply once more, as instructed.",
@@ -71,3 +74,25 @@ class ChatRoles:
         text = "\n\n".join(part for part in (form.prompt(task), note, *passages) if part)
         messages = (Message("system", instructions), Message("user", text))
         return task, messages, form.schema(task)
+
+
+def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
+    """Which passages fit, the first ones being the most important; all numbers are tokens.
+
+    ``instructions`` are the counts of everything that must stay. Passages are taken in order until one does not fit:
+    a later one that happens to be short does not overtake it. Raise ``ModelError`` where not even one fits.
+    """
+    fixed = sum(instructions) + TURN_TOKENS * len(instructions) + reply
+    needs = [count + TURN_TOKENS for count in passages]
+    if fixed + sum(needs) <= context:
+        return Fitted(tuple(range(len(needs))))
+    left = context - fixed - NOTE_TOKENS
+    kept = 0
+    for need in needs:
+        if need > left:
+            break
+        left -= need
+        kept += 1
+    if not kept:
+        raise ModelError("agents.no_room", fixed=fixed, first=needs[0] if needs else 0, context=context)
+    return Fitted(tuple(range(kept)), message("agents.left_out", left=len(needs) - kept, passages=len(needs)))

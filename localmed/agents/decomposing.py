@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Evidence
 
@@ -15,13 +15,13 @@ QUESTION_CHARACTERS = 300  # of a sub-question
 
 
 @dataclass(frozen=True, slots=True)
-class SynthesisInput(Asked):
+class SynthesisInput(QuestionInput):
     """What was found for the ``parts`` of a question: (sub-question, its evidence). The result is a ``str``."""
 
     parts: tuple[tuple[str, tuple[Evidence, ...]], ...]
 
 
-def _sub_questions(task: Asked, value: Any) -> tuple[str, ...]:
+def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
     questions = dict.fromkeys(" ".join(question.split()) for question in value["questions"])
     return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]
 

@@ -76,20 +76,18 @@ def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], ex
 
 def nearest_sentence(question: str, evidence: Evidence) -> Statement:
     """The sentence of ``evidence`` that shares most words with ``question``, quoted."""
-    quotation = citation(evidence, question)
-    return Statement(quotation.quote, (quotation,), Origin.EXTRACTIVE)
+    return evidence.quotation(*_nearest_span(evidence.passage.text, question))
 
 
 def citation(evidence: Evidence, text: str) -> Citation:
     """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
-    passage = evidence.passage
+    return evidence.citation(*_nearest_span(evidence.passage.text, text))
+
+
+def _nearest_span(source: str, text: str) -> tuple[int, int]:
     words = set(language.words(text))
-    spans = language.sentences(passage.text) or [(0, len(passage.text))]
-    start, end = max(spans, key=lambda span: len(words & set(language.words(passage.text[span[0] : span[1]]))))
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    quote = passage.text[start:end]
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, quote, page, boxes)
+    spans = language.sentences(source) or [(0, len(source))]
+    return max(spans, key=lambda span: len(words & set(language.words(source[span[0] : span[1]]))))
 
 
 def unverified(sentences: Sequence[str], expected: str) -> tuple[Statement, ...]:

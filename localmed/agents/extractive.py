@@ -20,13 +20,13 @@ from localmed.agents.asking import (
     RELEVANCE,
     SELF_CONTAINED,
     AnswerInput,
-    Asked,
     Coherence,
     CoherenceInput,
     Draft,
     FollowUp,
     Keywords,
     KeywordsInput,
+    QuestionInput,
     Relevance,
     RelevanceInput,
 )
@@ -34,7 +34,7 @@ from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS,
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.config import AskSettings, KeywordSettings
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, message
+from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
@@ -75,6 +75,11 @@ class Candidate:
     def text(self) -> str:
         """The sentence."""
         return self.evidence.passage.text[self.start : self.end]
+
+    @property
+    def quotation(self) -> Statement:
+        """A statement that is nothing but the sentence, cited."""
+        return self.evidence.quotation(self.start, self.end)
 
 
 class Extractive:
@@ -131,8 +136,8 @@ class Extractive:
         """The best sentences, verbatim; with a reference those that were put into it."""
         if task.reference:
             candidates = self._candidates(task.question, task.evidence)
-            return Draft(tuple(quotation(candidate) for candidate in candidates if candidate.text in task.reference))
-        return Draft(tuple(quotation(candidate) for candidate in self._best(task)))
+            return Draft(tuple(candidate.quotation for candidate in candidates if candidate.text in task.reference))
+        return Draft(tuple(candidate.quotation for candidate in self._best(task)))
 
     def synthesise(self, task: SynthesisInput) -> str:
         """The best sentences for each sub-question, verbatim."""
@@ -194,7 +199,7 @@ class Extractive:
             yield replace(candidate, score=candidate.score + float(similarity))
 
 
-def sub_questions(task: Asked) -> tuple[str, ...]:
+def sub_questions(task: QuestionInput) -> tuple[str, ...]:
     """Each question that is asked, where several are asked at once; else none (LINS, QDA, without a model).
 
     A single question is not cut at its "and": what is joined there is as often one thing.
@@ -222,23 +227,6 @@ def units(passage: Passage) -> list[tuple[int, int]]:
     if not passage.table:
         return language.sentences(passage.text)
     return [match.span() for match in _ROW.finditer(passage.text)]
-
-
-def quotation(candidate: Candidate) -> Statement:
-    """A statement that is nothing but the cited sentence."""
-    passage = candidate.evidence.passage
-    boxes = passage.boxes(candidate.start, candidate.end)
-    citation = Citation(
-        marker=candidate.evidence.marker,
-        passage_id=passage.id,
-        document_id=passage.document_id,
-        start=candidate.start,
-        end=candidate.end,
-        quote=candidate.text,
-        page=boxes[0].page if boxes else passage.page,
-        boxes=boxes,
-    )
-    return Statement(candidate.text, (citation,), Origin.EXTRACTIVE)
 
 
 def _rank(candidate: Candidate) -> tuple[float, int, int]:

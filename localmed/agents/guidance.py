@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
-from localmed.agents.budget import Fitted
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.asking import QuestionInput
+from localmed.agents.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.errors import Rejected
 from localmed.ports import Choice
@@ -34,7 +33,7 @@ class Department:
 
 
 @dataclass(frozen=True, slots=True)
-class GuidanceInput(Asked):
+class GuidanceInput(QuestionInput):
     """``question`` is the complaint; ``departments`` as they were found. The result is a ``Guidance``.
 
     ``dense`` says whether the similarities of the hits count, ``reranker`` whose scores they carry ("": nobody's).
@@ -62,7 +61,7 @@ class Guidance:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckInput(Asked):
+class CheckInput(QuestionInput):
     """What was ``advised``, each beside its department as the guide has it. The result is a ``bool`` for each."""
 
     advised: tuple[Advised, ...]

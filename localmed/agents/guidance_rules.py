@@ -25,7 +25,7 @@ from localmed.agents.guidance import (
 )
 from localmed.agents.roles import Rules
 from localmed.clinical.lay_words import added, characters
-from localmed.domain import Citation, Evidence, Origin, Statement
+from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency
 from localmed.retrieval.relevance import MAXSIM as READER
@@ -147,16 +147,6 @@ def _best(department: Department, score: Callable[[str], float]) -> Statement:
     ]
     if not sentences:
         evidence = department.evidence[0]
-        return quoted(evidence, 0, len(evidence.passage.text))
+        return evidence.quotation(0, len(evidence.passage.text))
     _, evidence, start, end = max(sentences, key=lambda scored: scored[0])
-    return quoted(evidence, start, end)
-
-
-def quoted(evidence: Evidence, start: int, end: int) -> Statement:
-    """A statement that is nothing but the cited characters."""
-    passage = evidence.passage
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    text = passage.text[start:end]
-    citation = Citation(evidence.marker, passage.id, passage.document_id, start, end, text, page, boxes)
-    return Statement(text, (citation,), Origin.EXTRACTIVE)
+    return evidence.quotation(start, end)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import BadgeJudge, Evidence, Statement
 from localmed.ports import Choice
@@ -48,7 +48,7 @@ _NAMES = {"en": ("question", "context", "answer"), "zh": ("问题", "材料", "�
 
 
 @dataclass(frozen=True, slots=True)
-class JudgingInput(Asked):
+class JudgingInput(QuestionInput):
     """An answer to ``question`` and its context. ``statements`` are those that the badge is about. Gives a ``Vote``."""
 
     evidence: tuple[Evidence, ...]

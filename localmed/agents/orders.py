@@ -8,12 +8,12 @@ What does not is rejected. Plain words are a model's alone: there are no rules t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import CITED_ANSWER, AnswerInput, Asked
+from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
 from localmed.agents.roles import Role, Writing
 from localmed.clinical.medicines import names as medicines
 from localmed.errors import Rejected
@@ -76,7 +76,7 @@ class TermInput(AnswerInput):
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalInput(Asked):
+class RetrievalInput(QuestionInput):
     """A follow-up question about an order. ``patient`` is what is known of the patient, ``terms`` those of both texts.
 
     The result is a question that stands alone and holds nothing that identifies the patient.
@@ -160,15 +160,9 @@ def _plain_schema(task: PlainInput) -> Any:
 
 def _term_prompt(task: TermInput) -> str:
     patient = (shown.between_marks("patient", task.patient),) if task.patient else ()
-    correct = (f"CORRECT: {task.conflict}",) if task.conflict else ()
-    return "\n".join((task.term, *patient, *correct))
+    return "\n".join((task.term, *patient, *to_correct(task)))
 
 
-def _evidence(task: AnswerInput) -> Sequence[str]:
-    return tuple(shown.evidence_text((piece,)) for piece in task.evidence)
-
-
-assert isinstance(CITED_ANSWER.form, Writing)
 MEDICAL_TERMS = Role(
     "medical_terms",
     "The terms of an order that a patient may not know, exactly as written",
@@ -215,7 +209,7 @@ TERM_EXPLANATION = Role(
     "What a term of an order means, in plain words, with citations",
     "1",
     "LINS, medical order explanation: term explanation",
-    Writing(
+    cited_writing(
         {
             "en": "Explain the medical term to a patient in at most three short, plain sentences, from the sources "
             "only. Give each sentence the markers of the sources that say it. Keep numbers and negations exactly. If "
@@ -224,11 +218,7 @@ TERM_EXPLANATION = Role(
             "数字和否定必须与来源一致。"
             f"来源没有解释时给出空列表。{shown.QUOTED['zh']}",
         },
-        CITED_ANSWER.form.schema,
         _term_prompt,
-        CITED_ANSWER.form.read,
-        _evidence,
-        CITED_ANSWER.form.shortened,
         max_tokens=400,
     ),
 )

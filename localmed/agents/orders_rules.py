@@ -1,5 +1,10 @@
 """The roles of a medical order without a language model: terms by name, definitions by quotation, questions as asked.
 
+A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
+library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
+said of it: whether a medicine is started or stopped stands in the order's own line. Not covered: terms that neither
+table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
+
 A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
 sources in the order in which they were given (leaflets first). A sentence that only mentions the term, or that defines
 another of its family, explains nothing, and neither does one that holds a dose. Nothing is restated: ``PLAIN_ORDER``
@@ -9,13 +14,11 @@ needs a chat model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from localmed import language
 from localmed.agents.asking import Draft
-from localmed.agents.extractive import Candidate, quotation
-from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
     RETRIEVAL_QUESTION,
@@ -32,13 +35,25 @@ from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
 from localmed.clinical.tables import listed, table
 from localmed.domain import Passage, SearchFilter
+from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
-REMEMBERED = 4_000  # names asked of the graph and the library, remembered for the same library
+CACHED = 4_000  # names looked up in the graph and the library, for the same library
 LOOKED_AT = 10  # passages whose headings are read for one name
+WORDS = 5  # of a term's name at most
+NAMED = 2_000  # names asked of graph and library for one order: each costs up to a tenth of a millisecond
+SHORTEST = 3  # characters of a name in English, 2 in Chinese
+
+Known = Callable[[str], bool]  # whether the graph or the library has a name
+
+_WORD = re.compile(rf"[A-Za-z0-9][A-Za-z0-9'’/.]*[A-Za-z0-9]|[A-Za-z0-9]|[{HAN}]+")
+_HAN = re.compile(f"[{HAN}]")
+_BETWEEN = re.compile(r"[ \t-]?")
+
+Span = tuple[int, int]
 
 _DEFINES = re.compile(
     r"(?:s|es)?\s*(?:\([^()]{0,80}\)\s*)?(?:in (?:a )?(?:low|high|small) doses? )?"
@@ -59,7 +74,7 @@ class OrderRules:
     def __init__(self, graph: Graph, lexical: LexicalIndex) -> None:
         """``graph`` and ``lexical`` know names."""
         self._graph, self._lexical = graph, lexical
-        self._known = lru_cache(REMEMBERED)(self._is_name)
+        self._known = lru_cache(CACHED)(self._is_name)
 
     def rules(self) -> Rules:
         """The roles it serves."""
@@ -104,14 +119,76 @@ def _spellings(heading: str) -> Iterator[str]:
         yield part.strip(" ?？.。")
 
 
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+def terms(order: str, known: Known = lambda _: False) -> list[OrderTerm]:
+    """The terms of ``order``, in its order; ``known`` is asked for names."""
+    plain = aligned(order)
+    ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
+    taken = bytearray(len(order))
+    for start, (end, _) in ends.items():
+        taken[start:end] = b"\1" * (end - start)
+    for start, end in _named(plain, known):
+        if not any(taken[start:end]):
+            ends[start] = (end, "term")
+    return [OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
+
+
+def _named(text: str, known: Known) -> Iterator[Span]:
+    """The names of the graph and the library, the longest at each place, until ``NAMED`` were asked for."""
+    words, place = list(_words(text)), 0
+    answers: dict[str, bool] = {}
+    while place < len(words) and len(answers) < NAMED:
+        runs = [span for span in _runs(text, words, place) if _is_known(text[slice(*span)], known, answers)]
+        if runs:
+            yield runs[0]
+        place += sum(1 for start, _ in words[place : place + WORDS] if start < runs[0][1]) if runs else 1
+
+
+def _is_known(name: str, known: Known, answers: dict[str, bool]) -> bool:
+    least = 2 if _HAN.search(name) else SHORTEST
+    key = folded(name)
+    if key not in answers:
+        meanings = meaning(name, detect(name))
+        answers[key] = len(name) >= least and (known(name) or bool(meanings and known(meanings.partition(",")[0])))
+    return answers[key]
+
+
+def _runs(text: str, words: list[Span], first: int) -> Iterator[Span]:
+    """The runs of words from ``first`` on without punctuation inside, longest first."""
+    last = first
+    while last + 1 < min(len(words), first + WORDS) and _BETWEEN.fullmatch(text, words[last][1], words[last + 1][0]):
+        last += 1
+    for end in range(last, first - 1, -1):
+        yield words[first][0], words[end][1]
+
+
+def _words(text: str) -> Iterator[Span]:
+    """English words, and Chinese ones as ``rjieba``'s dictionary cuts them."""
+    for match in _WORD.finditer(text):
+        if not _HAN.match(match[0]):
+            yield match.span()
+            continue
+        import rjieba  # lazily: its dictionary takes 0.25 s
+
+        start = match.start()
+        for word in rjieba.cut(match[0]):
+            yield start, start + len(word)
+            start += len(word)
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+
+
 def explain(task: TermInput) -> Draft:
     """The first sentence that defines the term, verbatim; none where no source does."""
     names = [name for name in dict.fromkeys((task.term, *task.names)) if name]
-    for place, evidence in enumerate(task.evidence):
+    for evidence in task.evidence:
         text = evidence.passage.text
         for start, end in () if evidence.passage.table else language.sentences(text):
             if end - start <= LONGEST and defines(text[start:end], names):
-                return Draft((quotation(Candidate(evidence, place, start, end, 0.0, frozenset())),))
+                return Draft((evidence.quotation(start, end),))
     return Draft()
 
 

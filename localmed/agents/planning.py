@@ -1,22 +1,18 @@
-"""The roles of source planning (Omni-RAG): which source is asked what, how good what came back is, and whom to ask
-again.
+"""The roles of source planning (Omni-RAG): which source is asked what, how good the result is, and whom to ask again.
 
-The planner writes the paper's tag format, so that a model tuned for it can take the role's place. Judging a plan
-against a gold answer is for training data only: no answer is ever shown to a user by it.
+The planner writes the paper's tag format, so that a model tuned for it can take the role's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.asking import QuestionInput
+from localmed.agents.roles import Role, Writing
 from localmed.agents.source_plan import GRAPH, QUERIES, SOURCES, SourcePlan, parse, written
 from localmed.errors import Rejected
-from localmed.ports import Choice
 
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
 BEST = 5  # the highest score of what was found
@@ -44,7 +40,7 @@ _FORMAT = written(
 
 
 @dataclass(frozen=True, slots=True)
-class PlanInput(Asked):
+class PlanInput(QuestionInput):
     """A question, the sources there are, and what was said of earlier plans (plan, suggestion), oldest first.
 
     The result is a ``SourcePlan``.
@@ -55,14 +51,14 @@ class PlanInput(Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoInput(Asked):
+class PseudoInput(QuestionInput):
     """A passage is wanted as ``source`` might hold it (Query2Doc). The result is a ``str``."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class FoundInput(Asked):
+class FoundInput(QuestionInput):
     """What a plan found: ``texts``, best first. The result is a ``Feedback``."""
 
     plan: SourcePlan
@@ -76,14 +72,6 @@ class Feedback:
 
     score: int
     suggestion: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GoldInput(Asked):
-    """Whether ``texts`` support ``gold`` as the answer. The result is a ``bool``."""
-
-    gold: str
-    texts: tuple[str, ...]
 
 
 def _sources(task: PlanInput) -> str:
@@ -101,7 +89,7 @@ def _plan(task: PlanInput, text: Any) -> SourcePlan:
     return plan
 
 
-def _terms(_: Asked, value: Any) -> tuple[str, ...]:
+def _terms(_: QuestionInput, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(term.split()) for term in value["terms"]))[:TERMS]
 
 
@@ -110,12 +98,8 @@ def _feedback(task: FoundInput, value: Any) -> Feedback:
     return Feedback(int(value["score"]), shown.in_language(suggestion, task.language) if suggestion else "")
 
 
-def _texts(task: FoundInput | GoldInput) -> tuple[str, ...]:
+def _texts(task: FoundInput) -> tuple[str, ...]:
     return tuple(shown.between_marks("found", text) for text in task.texts)
-
-
-def _supports(_: GoldInput, choices: Sequence[Choice]) -> bool:
-    return choices[0].best == 0
 
 
 PLAN = Role(
@@ -205,23 +189,4 @@ FEEDBACK = Role(
         max_tokens=250,
     ),
 )
-PLANNING_JUDGE = Role(
-    "planning_judge",
-    "Whether what was found supports a gold answer; for training data only",
-    "1",
-    "Omni-RAG, planning judging",
-    Choosing(
-        {
-            "en": "Decide whether the quoted material supports the given answer to the question. Judge the material, "
-            "not "
-            f"the answer. {shown.QUOTED['en']} Reply with one word: yes or no.",
-            "zh": f"请判断所引材料是否支持对该问题给出的答案。只评价材料，不评价答案。"
-            f"{shown.QUOTED['zh']}只回答一个字：是或否。",
-        },
-        {"en": ("yes", "no"), "zh": ("是", "否")},
-        lambda task: "\n".join((task.question, task.gold, *_texts(task))),
-        lambda _: ("\n",),
-        _supports,
-    ),
-)
-ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK, PLANNING_JUDGE)
+ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from localmed.agents.asking import Asked, Keywords, KeywordsInput
+from localmed.agents.asking import Keywords, KeywordsInput, QuestionInput
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -24,7 +24,7 @@ from localmed.agents.source_plan import GRAPH, QUERY_CHARACTERS, SOURCES, Source
 def rules(keywords: Callable[[KeywordsInput], Keywords]) -> Rules:
     """The roles of planning; ``keywords`` is what names a question's keywords."""
 
-    def terms(task: Asked) -> tuple[str, ...]:
+    def terms(task: QuestionInput) -> tuple[str, ...]:
         return keywords(KeywordsInput(task.question, TERMS)).words[:TERMS]
 
     def plan(task: PlanInput) -> SourcePlan:

@@ -8,13 +8,12 @@ does: it is about the patient and gives no orders, and no statement may cite it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from localmed import language
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, Asked, Draft, to_correct
-from localmed.agents.budget import Fitted
+from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Statement
 from localmed.domain.patient import PatientRecord
@@ -24,7 +23,6 @@ from localmed.ports import Choice
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 ELEMENT_CHARACTERS = 160  # of one element of a PICO question
 FROM_QUESTION = 0.5  # least share of an element's words that the question (or record) holds: the rest is grammar
-SUMMARY_CHARACTERS = 1200
 SHOWN = 4_000  # characters of a record's prose before a model: its lists stand before them
 
 
@@ -40,7 +38,7 @@ class Pico:
 
 
 @dataclass(frozen=True, slots=True)
-class PicoInput(Asked):
+class PicoInput(QuestionInput):
     """A clinical question, and the patient's record if there is one. The result is a ``Pico``."""
 
     record: PatientRecord | None = None
@@ -57,7 +55,7 @@ class Guideline:
 
 
 @dataclass(frozen=True, slots=True)
-class GuidelinesInput(Asked):
+class GuidelinesInput(QuestionInput):
     """Which of ``guidelines`` apply to the question? The result is a tuple of document ids."""
 
     guidelines: tuple[Guideline, ...]
@@ -77,15 +75,6 @@ class ApplicabilityInput(AnswerInput):
 
     record: PatientRecord = field(default_factory=PatientRecord)
     recommendation: tuple[Statement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryInput:
-    """A guideline of which a summary is wanted, to find it by. The result is a ``str``."""
-
-    title: str
-    passages: tuple[str, ...]
-    language: str
 
 
 def in_words(record: PatientRecord) -> str:
@@ -148,23 +137,6 @@ def _applicability_prompt(task: ApplicabilityInput) -> str:
     return "\n".join((task.question, in_words(task.record), recommendation, *to_correct(task)))
 
 
-def _draft(task: AnswerInput, value: Any) -> Draft:
-    statements = shown.cited(value["statements"], task.evidence, task.language)
-    return Draft(statements, (task.left_out,) if task.left_out else ())
-
-
-def _sources(task: AnswerInput) -> tuple[str, ...]:
-    return tuple(shown.evidence_text((piece,)) for piece in task.evidence)
-
-
-def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
-    return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
-
-
-def _summary(task: SummaryInput, value: Any) -> str:
-    return shown.in_language(" ".join(str(value["summary"]).split()), task.language)
-
-
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
 PICO = Role(
     "pico",
@@ -210,7 +182,7 @@ RECOMMENDATION = Role(
     "An evidence-based recommendation, each sentence with its citation",
     "1",
     "LINS, evidence-based recommendation",
-    Writing(
+    cited_writing(
         {
             "en": "Write for a clinician what the sources recommend on the question, in short sentences: what is "
             "advised, for whom, with which dose, and on which results. Say nothing that the sources do not say, and "
@@ -223,11 +195,7 @@ RECOMMENDATION = Role(
             "每句标明来源编号，数字、单位、否定和条件必须一致。"
             f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
         },
-        lambda task: shown.statements_schema(task.evidence),
         _recommendation_prompt,
-        _draft,
-        _sources,
-        _shortened,
         max_tokens=900,
     ),
 )
@@ -236,7 +204,7 @@ APPLICABILITY = Role(
     "What the evidence says of patients like this one",
     "1",
     "LINS, evidence-based recommendation: integration with the patient's data",
-    Writing(
+    cited_writing(
         {
             "en": "Say in short sentences what the sources say of patients with this patient's age, illnesses, "
             "results, medicines or allergies: exceptions, other doses, what to check, what not to do. Leave out "
@@ -248,33 +216,8 @@ APPLICABILITY = Role(
             "来源没有相关内容时给出空列表。"
             f"{shown.QUOTED['zh']}",
         },
-        lambda task: shown.statements_schema(task.evidence),
         _applicability_prompt,
-        _draft,
-        _sources,
-        _shortened,
         max_tokens=600,
     ),
 )
-GUIDELINE_SUMMARY = Role(
-    "guideline_summary",
-    "A summary of a guideline, to find it by",
-    "1",
-    "LINS, local guidelines database: guideline map",
-    Writing(
-        {
-            "en": "Summarise the guideline in at most 150 words so that it can be found: for whom it is, which "
-            f"questions it answers, which tests and treatments it names. Give no advice of your own. "
-            f"{shown.QUOTED['en']}",
-            "zh": "请用最多二百字概括该指南，以便检索：针对哪些患者，回答哪些问题，提到哪些检查和治疗。"
-            f"不得自行给出建议。{shown.QUOTED['zh']}",
-        },
-        lambda _: shown.object_of({"summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY_CHARACTERS}}),
-        lambda task: task.title,
-        _summary,
-        lambda task: tuple(shown.between_marks("guideline", passage) for passage in task.passages),
-        lambda task, fitted: replace(task, passages=tuple(task.passages[place] for place in fitted.kept)),
-        max_tokens=400,
-    ),
-)
-ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY, GUIDELINE_SUMMARY)
+ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localmed.agents.asking import Draft
-from localmed.agents.extractive import Candidate, Extractive, quotation, units
+from localmed.agents.extractive import Candidate, Extractive, units
 from localmed.agents.pico_rules import pico
 from localmed.agents.practice import (
     APPLICABILITY,
@@ -77,7 +77,7 @@ class Practice:
             if subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
         ]
         best = sorted(scored, key=lambda candidate: (-candidate.score, candidate.place, candidate.start))
-        return Draft(tuple(quotation(candidate) for candidate in self._extractive.chosen(best)))
+        return Draft(tuple(candidate.quotation for candidate in self._extractive.chosen(best)))
 
 
 def applying(task: GuidelinesInput) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, 
     words = {word for word in content_words(question) if len(word) > 1}
     subject = Subject.of(question)
     quotations = [
-        quotation(candidate)
+        candidate.quotation
         for candidate in _sentences(evidence)
         if _EFFECT_SIZE.search(candidate.text)
         and words & set(content_words(f"{candidate.evidence.passage.title} {candidate.text}"))

@@ -13,11 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from localmed.agents.budget import Fitted
+from localmed.domain import Message
 from localmed.ports import Choice
 
 Texts = Mapping[str, str]  # language -> our own words
 Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What fits into a model's context: the places of the passages ``kept``, ascending; no ``note`` where all fit."""
+
+    kept: tuple[int, ...]
+    note: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Message, message
 from localmed.messages import render
@@ -27,7 +27,7 @@ READ = 4_000  # characters that a chat model is shown, the last ones: what someb
 
 
 @dataclass(frozen=True, slots=True)
-class SafetyInput(Asked):
+class SafetyInput(QuestionInput):
     """What somebody wrote, and whether they ask as a patient or as staff. The result is a ``Screening``."""
 
     audience: Audience = "staff"

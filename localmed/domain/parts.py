@@ -14,7 +14,7 @@ from typing import TypeAlias
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
 from localmed.domain.patient import RecordEntry
-from localmed.domain.statements import Statement
+from localmed.domain.sources import Statement
 
 
 class _NoStatements:

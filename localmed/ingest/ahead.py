@@ -39,7 +39,7 @@ WAITING_BYTES = 2 * 2**30  # of files before their turn, each copied already: fo
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
-Given = TypeVar("Given")
+Request = TypeVar("Request")
 Items = Iterator[SourceRecord | Fault]
 
 
@@ -104,27 +104,29 @@ class Parsers:
         for thread in self._threads:
             thread.join(GRACE)
 
-    def read(self, given: Iterable[Given], task_of: Callable[[Given], Task | None]) -> Iterator[tuple[Given, Items]]:
-        """Yield each of ``given`` in its order with what its task comes to; one without a task comes to nothing.
+    def read(
+        self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
+    ) -> Iterator[tuple[Request, Items]]:
+        """Yield each of ``requests`` in its order with what its task comes to; one without a task comes to nothing.
 
-        ``given`` is read ahead. Items that are not taken before the next is asked for are dropped.
+        ``requests`` is read ahead. Items that are not taken before the next is asked for are dropped.
         """
-        left, window = iter(given), deque[tuple[Given, _Job | None]]()
+        left, window = iter(requests), deque[tuple[Request, _Job | None]]()
         while True:
             while self._takes_more(window) and (more := list(islice(left, 1))):
                 window.append((more[0], self._put(task_of(more[0]))))
             if not window:
                 return
-            each, job = window.popleft()
+            request, job = window.popleft()
             if job is None:
-                yield each, iter(())
+                yield request, iter(())
                 continue
-            yield each, self._items(job)
+            yield request, self._items(job)
             self._drop(job)
 
     # --- the taker's side ------------------------------------------------------------------------------------------
 
-    def _takes_more(self, window: Collection[tuple[Given, _Job | None]]) -> bool:
+    def _takes_more(self, window: Collection[tuple[Request, _Job | None]]) -> bool:
         """Whether another task may be taken beside those of ``window``, which wait for their turn."""
         waiting = sum(job.task.bytes for _, job in window if job is not None)
         return len(window) < self._settings.ahead_files and waiting < WAITING_BYTES

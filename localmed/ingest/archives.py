@@ -60,26 +60,26 @@ class Parts:
             raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)
         into = self._settings.data / FOLDER
         stored = self._settings.data / "files" / part.sha256
-        found: list[Part | Fault] = []
+        parts: list[Part | Fault] = []
         unread: Counter[str] = Counter()
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir(mode=0o700)
         try:
             for member in self._parser.members(stored, into, self._settings.read, part.name):
                 if isinstance(member, Fault):
-                    found.append(Fault(within(part.member, member.where), member.reason))
+                    parts.append(Fault(within(part.member, member.where), member.reason))
                 else:
-                    found += self._kept(_within(part.member, member.name), into / member.file, unread)
+                    parts += self._kept(_within(part.member, member.name), into / member.file, unread)
         finally:
             shutil.rmtree(into, ignore_errors=True)
         if unread:
             kinds = tuple(kind or message("reader.no_extension") for kind in sorted(unread))
             self.notes.append(message("import.unread_members", count=unread.total(), name=part.name, kinds=kinds))
-        for each in found:
-            if isinstance(each, Part) and each.reader == "archive":
-                yield from self._members(each, depth + 1)
+        for item in parts:
+            if isinstance(item, Part) and item.reader == "archive":
+                yield from self._members(item, depth + 1)
             else:
-                yield each
+                yield item
 
     def _kept(self, member: str, file: Path, unread: Counter[str]) -> list[Part | Fault]:
         """One unpacked file as an original; nothing where it has no reader."""
@@ -88,7 +88,7 @@ class Parts:
             unread[PurePosixPath(member).suffix] += 1
             file.unlink()
             return []
-        ending = next((each for each in _ENDINGS if name.lower().endswith(each)), "")
+        ending = next((suffix for suffix in _ENDINGS if name.lower().endswith(suffix)), "")
         called = file.rename(file.with_name(file.name + ending))  # readers tell a file by its ending
         try:
             reader = readers.name_of(called, self._manifest.reader)

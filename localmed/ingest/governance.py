@@ -146,7 +146,7 @@ def named(
 ) -> tuple[list[tuple[Row, tuple[Document, ...]]], list[Fault]]:
     """The documents that each row is about, and which rows name none or several files, or one named already."""
     files = catalogue.files(collection)
-    found, faults = list[tuple[Row, tuple[Document, ...]]](), list[Fault]()
+    matches, faults = list[tuple[Row, tuple[Document, ...]]](), list[Fault]()
     taken: dict[str, int] = {}
     for row in rows:
         documents = _documents(catalogue, collection, files, row.file)
@@ -157,9 +157,9 @@ def named(
         if earlier:
             faults.append(Fault(row.number, message("governance.same_document", row=earlier)))
             continue
-        taken |= dict.fromkeys((each.id for each in documents), row.number)
-        found.append((row, documents))
-    return found, faults
+        taken |= dict.fromkeys((document.id for document in documents), row.number)
+        matches.append((row, documents))
+    return matches, faults
 
 
 def _documents(
@@ -189,7 +189,7 @@ def _names(cell: str, *names: str) -> bool:
 def printed(text: str) -> str:
     """``text`` on one line with an escape for what is not printed, a different one for every text."""
     marked = _ESCAPED.sub(lambda match: "".join(map(_escape, match[0])), text)
-    return "".join(each if each.isprintable() else _escape(each) for each in marked)
+    return "".join(character if character.isprintable() else _escape(character) for character in marked)
 
 
 def _escape(character: str) -> str:

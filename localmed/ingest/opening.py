@@ -45,7 +45,7 @@ class _Step:
     source: Source
     sha256: str
     part: Part
-    found: Fault | Message | InputError | None = None
+    outcome: Fault | Message | InputError | None = None
     read: bool = True  # False: nothing is, as of an archive itself
 
 
@@ -91,23 +91,23 @@ class Opening:
         parts = Parts(self._settings, self._manifest, self._unpacker, self._keep)
         yield _Step(source, part.sha256, part, read=False)  # also one without members is a file
         for member in parts.members(part):
-            found, step = (member, part) if isinstance(member, Fault) else (None, member)
-            yield _Step(source, part.sha256, step, found)
+            outcome, step = (member, part) if isinstance(member, Fault) else (None, member)
+            yield _Step(source, part.sha256, step, outcome)
         for note in parts.notes:
             yield _Step(source, part.sha256, part, note)
 
     def _task(self, step: _Step) -> Task | None:
-        if step.found is not None or not step.read:
+        if step.outcome is not None or not step.read:
             return None
         copy = self._settings.data / "files" / step.part.sha256
         return Task(copy, step.part.reader, step.part.name, copy.stat().st_size)
 
     def _content(self, steps: Iterable[tuple[_Step, Items]]) -> Content:
         for step, items in steps:
-            if isinstance(step.found, InputError):
-                raise step.found
-            if step.found:
-                yield step.part, step.found
+            if isinstance(step.outcome, InputError):
+                raise step.outcome
+            if step.outcome:
+                yield step.part, step.outcome
             elif not step.part.member:
                 yield from ((step.part, _untitled(item, step.part)) for item in items)
             else:

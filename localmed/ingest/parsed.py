@@ -88,7 +88,7 @@ class Fault:
     reason: Message
 
     @property
-    def told(self) -> Message:
+    def message(self) -> Message:
         """Place and reason as one message."""
         return message("error.within", place=self.where, what=self.reason)
 

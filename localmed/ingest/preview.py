@@ -80,27 +80,27 @@ class Preview:
 
     def files(self, paths: Sequence[Path], started: Callable[[int], None] | None = None) -> Iterator[Looked]:
         """Every file under ``paths``, each read when it is asked for; ``started`` is told the bytes to read."""
-        sources, skipped = find(paths, wanted=self._manifest.files)
-        roots = [absolute(each) for each in paths if each.is_dir()]
+        sources, skipped = find(paths, patterns=self._manifest.files)
+        roots = [absolute(path) for path in paths if path.is_dir()]
         with ExitStack() as stack:
             folder = stack.enter_context(temporary.folder(PREFIX))
             stack.enter_context(told_if_full(folder))
             catalogue = _catalogue(self._settings.data, folder, stack)
             known = catalogue.files(self._manifest.collection.name)
-            gone = missing(known.values(), sources, roots)
+            missing_paths = missing(known.values(), sources, roots)
             for line in (*skipped, *empty(roots, sources)):
                 yield Looked(line.path, "skipped", line.detail)
             if started:
                 started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
-            context = self._context(catalogue, ordered, gone)
+            context = self._context(catalogue, ordered, missing_paths)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes
                     yield self._looked(opened, context, catalogue, folder)
                     if self._progress:
                         self._progress(size, opened.source.path.name)
-            for path in gone:
+            for path in missing_paths:
                 count = len(catalogue.of_file(self._manifest.collection.name, path))
                 yield Looked(path, "removed", message("import.gone"), going=count)
 
@@ -110,15 +110,15 @@ class Preview:
         few = min(ingest.ahead_files, AHEAD * children_of(ingest))
         return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
 
-    def _context(self, catalogue: Catalogue, sources: Sequence[Source], gone: Sequence[str]) -> Context:
+    def _context(self, catalogue: Catalogue, sources: Sequence[Source], missing_paths: Sequence[str]) -> Context:
         replaced = [str(source.path) for source in sources]
-        versions = Versions(catalogue, (*replaced, *gone)) if self._manifest.latest else None
+        versions = Versions(catalogue, (*replaced, *missing_paths)) if self._manifest.latest else None
         return Context(self._descriptions, self._settings.chunk, Twins(catalogue, replaced), versions)
 
     def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> Looked:
         """One file; the originals of the one before it are removed."""
         path, name, parts = str(opened.source.path), self._manifest.collection.name, [opened.sha256]
-        before = {each.id: each for each in catalogue.of_file(name, path)}
+        before = {document.id: document for document in catalogue.of_file(name, path)}
         try:
             reading = read(_noted(opened.content, parts), opened.source, context)
         except InputError as error:

@@ -101,8 +101,8 @@ def read(content: Content, source: Source, context: Context) -> Reading:
         if reading.faults:
             first, others = reading.faults[0], len(reading.faults) - 1
             if others:
-                raise InputError("import.all_refused_more", name=name, first=first.told, count=others)
-            raise InputError("import.all_refused", name=name, first=first.told)
+                raise InputError("import.all_refused_more", name=name, first=first.message, count=others)
+            raise InputError("import.all_refused", name=name, first=first.message)
         raise InputError("import.no_document", name=name)
     return reading
 
@@ -153,7 +153,7 @@ def refusal(
     """
     if not reading.lost or not stored or before is None:
         return None
-    fewer = sum(len(cut) for _, cut in reading.documents) < sum(each.passages for each in stored)
+    fewer = sum(len(cut) for _, cut in reading.documents) < sum(document.passages for document in stored)
     if before.recipe.startswith(UNFINISHED) and not (before.sha256 == sha256 and fewer):
         return None
     name, notes = Path(before.path).name, tuple(note for note in reading.notes if _holds(note, "ocr.failed"))

@@ -37,9 +37,9 @@ def _sweep(prefix: str) -> None:
     """Remove what processes that have ended left."""
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):  # another process removes it too, or it cannot be opened
-            found = left.lstat()
-            fresh = time.time() - found.st_mtime < FRESH
-            if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or fresh:
+            status = left.lstat()
+            fresh = time.time() - status.st_mtime < FRESH
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or fresh:
                 continue
             handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
             try:

@@ -28,11 +28,11 @@ class Twins:
         accepted = self._accepted.get(document.content, document.id)
         if accepted != document.id:
             return accepted
-        return next((each.id for each in self._stored(document) if Path(each.source).exists()), "")
+        return next((stored.id for stored in self._stored(document) if Path(stored.source).exists()), "")
 
     def moved(self, document: Document) -> list[Document]:
         """The stored documents with the same content whose files are gone."""
-        return [each for each in self._stored(document) if not Path(each.source).exists()]
+        return [stored for stored in self._stored(document) if not Path(stored.source).exists()]
 
     def accept(self, contents: Mapping[str, str]) -> None:
         """A file was taken: its documents (content -> id) are stored from now on."""
@@ -42,8 +42,8 @@ class Twins:
         """A file was refused and keeps what was stored of it; return those whose content another has taken since."""
         self._replaced.discard(path)
         stored = self._catalogue.of_file(collection, path)
-        return [each for each in stored if self._accepted.get(each.content, each.id) != each.id]
+        return [document for document in stored if self._accepted.get(document.content, document.id) != document.id]
 
     def _stored(self, document: Document) -> list[Document]:
-        found = self._catalogue.with_content(document.collection, document.content)
-        return [each for each in found if each.id != document.id and each.source not in self._replaced]
+        documents = self._catalogue.with_content(document.collection, document.content)
+        return [stored for stored in documents if stored.id != document.id and stored.source not in self._replaced]

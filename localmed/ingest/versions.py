@@ -30,8 +30,8 @@ def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) ->
     Where versions count (``latest``), the last comes first.
     """
     if latest:
-        return sorted(sources, key=lambda each: order(str(each.path)), reverse=True)
-    return sorted(sources, key=lambda each: (str(each.path) not in known, largest_first(each)))
+        return sorted(sources, key=lambda source: order(str(source.path)), reverse=True)
+    return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
 
 
 def _moved(old: str, new: str) -> bool:
@@ -60,8 +60,8 @@ class Versions:
 
     def stored(self, document: Document) -> Document | None:
         """The version of ``document`` that stands in the catalogue from another file."""
-        found = self._catalogue.by_ids([document.id]).get(document.id)
-        return found if found and found.source != document.source else None
+        stored = self._catalogue.by_ids([document.id]).get(document.id)
+        return stored if stored and stored.source != document.source else None
 
     def accept(self, documents: Iterable[str], path: str) -> None:
         """A file was taken: these ids are its from now on."""

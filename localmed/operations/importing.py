@@ -72,7 +72,7 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
     with session.workspace() as workspace:
         origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
     manifest = manifest_of(session, collection, None)
-    return import_paths(session, origins.paths, manifest, None, retry, origins.gone, hooks)
+    return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks)
 
 
 def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:

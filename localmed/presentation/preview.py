@@ -41,7 +41,7 @@ class Fault(Protocol):
     """A refused part of a file."""
 
     @property
-    def told(self) -> Message: ...
+    def message(self) -> Message: ...
 
 
 class Looked(Protocol):
@@ -191,7 +191,7 @@ class PreviewPage:
             name=Path(looked.path).name,
             path=looked.path,
             outcome=looked.outcome,
-            faults=self._listed([fault.told for fault in looked.faults]),
+            faults=self._listed([fault.message for fault in looked.faults]),
             notes=self._listed(looked.notes),
             documents=[self._document(*cut, outcome, looked.folder) for cut, outcome in shown],
             more=len(looked.documents) - len(shown),

@@ -19,6 +19,7 @@ from localmed.domain.parts import (
     SupportPart,
     Titled,
 )
+from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row
@@ -76,7 +77,10 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         yield _row("verify.unjudged", message("verify.unjudged_studies", count=part.unjudged), language)
     for code, studies in (("verify.main", part.main), ("verify.dropped", part.dropped)):
         if studies:
-            yield Row(words(Message(code), language), "; ".join(_placed(study, language) for study in studies))
+            yield Row(
+                words(Message(code), language),
+                joined((_placed(study, language) for study in studies), language, CLAUSES),
+            )
 
 
 def quality(part: EvidenceQualityPart, language: str) -> PartView:

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
+from localmed.domain import Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
 from localmed.verification import wording
 from localmed.verification.comparison import MORE, fault
 from localmed.verification.exceptions import omitted
-from localmed.verification.matching import Sentence, window
+from localmed.verification.matching import window
 
 JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
@@ -136,12 +136,4 @@ def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[
     source = known[markers[0]]
     passages = [source.passage]
     sentence = omitted(statement.text, window(statement.text, passages), passages, texts)
-    return _quoted(source, sentence) if sentence else None
-
-
-def _quoted(source: Evidence, sentence: Sentence) -> Statement:
-    passage, (start, end) = source.passage, (sentence.start, sentence.end)
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    cited = Citation(source.marker, passage.id, passage.document_id, start, end, sentence.text, page, boxes)
-    return Statement(sentence.text, (cited,), Origin.EXTRACTIVE)
+    return source.quotation(sentence.start, sentence.end) if sentence else None

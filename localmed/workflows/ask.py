@@ -20,8 +20,8 @@ from localmed.agents.asking import (
     CITED_ANSWER,
     SELF_CONTAINED,
     AnswerInput,
-    Asked,
     FollowUp,
+    QuestionInput,
     Relevance,
 )
 from localmed.agents.decomposing import (
@@ -184,8 +184,8 @@ def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, p
 def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
     """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
     try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, Asked(question))
-        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, Asked(question))) if certain else ()
+        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(question))) if certain else ()
     except Rejected:
         return ()
     return own
@@ -193,7 +193,7 @@ def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
 
 def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
-    questions, notes = yield from attempt(DECOMPOSITION, Asked(answer.question))
+    questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
     parts: list[PartFound] = []
     known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker

@@ -26,7 +26,7 @@ from localmed.agents.guidance import (
     Guidance,
     GuidanceInput,
 )
-from localmed.agents.guidance_rules import quoted, reason
+from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
 from localmed.domain import (
@@ -256,7 +256,7 @@ def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement,
         return ()
     spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
     start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    statements, _ = citations.check((quoted(evidence, start, end),), (evidence,))
+    statements, _ = citations.check((evidence.quotation(start, end),), (evidence,))
     return statements
 
 

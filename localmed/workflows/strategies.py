@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import Any
 
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -160,5 +160,5 @@ def _tried(
 def _graph(question: str, sources: Sources) -> Generator[Requests, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
     if GRAPH not in sources.names:
         return (), ()
-    terms, notes = yield from attempt(GRAPH_TERMS, Asked(question))
+    terms, notes = yield from attempt(GRAPH_TERMS, QuestionInput(question))
     return tuple((term, question) for term in terms), notes

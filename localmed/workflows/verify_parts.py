@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from localmed.agents.evidence import citation
-from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support
+from localmed.domain import Evidence, Origin, Part, Statement, Support
 from localmed.domain.parts import (
     AlertPart,
     CitationsPart,
@@ -129,16 +129,7 @@ def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
 def _quotation(held: Held, studies: Sequence[Weighed], place: int, minted: Minted) -> Statement:
     premise = held.premises[place]
     passage = studies[place].study.passages[premise.place]
-    evidence = minted[passage.id]
-    return Statement(passage.text[premise.start : premise.end],
-                     (_cited(evidence, premise.start, premise.end),), Origin.EXTRACTIVE)  # fmt: skip
-
-
-def _cited(evidence: Evidence, start: int, end: int) -> Citation:
-    passage = evidence.passage
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
+    return minted[passage.id].quotation(premise.start, premise.end)
 
 
 def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
@@ -162,7 +153,7 @@ def statement(text: str, evidence: Sequence[Evidence]) -> Statement:
     """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
     for source in evidence:
         if place := find_verbatim(source.passage.text, text, source.passage.table):
-            return Statement(text, (_cited(source, *place),), Origin.SUBMITTED)
+            return Statement(text, (source.citation(*place),), Origin.SUBMITTED)
     return Statement(text, tuple(citation(source, text) for source in evidence), Origin.SUBMITTED)
 
 

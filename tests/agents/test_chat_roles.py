@@ -15,11 +15,11 @@ from localmed.agents.asking import (
     RELEVANCE,
     SELF_CONTAINED,
     AnswerInput,
-    Asked,
     CoherenceInput,
     Draft,
     FollowUp,
     KeywordsInput,
+    QuestionInput,
     RelevanceInput,
 )
 from localmed.agents.chat import ChatRoles
@@ -119,7 +119,7 @@ def test_planted_marks_cannot_close_a_quotation() -> None:
 
 def test_instructions_are_in_the_questions_language() -> None:
     model = KeepingChat({"questions": []})
-    ChatRoles(model).perform(DECOMPOSITION, Asked("高血压和糖尿病怎么治疗？"))
+    ChatRoles(model).perform(DECOMPOSITION, QuestionInput("高血压和糖尿病怎么治疗？"))
     assert "拆分" in model.requests[0][0].content
 
 
@@ -168,9 +168,9 @@ def test_the_other_roles() -> None:
         "adrenaline",
         "dose",
     )
-    assert perform(SELF_KNOWLEDGE, Asked(QUESTION), "certain") is True
-    assert perform(OWN_ANSWER, Asked(QUESTION), {"sentences": ["It varies."]})[0].origin is Origin.UNVERIFIED
-    assert perform(DECOMPOSITION, Asked(QUESTION), {"questions": ["A b?", "A b?", QUESTION, "C d?"]}) == (
+    assert perform(SELF_KNOWLEDGE, QuestionInput(QUESTION), "certain") is True
+    assert perform(OWN_ANSWER, QuestionInput(QUESTION), {"sentences": ["It varies."]})[0].origin is Origin.UNVERIFIED
+    assert perform(DECOMPOSITION, QuestionInput(QUESTION), {"questions": ["A b?", "A b?", QUESTION, "C d?"]}) == (
         "A b?",
         "C d?",
     )
@@ -192,8 +192,8 @@ def test_schemas_can_be_expressed_as_grammars() -> None:
     for role, task in (
         (CITED_ANSWER, AnswerInput(QUESTION, (DOSE,), True)),
         (KEYWORDS, KeywordsInput(QUESTION, 3)),
-        (DECOMPOSITION, Asked(QUESTION)),
-        (OWN_ANSWER, Asked(QUESTION)),
+        (DECOMPOSITION, QuestionInput(QUESTION)),
+        (OWN_ANSWER, QuestionInput(QUESTION)),
         (SYNTHESIS, SynthesisInput(QUESTION, ())),
         (SELF_CONTAINED, FollowUp(QUESTION, ())),
     ):

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from localmed.agents.chat import ChatRoles
-from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
     PLAIN_ORDER,
@@ -21,7 +20,7 @@ from localmed.agents.orders import (
     names_in,
     without_identity,
 )
-from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question
+from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question, terms
 from localmed.agents.roles import Role
 from localmed.errors import Rejected
 from localmed.models.scripted import ScriptedChat

@@ -13,7 +13,6 @@ from localmed.agents.extractive import Candidate, units
 from localmed.agents.practice import (
     APPLICABILITY,
     GUIDELINE_RELEVANCE,
-    GUIDELINE_SUMMARY,
     PICO,
     RECOMMENDATION,
     ApplicabilityInput,
@@ -22,7 +21,6 @@ from localmed.agents.practice import (
     Pico,
     PicoInput,
     RecommendationInput,
-    SummaryInput,
 )
 from localmed.agents.practice_rules import Practice, applying, quantities
 from localmed.agents.roles import Role
@@ -150,13 +148,6 @@ def test_which_guidelines_apply() -> None:
     task = GuidelinesInput(QUESTION, GUIDELINES)
     assert perform(GUIDELINE_RELEVANCE, task, "unrelated", "applies") == ("d2",)
     assert applying(task) == ("d1",)
-
-
-def test_a_summary_of_a_guideline() -> None:
-    task = SummaryInput("Diabetes", ("Metformin is the usual first medicine.",), "en")
-    assert perform(GUIDELINE_SUMMARY, task, {"summary": "For adults with diabetes."}) == "For adults with diabetes."
-    with pytest.raises(Rejected):
-        perform(GUIDELINE_SUMMARY, task, *[{"summary": "成人糖尿病的诊断与治疗指南。"}] * 2)
 
 
 # --- by rules ---------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from localmed.agents.extractive import Candidate, quotation, units
+from localmed.agents.extractive import units
 from localmed.agents.judging import JudgingInput
 from localmed.agents.judging_rules import JudgingRules
 from localmed.config import Settings
@@ -90,7 +90,7 @@ def _judging_input(text: str, head: str, body: str, index: LexicalIndex) -> Judg
     source = Evidence("1", passage, name, "", Status.CURRENT, "", "", "", "")
     question = weigh(text, index)
     spans = sorted(units(passage), key=lambda span: -question.coverage(index.analyse(body[span[0] : span[1]])))
-    quoted = (quotation(Candidate(source, 0, start, end, 0.0, frozenset())) for start, end in spans[:QUOTED])
+    quoted = (source.quotation(start, end) for start, end in spans[:QUOTED])
     shown = tuple(
         replace(statement, verdict=Verdict(Support.VERBATIM, message("support.judge.quotation")))
         for statement in quoted

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.order_terms import terms
+from localmed.agents.orders_rules import terms
 from localmed.clinical.abbreviations import abbreviations
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest.records import read

@@ -40,7 +40,7 @@ def test_passage_ids_survive_a_library_made_anew(settings: Settings, corpus: Pat
     other = Settings(tmp_path / "other")
     import_into(other, corpus)
     with Library.open(settings.data) as one, Library.open(other.data) as two:
-        assert {each.id for each in one.lexical.each()} == {each.id for each in two.lexical.each()}
+        assert {passage.id for passage in one.lexical.each()} == {passage.id for passage in two.lexical.each()}
 
 
 def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) 
     assert (report.count("read"), report.count("unchanged"), report.generation) == (1, 1, 2)
     assert documents(settings)["a.txt"].id == document
     with Library.open(settings.data) as library:
-        assert [each.text for each in library.lexical.of_document(document)] == [
+        assert [passage.text for passage in library.lexical.of_document(document)] == [
             "Sepsis\nGive antibiotics within thirty minutes."
         ]
     verify(settings.data)
@@ -188,7 +188,10 @@ def test_two_files_that_exchange_their_texts(settings: Settings, corpus: Path) -
     import_into(settings, corpus)
     write(corpus, {"a.txt": FEVER, "b.txt": SEPSIS})
     import_into(settings, corpus)
-    assert {name: each.title for name, each in documents(settings).items()} == {"a.txt": "Fever", "b.txt": "Sepsis"}
+    assert {name: document.title for name, document in documents(settings).items()} == {
+        "a.txt": "Fever",
+        "b.txt": "Sepsis",
+    }
     verify(settings.data)
 
 
@@ -198,7 +201,10 @@ def test_a_text_renamed_while_its_file_gets_another(settings: Settings, corpus: 
     import_into(settings, corpus)
     write(corpus, {changed: FEVER, copy: SEPSIS})
     import_into(settings, corpus)
-    assert {name: each.title for name, each in documents(settings).items()} == {changed: "Fever", copy: "Sepsis"}
+    assert {name: document.title for name, document in documents(settings).items()} == {
+        changed: "Fever",
+        copy: "Sepsis",
+    }
     verify(settings.data)
 
 
@@ -255,7 +261,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
     import_into(settings, corpus)
     encoder = HashedWords()
     with Library.open(settings.data) as library:
-        document = next(each for each in library.catalogue.documents() if each.title == "Sepsis")
+        document = next(document for document in library.catalogue.documents() if document.title == "Sepsis")
         passages = library.lexical.of_document(document.id)
     vectors = encoder.encode([passage.text for passage in passages], "passage")
     with build(settings.data, encoder.identity, settings.library) as builder:

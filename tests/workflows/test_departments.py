@@ -21,7 +21,6 @@ from localmed.agents.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.agents.guidance_rules import quoted
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
@@ -84,7 +83,7 @@ def replay(
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
     """``source``'s sentence as the reason, or a model's ``text`` citing it."""
-    sentence = quoted(source, source.passage.text.index(". ") + 2, len(source.passage.text))
+    sentence = source.quotation(source.passage.text.index(". ") + 2, len(source.passage.text))
     why = replace(sentence, text=text, origin=Origin.GENERATED) if text else sentence
     return Advised(name or source.passage.title, (why,))
 
@@ -181,7 +180,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     rows = "Department: Cardiology; Floor: Second floor"
     table = replace(section, marker="2", passage=replace(evidence("2", rows, "Where to go").passage, table=True))
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
+    reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
     results = [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result(table), (table,)]
     answer, requests = replay("My heart races", results)
     assert parts_of(answer)[0].floor == "Second floor"
@@ -193,7 +192,7 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
 
 def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
+    reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
     answer, _ = replay(
         "My heart races", [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result()]
     )

@@ -14,7 +14,6 @@ import pytest
 from markupsafe import escape
 
 from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Draft, Relevance
-from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
     PLAIN_ORDER,
@@ -24,7 +23,7 @@ from localmed.agents.orders import (
     OrderInput,
 )
 from localmed.agents.orders_rules import explain as by_rule
-from localmed.agents.orders_rules import retrieval_question
+from localmed.agents.orders_rules import retrieval_question, terms
 from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message
 from localmed.domain.parts import (
     Definition,

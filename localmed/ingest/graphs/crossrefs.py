@@ -40,7 +40,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
     for line, cells in rows:
         parent = ids.get(cells["parent"], cells["parent"])
         links = ((cells["id"], "is_a", parent, ""),) if parent and parent != cells["id"] else ()
-        xrefs = tuple(dict.fromkeys(canonical(each) for each in cells["xrefs"].replace(",", " ").split()))
+        xrefs = tuple(dict.fromkeys(canonical(code) for code in cells["xrefs"].replace(",", " ").split()))
         yield Term(cells["id"], cells["name"], relations=links, xrefs=xrefs, end=line.end)
 
 
@@ -61,7 +61,7 @@ def _rows(path: Path, mapping: FieldMapping) -> Iterator[Row | Fault]:
 
 def _places(path: Path, header: list[str] | Fault, mapping: FieldMapping) -> dict[str, int]:
     """Where each of our columns stands; raise ``InputError`` for a header without id or name."""
-    names = [] if isinstance(header, Fault) else [each.strip() for each in header]
+    names = [] if isinstance(header, Fault) else [name.strip() for name in header]
     called = COLUMNS | {ours: theirs for ours, theirs in mapping.fields.items() if isinstance(theirs, str)}
     places = {ours: names.index(called[ours]) for ours in COLUMNS if called[ours] in names}
     if not {"id", "name"} <= set(places):

@@ -31,7 +31,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
 
 
 def _terms(line: Numbered, delimiter: str, severity: str) -> Iterator[Term | Fault]:
-    cells = [one_line(each) for each in line.text.split(delimiter)]
+    cells = [one_line(cell) for cell in line.text.split(delimiter)]
     if len(cells) == COLUMNS + 1 and not cells[-1]:  # the separator ends the line as well
         cells.pop()
     if len(cells) != COLUMNS:

@@ -120,8 +120,8 @@ def load(name: str) -> Reader:
 
 def bounds_of(mapping: FieldMapping) -> ReadBounds:
     """The bounds a reader works under: the child puts them among the options; a bare call gets the defaults."""
-    given = mapping.options.get("bounds")
-    return given if isinstance(given, ReadBounds) else ReadBounds()
+    bounds = mapping.options.get("bounds")
+    return bounds if isinstance(bounds, ReadBounds) else ReadBounds()
 
 
 def _by_content(path: Path) -> str:
@@ -169,5 +169,5 @@ def _root(head: bytes) -> str:
     at = 0
     while skipped := _PROLOGUE.match(head, at):
         at = skipped.end()
-    found = _ELEMENT.match(head, at)
-    return found[1].decode("ascii", "replace") if found else ""
+    match = _ELEMENT.match(head, at)
+    return match[1].decode("ascii", "replace") if match else ""

@@ -51,7 +51,7 @@ def table(path: Path) -> list[list[str]]:
 
 def separator_of(text: str) -> str:
     """The separator of ``text``; a comma where nothing tells."""
-    return max(_SEPARATORS, key=lambda each: _alike(text, each))
+    return max(_SEPARATORS, key=lambda separator: _alike(text, separator))
 
 
 def _alike(text: str, separator: str) -> tuple[int, int]:

@@ -105,8 +105,8 @@ class _Body:
 
     def _referred(self, element: Any) -> Iterator[Block]:
         """The notes that ``element`` refers to."""
-        for each in element.iter(*_NOTES):
-            note = self._footnotes[_NOTES[each.tag]].pop(each.get(W + "id", ""), None)
+        for reference in element.iter(*_NOTES):
+            note = self._footnotes[_NOTES[reference.tag]].pop(reference.get(W + "id", ""), None)
             if note is not None and (text := self._cell(note)):
                 yield Block.of("paragraph", text)
 
@@ -137,15 +137,15 @@ class _Body:
                         yield _merged(column, above.pop(column))
                     above[column] = [self._cell(cell), number, 1, width, header]
                 column += width
-        yield from (_merged(column, given) for column, given in above.items())
+        yield from (_merged(column, values) for column, values in above.items())
 
     def _cell(self, cell: Any) -> str:
         """The text of a cell or note, with that of tables and boxes in it."""
         return office.line(" ".join(paragraph_text(part, self._words) for part in cell.iter(W + "p")))
 
 
-def _merged(column: int, given: list[Any]) -> Cell:
-    text, row, height, width, header = given
+def _merged(column: int, values: list[Any]) -> Cell:
+    text, row, height, width, header = values
     return Cell(text, row, column, height, width, header)
 
 
@@ -159,9 +159,11 @@ def _children(parent: Any, name: str) -> Iterator[Any]:
 
 
 def _number(element: Any, path: str, otherwise: int) -> int:
-    found = element.find("/".join(W + part for part in path.split("/")))
-    given = "" if found is None else found.get(W + "val", "")
-    return min(int(given), tables.MOST_SPAN) if given.isdecimal() and given.isascii() and len(given) < 6 else otherwise
+    child = element.find("/".join(W + part for part in path.split("/")))
+    number = "" if child is None else child.get(W + "val", "")
+    return (
+        min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else otherwise
+    )
 
 
 def _style_levels(styles: Any) -> dict[str, int]:
@@ -183,8 +185,8 @@ def _style_level(name: str, elements: dict[str, Any]) -> int:
 
 
 def _outline(element: Any) -> int:
-    given = element.get(W + "val", "")
-    return int(given) + 1 if given.isdecimal() and int(given) < _LEVELS else 0
+    level = element.get(W + "val", "")
+    return int(level) + 1 if level.isdecimal() and int(level) < _LEVELS else 0
 
 
 def _footnotes(part: Any, kind: str) -> dict[str, Any]:
@@ -195,5 +197,5 @@ def _footnotes(part: Any, kind: str) -> dict[str, Any]:
         if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
             parser = etree.XMLParser(resolve_entities=False, no_network=True)
             root = etree.fromstring(relation.target_part.blob, parser)
-            return {each.get(W + "id", ""): each for each in root if each.get(W + "type") is None}
+            return {note.get(W + "id", ""): note for note in root if note.get(W + "type") is None}
     return {}

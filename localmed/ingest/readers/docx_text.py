@@ -78,9 +78,8 @@ def _on(switch: Any) -> bool:
 
 def _symbol(element: Any) -> str:
     """A character of a symbol font: most stand in the private area, where the Symbol font's own code is the rest."""
-    given = element.get(W + "char", "")
     try:
-        code = int(given, 16)
+        code = int(element.get(W + "char", ""), 16)
     except ValueError:
         return ""
     if 0xF000 <= code <= 0xF0FF:

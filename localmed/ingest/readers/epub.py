@@ -60,14 +60,18 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault
             yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    isbn = [each for each in _meta(root, "identifier") if each.lower().startswith(("isbn", "urn:isbn", "978"))]
+    isbn = [
+        identifier
+        for identifier in _meta(root, "identifier")
+        if identifier.lower().startswith(("isbn", "urn:isbn", "978"))
+    ]
     yield SourceRecord(
         key="",
         title=next(iter(_meta(root, "title")), "") or path.stem,
         blocks=tuple(blocks),
         edition=values.edition(next(iter(_meta(root, "date")), "")),
         language=values.language(next(iter(_meta(root, "language")), "")),
-        identifiers=tuple(f"isbn:{each.lower().rpartition(':')[2].strip()}" for each in isbn),
+        identifiers=tuple(f"isbn:{identifier.lower().rpartition(':')[2].strip()}" for identifier in isbn),
     )
 
 
@@ -79,12 +83,14 @@ def _is_locked(encryption: bytes) -> bool:
 
 def _spine(root: Any, folder: str) -> Iterator[str]:
     """The names of the chapters within the archive, in reading order."""
-    items = {each.get("id", ""): each for each in root.iter() if name_of(each) == "item"}
-    for reference in (each for each in root.iter() if name_of(each) == "itemref"):
+    items = {item.get("id", ""): item for item in root.iter() if name_of(item) == "item"}
+    for reference in (element for element in root.iter() if name_of(element) == "itemref"):
         item = items.get(reference.get("idref", ""))
         if item is not None and item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
 
 
 def _meta(root: Any, name: str) -> list[str]:
-    return [text for each in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(each))]
+    return [
+        text for element in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(element))
+    ]

@@ -62,14 +62,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:
     """The ``key: value`` lines at the top of ``text`` and what follows them; none where they are anything else."""
-    found = _FRONT.match(text)
-    lines = found[1].split("\n") if found else []
+    match = _FRONT.match(text)
+    lines = match[1].split("\n") if match else []
     pairs = [_FRONT_LINE.fullmatch(line) for line in lines]
     strange = any(not pair and not _FRONT_OTHER.fullmatch(line) for pair, line in zip(pairs, lines, strict=True))
-    if not found or strange or not any(pairs):
+    if not match or strange or not any(pairs):
         return {}, text
     known = {pair[1].lower(): (pair[2] or "").strip().strip("\"'") for pair in pairs if pair}
-    return known, text[found.end() :]
+    return known, text[match.end() :]
 
 
 def blocks_of(text: str) -> Iterator[Block]:

@@ -149,31 +149,31 @@ class _Flow:
 
 def cells_of(table: Any) -> list[tables.Cell]:
     """The cells of a table of HTML's model; none where it only lays out a page."""
-    if any(name_of(each) == "table" for each in table.iter() if each is not table):
+    if any(name_of(element) == "table" for element in table.iter() if element is not table):
         return []
     cells: list[tables.Cell] = []
     taken: set[tuple[int, int]] = set()
-    rows = [each for each in table.iter() if name_of(each) == "tr" and not _hidden(each)]
+    rows = [element for element in table.iter() if name_of(element) == "tr" and not _hidden(element)]
     heads = {id(row) for head in table if name_of(head) == "thead" for row in head.iter() if name_of(row) == "tr"}
     for number, row in enumerate(rows):
         column = 0
-        for each in row:
-            if name_of(each) not in ("td", "th"):
+        for cell in row:
+            if name_of(cell) not in ("td", "th"):
                 continue
             while (number, column) in taken:
                 column += 1
-            height = min(_span(each, "rowspan") or len(rows), len(rows) - number)
-            width = _span(each, "colspan") or 1
-            header = name_of(each) == "th" or id(row) in heads
-            cells.append(tables.Cell(flat(each), number, column, height, width, header))
+            height = min(_span(cell, "rowspan") or len(rows), len(rows) - number)
+            width = _span(cell, "colspan") or 1
+            header = name_of(cell) == "th" or id(row) in heads
+            cells.append(tables.Cell(flat(cell), number, column, height, width, header))
             taken |= {(number + down, column + right) for down in range(1, height) for right in range(width)}
             column += width
     return cells if tables.width_of(cells) > 1 else []
 
 
 def _span(cell: Any, name: str) -> int:
-    given = str(cell.get(name, "1")).strip()
-    return min(int(given), tables.MOST_SPAN) if given.isdecimal() and given.isascii() and len(given) < 6 else 1
+    number = str(cell.get(name, "1")).strip()
+    return min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else 1
 
 
 def _hidden(element: Any) -> bool:

@@ -60,12 +60,12 @@ def _articles(text: str) -> Iterator[dict[str, list[str]]]:
     article: dict[str, list[str]] = defaultdict(list)
     tag = ""
     for line in text.split("\n"):
-        if found := _LINE.fullmatch(line):
-            tag = found[1]
+        if match := _LINE.fullmatch(line):
+            tag = match[1]
             if tag == "PMID" and article:
                 yield article
                 article = defaultdict(list)
-            article[tag].append(found[2].strip())
+            article[tag].append(match[2].strip())
         elif line[:1] == " " and tag and line.strip():
             article[tag][-1] = f"{article[tag][-1]} {line.strip()}".strip()
     if article:
@@ -84,7 +84,7 @@ def _record(article: dict[str, list[str]], number: int) -> SourceRecord | Fault:
             edition=_date(article),
             identifiers=tuple(_identifiers(article)),
             types=tuple(article["PT"]),
-            mesh=tuple(dict.fromkeys(each.partition("/")[0].strip("*") for each in article["MH"])),
+            mesh=tuple(dict.fromkeys(heading.partition("/")[0].strip("*") for heading in article["MH"])),
             links=tuple(_links(article)),
             languages=frozenset(article["LA"]),
         )
@@ -102,7 +102,7 @@ def _abstract(text: str) -> Iterator[Block]:
         if text:
             yield Block.of("paragraph", text)
         return
-    ends = [*(each.start() for each in labels[1:]), len(text)]
+    ends = [*(label.start() for label in labels[1:]), len(text)]
     for label, end in zip(labels, ends, strict=True):
         yield Block.of("heading", label[1], 2)
         if part := text[label.end() : end].strip():
@@ -111,9 +111,9 @@ def _abstract(text: str) -> Iterator[Block]:
 
 def _links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
     for tag, kind in _LINKS.items():
-        for given in article[tag]:
-            found = _PMID.search(given)
-            yield kind, f"pmid:{found[1]}" if found else ""
+        for reference in article[tag]:
+            pmid = _PMID.search(reference)
+            yield kind, f"pmid:{pmid[1]}" if pmid else ""
 
 
 def _identifiers(article: dict[str, list[str]]) -> Iterator[str]:
@@ -127,10 +127,10 @@ def _identifiers(article: dict[str, list[str]]) -> Iterator[str]:
 
 def _date(article: dict[str, list[str]]) -> str:
     """``DP`` ("2019 Mar 5", "2019 Mar-Apr", "2019 Spring"), else the dates of PubMed itself."""
-    if found := _DATE.match(_first(article, "DP")):
-        return values.iso_date(found[1], found[2] or "", found[3] or "")
+    if match := _DATE.match(_first(article, "DP")):
+        return values.iso_date(match[1], match[2] or "", match[3] or "")
     for tag in _FALLBACKS:
-        given = re.match(r"(\d{4})[/ ]?(\d{2})?[/ ]?(\d{2})?", _first(article, tag))
-        if given and (date := values.iso_date(given[1], given[2] or "", given[3] or "")):
+        parts = re.match(r"(\d{4})[/ ]?(\d{2})?[/ ]?(\d{2})?", _first(article, tag))
+        if parts and (date := values.iso_date(parts[1], parts[2] or "", parts[3] or "")):
             return date
     return ""

@@ -46,14 +46,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def _record(document: Element, pair: Element, with_question: bool) -> SourceRecord:
     question, answer = _part(pair, "Question"), _part(pair, "Answer")
     qid = "" if question is None else question.get("qid", "")
-    asked = text_of(question)
+    wording = text_of(question)
     blocks = [] if answer is None else list(_paragraphs(answer))
-    if with_question and asked:
-        blocks.insert(0, Block.of("heading", asked, 1))
+    if with_question and wording:
+        blocks.insert(0, Block.of("heading", wording, 1))
     cuis = (cui for path in _CUIS for cui in texts(document, path))
     return SourceRecord(
         key=qid or f"{document.get('id', '')}-{pair.get('pid', '')}",
-        title=next((title for path in _FOCUS for title in texts(document, path)), asked if with_question else ""),
+        title=next((title for path in _FOCUS for title in texts(document, path)), wording if with_question else ""),
         blocks=tuple(blocks),
         language="en",
         url=document.get("url", ""),
@@ -62,8 +62,8 @@ def _record(document: Element, pair: Element, with_question: bool) -> SourceReco
 
 
 def _part(pair: Element, name: str) -> Element | None:
-    found = pair.find(name)
-    return pair.find(name.lower()) if found is None else found
+    part = pair.find(name)
+    return pair.find(name.lower()) if part is None else part
 
 
 def _paragraphs(answer: Element) -> Iterator[Block]:

@@ -72,7 +72,7 @@ def _record(row: Row, where: Message) -> SourceRecord | Fault:
         title=f"{gene} {variant} in {cancer}",
         blocks=(Block.of("paragraph", _sentence(gene, variant, cancer, level, _drugs(row["drugs"]))),),
         language="en",
-        identifiers=tuple(f"oncokb:{gene}:{each}" for each in _listed(variant)),
+        identifiers=tuple(f"oncokb:{gene}:{alteration}" for alteration in _listed(variant)),
     )
 
 
@@ -89,8 +89,8 @@ def _sentence(gene: str, variant: str, cancer: str, level: str, drugs: str) -> s
 
 
 def _level(value: str) -> str:
-    found = _LEVEL.fullmatch(value.upper())
-    return found[1] if found else value
+    match = _LEVEL.fullmatch(value.upper())
+    return match[1] if match else value
 
 
 def _drugs(value: str) -> str:
@@ -140,5 +140,5 @@ def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row
 
 
 def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    found = next((row[name] for name in names if isinstance(row.get(name), str)), "")
-    return values.one_line(clean(found))
+    text = next((row[name] for name in names if isinstance(row.get(name), str)), "")
+    return values.one_line(clean(text))

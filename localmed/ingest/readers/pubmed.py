@@ -68,7 +68,7 @@ def _deleted(pmid: str) -> SourceRecord:
 
 
 def _record(article: Element, where: Message) -> SourceRecord | Fault:
-    citation = next((found for path in _CITATIONS if (found := article.find(path)) is not None), None)
+    citation = next((element for path in _CITATIONS if (element := article.find(path)) is not None), None)
     pmid = "" if citation is None else text_of(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, message("reader.no_pmid"))
@@ -88,8 +88,8 @@ def _record(article: Element, where: Message) -> SourceRecord | Fault:
 
 
 def _title(citation: Element) -> str:
-    found = (text_of(citation.find(path)) for path in _TITLES)
-    return next((title for title in found if title not in _UNTITLED), "")
+    titles = (text_of(citation.find(path)) for path in _TITLES)
+    return next((title for title in titles if title not in _UNTITLED), "")
 
 
 def _abstract(citation: Element) -> Iterator[Block]:
@@ -119,7 +119,7 @@ def _snake_case(name: str) -> str:
 
 def _identifiers(article: Element) -> Iterator[str]:
     """DOI and PMC number, each once; the lists inside references are other articles' and are not looked at."""
-    found = {
+    identifiers = {
         "doi": (
             *texts(article, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
             *texts(article, "PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
@@ -127,7 +127,7 @@ def _identifiers(article: Element) -> Iterator[str]:
         ),
         "pmc": texts(article, "PubmedData/ArticleIdList/ArticleId[@IdType='pmc']"),
     }
-    yield from (f"{scheme}:{given[0]}" for scheme, given in found.items() if given)
+    yield from (f"{scheme}:{numbers[0]}" for scheme, numbers in identifiers.items() if numbers)
 
 
 def _date(article: Element) -> str:

@@ -68,8 +68,8 @@ def edition(value: str) -> str:
     """``value`` as an ISO date where it is a date, else as it stands."""
     stripped = " ".join(value.split())
     for pattern in (_COMPACT, _NUMERIC, _YEAR_MONTH, _MONTH_YEAR):
-        if found := pattern.fullmatch(stripped):
-            parts = found.groupdict()
+        if match := pattern.fullmatch(stripped):
+            parts = match.groupdict()
             return iso_date(parts["year"], parts.get("month") or "", parts.get("day") or "") or stripped
     return stripped
 

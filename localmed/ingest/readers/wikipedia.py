@@ -50,8 +50,8 @@ def _record(value: Any, where: Message, edition: str) -> SourceRecord | Fault:
         return Fault(where, message("reader.has_no", field="title" if key else "id"))
     if not any(block.kind == "paragraph" for block in blocks):
         return Fault(where, message("reader.has_no_text"))
-    found = _LANGUAGE.match(url)
-    language = values.language(found[1]) if found else ""
+    match = _LANGUAGE.match(url)
+    language = values.language(match[1]) if match else ""
     scheme = ":".join(filter(None, ("wikipedia", language)))
     return SourceRecord(key, title, blocks, edition, language, url, identifiers=(f"{scheme}:{key}",))
 
@@ -85,5 +85,5 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
 
 def _plain(value: Any) -> str:
     """A text or a whole number on one line."""
-    given = isinstance(value, str | int) and not isinstance(value, bool)
-    return values.one_line(clean(str(value))) if given else ""
+    usable = isinstance(value, str | int) and not isinstance(value, bool)
+    return values.one_line(clean(str(value))) if usable else ""

@@ -58,8 +58,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
             for sheet in book.worksheets:
                 if sheet.sheet_state == "visible":
                     layouts.append(_layout(path, sheet._worksheet_path))
-                    found = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
-                    blocks += [Block.of("heading", office.line(sheet.title), 1), *found] if found else []
+                    parts = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
+                    blocks += [Block.of("heading", office.line(sheet.title), 1), *parts] if parts else []
         except _BROKEN as error:
             raise office.damaged(path, error) from None
         finally:
@@ -111,7 +111,7 @@ def _number(value: float, number_format: str) -> str:
 
 def _around(section: str) -> tuple[str, str]:
     """What a number's format writes before and after it, in quotation marks: units mostly."""
-    place = re.search(r"[0#?]|General", _QUOTED.sub(lambda found: "\x00" * len(found[0]), section))
+    place = re.search(r"[0#?]|General", _QUOTED.sub(lambda match: "\x00" * len(match[0]), section))
     if not place:
         return "", ""
     quoted = [(match.start() < place.start(), match[1]) for match in _QUOTED.finditer(section)]
@@ -133,24 +133,24 @@ def _book(file: BinaryIO) -> Any:
 
 def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
     """The cells that show, 0-based; hidden rows and columns leave no gap that would part a table."""
-    found: list[tuple[int, int, str]] = []
+    filled: list[tuple[int, int, str]] = []
     for row in sheet.iter_rows():
         for cell in row:
             if cell.value is not None and cell.row not in layout.rows and not _hidden(cell.column, layout):
-                found.append((cell.row, cell.column, shown(cell.value, cell.number_format or "")))
-    rows = sorted({row for row, _, _ in found} | _covered(found, layout))
+                filled.append((cell.row, cell.column, shown(cell.value, cell.number_format or "")))
+    rows = sorted({row for row, _, _ in filled} | _covered(filled, layout))
     skipped = sorted(layout.rows)
     place = {row: row - 1 - sum(hidden < row for hidden in skipped) if skipped else row - 1 for row in rows}
     cells = []
-    for row, column, text in found:
+    for row, column, text in filled:
         height, width = layout.merged.get((row, column), (1, 1))
         height = sum(row + down not in layout.rows for down in range(height))
         cells.append(Cell(text, place[row], column - 1, height, width))
     return cells
 
 
-def _covered(found: list[tuple[int, int, str]], layout: _Layout) -> set[int]:
-    return {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in found}
+def _covered(filled: list[tuple[int, int, str]], layout: _Layout) -> set[int]:
+    return {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in filled}
 
 
 def _hidden(column: int, layout: _Layout) -> bool:

@@ -79,7 +79,7 @@ def any_table(draw: st.DrawFn) -> list[Cell]:
     """Cells that do not overlap, some empty, some merged; each text occurs once."""
     height, width = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     taken: set[tuple[int, int]] = set()
-    found = []
+    cells = []
     marked = draw(st.integers(0, 2))
     for row in range(height):
         for column in range(width):
@@ -91,18 +91,18 @@ def any_table(draw: st.DrawFn) -> list[Cell]:
             taken |= {(row + down, column + right) for down in range(high) for right in range(wide)}
             kind = draw(st.sampled_from(("", "figure", "word", "word")))
             text = {"": "", "figure": f"{row}{column}7 mg", "word": f"w{'abcde'[row]}{'abcde'[column]}x"}[kind]
-            found.append(Cell(text, row, column, high, wide, row < marked))
-    return found
+            cells.append(Cell(text, row, column, high, wide, row < marked))
+    return cells
 
 
 @settings(max_examples=150, deadline=None)
 @given(any_table())
 def test_cells_in_are_cells_out(table: list[Cell]) -> None:
-    wanted = {cell.text for cell in table if cell.text}
+    expected = {cell.text for cell in table if cell.text}
     for blocks in (tables.blocks_of(table), list(sheets.blocks_of(table))):
         shown = "\n".join(line.text for block in blocks for line in block.lines)
-        assert all(text in shown for text in wanted)
-        assert bool(blocks) == bool(wanted)
+        assert all(text in shown for text in expected)
+        assert bool(blocks) == bool(expected)
 
 
 def test_a_sheet_is_parted_by_empty_rows() -> None:
