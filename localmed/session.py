@@ -21,8 +21,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor
-from localmed.workflows.flow import Driver
-from localmed.workflows.flows import flow
+from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.config import Settings
@@ -245,7 +244,7 @@ class Session:
                 given = arguments(workspace)
                 if hooks.recorder:
                     hooks.recorder.begin(workflow, given)
-                answer = Driver(workspace.services(hooks), hooks).run(flow(workflow)(*given))
+                answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*given))
                 if self._holds(answer, workspace):
                     break
         else:
