@@ -26,7 +26,7 @@ def chinese() -> Mapping[str, int]:
 @cache
 def in_sources() -> Mapping[str, int]:
     """The value of each English word that is read in a source, from two on: "one" is often no number."""
-    return {word: value for word, value in english().items() if value > 1} | table("numbers")["values"]
+    return {**{word: value for word, value in english().items() if value > 1}, **table("numbers")["values"]}
 
 
 def counted(texts: str) -> str:
