@@ -158,7 +158,7 @@ class Workspace:
         by_chat = chat is not None and any(self.roles.by(role) == "chat" for role in ROLES.values())
         models = [("encoder", f"{identity.name} {identity.version}")]
         models += [("reranker", reranker.name)] if reranker else []
-        models += [("chat", chat.identity.name if chat and by_chat else "none: extractive")]
+        models += [("chat", chat.identity.name)] if chat and by_chat else []
         models += [("entailment", self._site.entailment.name)] if by_chat or judged else []
         return Provenance(
             generation=self.library.path.name,

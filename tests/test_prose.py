@@ -26,7 +26,6 @@ PROMPTS = (
 )  # fmt: skip
 ALLOWED = {
     # file: why its strings are no prose of ours; a whole file only where it is data of one kind
-    "domain/parts.py": "M-Eval's own names of its labels, which files of results hold",
     "cli/evaluate_links.py": "a status, which files of results hold",
     "confined.py": "a line for the process that a child of a child tells",
     "ingest/governance.py": "labels of facts in documents, to read them with",
