@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "localmed"
 
 # Where prose may be made; and where some still is.
 HOMES = ("messages", "presentation", "clinical", "training")
-PENDING = ("operations", "evaluation")
+PENDING = "evaluation"
 PROMPTS = (
     "agents/appraisal.py", "agents/asking.py", "agents/chat.py", "agents/chat_entailment.py", "agents/decomposing.py",
     "agents/evidence.py", "agents/guidance.py", "agents/judging.py", "agents/linking.py", "agents/orders.py",
@@ -37,6 +37,7 @@ ALLOWED = {
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
     "models/host/server.py": "a line of the host's log",
+    "operations/audit.py": "the outcome of a log's first entry, stored and compared with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")
