@@ -102,8 +102,11 @@ def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     for name, each in vars(errors).items():
         if isinstance(each, type) and issubclass(each, LocalmedError) and each is not LocalmedError:
             with pytest.raises(each) as caught:
-                protocol.raise_error(protocol.error_frame(each("what", "remedy")))
-            assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")
+                protocol.raise_error(protocol.error_frame(each("agents.nothing_said")))
+            assert (type(caught.value).__name__, str(caught.value)) == (
+                name,
+                "the model replied with nothing. Ask again, or choose another model",
+            )
 
 
 def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
