@@ -19,12 +19,12 @@ from localmed.clinical import units
 from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.amounts import amounts
+from localmed.verification.wording import NUMBER_WORDS
 
 TIMES = "times"  # how often: not the same as how many
 NUMBER, UNIT = message("support.number"), message("support.unit")
 
-_NAMED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-_WORDS = {word: value for value, word in enumerate(_NAMED) if value > 1} | {
+_WORDS = {word: value for value, word in enumerate(NUMBER_WORDS) if value > 1} | {
     "fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30, "double": 2,
 }  # fmt: skip
 _HAN = {character: value for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2}

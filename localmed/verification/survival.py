@@ -17,9 +17,9 @@ from functools import cache
 
 from localmed.clinical import units
 from localmed.language import fold
+from localmed.verification.wording import NUMBER_WORDS
 
-_COUNTED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-_WORDS = {word: str(value) for value, word in enumerate(_COUNTED)} | dict.fromkeys(("a half", "half", "半"), "0.5")
+_WORDS = {word: str(value) for value, word in enumerate(NUMBER_WORDS)} | dict.fromkeys(("a half", "half", "半"), "0.5")
 _DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _N = r"(\d+(?:\.\d+)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[一二两三四五六七八九十]{1,3})"
 _RANGE = rf"{_N}(?:\s?(?:-|–|to|至|到|~)\s?{_N})?"
@@ -97,9 +97,11 @@ _NUMBER = re.compile(
     r"|杯|层|级|剂))"
     r"|(?P<inside>(?<=[a-z×*/\u4e00-\u9fff])\d+(?:\.\d+)?)"
 )  # fmt: skip
-_READ_TIMES = tuple((fact, re.compile(pattern)) for fact, pattern in _TIMES)
-_READ_WAYS = tuple((fact, re.compile(pattern)) for fact, pattern in _WAYS)
-_READ_SENSES = tuple((fact, re.compile(pattern)) for fact, pattern in _SENSES)
+_PATTERNS = tuple(
+    (kind, fact, re.compile(pattern))
+    for kind, facts_of_kind in (("time", _TIMES), ("way", _WAYS), ("sense", _SENSES))
+    for fact, pattern in facts_of_kind
+)
 _JOINT = re.compile(r"\s?(?:-|–|~|to|至|到|/|x|×|or|或)\s?(?=\d|[一二两三四五六七八九十])")
 
 
@@ -115,10 +117,9 @@ Facts = Counter[tuple[str, str]]  # (what: number, time, way or sense; which) ->
 def facts(text: str) -> Facts:
     """What of ``text`` must survive."""
     left, counts = _GROUPED.sub("", fold(text)), Facts()
-    for what, patterns in (("time", _READ_TIMES), ("way", _READ_WAYS), ("sense", _READ_SENSES)):
-        for name, pattern in patterns:
-            counts.update((what, _named(name, match)) for match in pattern.finditer(left))
-            left = pattern.sub(lambda match: " " * len(match[0]), left)
+    for kind, name, pattern in _PATTERNS:
+        counts.update((kind, _named(name, match)) for match in pattern.finditer(left))
+        left = pattern.sub(lambda match: " " * len(match[0]), left)
     counts.update(("number", number) for number in _numbers(left))
     return counts
 

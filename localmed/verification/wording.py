@@ -22,12 +22,8 @@ _TOKEN = re.compile(
     rf"[{HAN}]|(?P<grouped>\d{{1,3}}(?:,\d{{3}})+(?![\d,]))|\d+(?:[.,·]\d+)*|[^\W\d_{HAN}]+|(?P<minus>[-–−](?=\d))"
     rf"|[^\s\w{_SIGNLESS}-]"
 )
-_NUMBERS = {
-    word: str(value)
-    for value, word in enumerate(
-        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-    )
-}
+NUMBER_WORDS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+_NUMBERS = {word: str(value) for value, word in enumerate(NUMBER_WORDS)}
 _ITEM_CHARACTERS = 12  # before a sentence, in which the mark of a list's item stands
 _STOP = re.compile(r"[.!?](?=$|[\s\"'”’)\]])|[。！？]")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")

@@ -127,16 +127,10 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = cited.evidence
-    return Answer(
-        AnswerStatus.ANSWERED,
-        order,
-        language,
-        (),
-        shown,
-        searched,
-        provenance,
+    answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
+    return replace(
+        answer,
         notes=(*notes, *more, *of_lines, *overdue(shown)),
-        workflow="explain",
         parts=(*parts, *_level(parts)),
         released_by=" ".join(task.released_by.split()),
     )

@@ -117,7 +117,7 @@ def badged(
     return replace(
         before,
         badge=_badge(votes),
-        reason=badge.reason(_criteria(votes)),
+        reason=badge.reason(badge.majority([vote.criteria for vote in votes])),
         badge_judges=tuple(vote.judge for vote in votes),
         badge_before=_badge(earlier),
         badges=tuple(alone),
@@ -136,9 +136,5 @@ def _votes(
     return votes
 
 
-def _criteria(votes: Sequence[Vote]) -> badge.Criteria:
-    return badge.majority([vote.criteria for vote in votes])
-
-
 def _badge(votes: Sequence[Vote]) -> Badge:
-    return badge.badge(_criteria(votes))
+    return badge.badge(badge.majority([vote.criteria for vote in votes]))

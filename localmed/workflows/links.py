@@ -42,7 +42,9 @@ def links(task: LinkInput, filters: SearchFilter, plan: Plan, basis: LinkBasis, 
     fluency, notes = yield from _fluency(task, plan)
     measures = (link_eval.conflicts(between), link_eval.holds_gold(task, of_gold), fluency)
     counts = link_eval.counted(task, basis, sets, cited, scores, measures)
-    return _answer(task, counts, _parts(sets, right, cited), basis, provenance, notes)
+    account = Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),))
+    answer = Answer(AnswerStatus.ANSWERED, task.question, detect(task.question), (), (), (), provenance, account, notes)
+    return replace(answer, workflow="links", parts=(LinkCountsPart(counts), *_parts(sets, right, cited)))
 
 
 def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Generator[Requests, Any, LinkInput]:
@@ -76,29 +78,6 @@ def _parts(
     return tuple(
         LinkSetPart(number, one.size, one in kept if one.judged else None, kept.get(one, ()), one.unresolved)
         for number, one in enumerate(sets, 1)
-    )
-
-
-def _answer(
-    task: LinkInput,
-    counts: LinkCounts,
-    sets: tuple[LinkSetPart, ...],
-    basis: LinkBasis,
-    provenance: Provenance,
-    notes: Notes,
-) -> Answer:
-    return Answer(
-        AnswerStatus.ANSWERED,
-        task.question,
-        detect(task.question),
-        (),
-        (),
-        (),
-        provenance,
-        Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),)),
-        notes,
-        workflow="links",
-        parts=(LinkCountsPart(counts), *sets),
     )
 
 

@@ -59,7 +59,7 @@ def cited_parts(named: Sequence[tuple[Reference, Study | None]], statements: tup
 
 
 def _document(study: Study | None) -> Titled | None:
-    return _titled(study, provided=True) if study else None
+    return Titled(study.document.title, study.document.edition, True) if study else None
 
 
 def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
@@ -71,8 +71,8 @@ def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
 
 def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
-    alerts = [(left.reason, _titled(left.study, left.provided)) for left in assessment.left_out if _notable(left)]
-    alerts += [(DOUBTED, _titled(one.study, one.provided)) for one in assessment.studies if doubted(one.study.document)]
+    alerts = [(left.reason, _titled(left)) for left in assessment.left_out if _notable(left)]
+    alerts += [(DOUBTED, _titled(one)) for one in assessment.studies if doubted(one.study.document)]
     return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
@@ -81,8 +81,8 @@ def _notable(left: LeftOut) -> bool:
     return left.provided or left.reason != NOTICE
 
 
-def _titled(study: Study, provided: bool) -> Titled:
-    return Titled(study.document.title, study.document.edition, provided)
+def _titled(entry: Weighed | LeftOut) -> Titled:
+    return Titled(entry.study.document.title, entry.study.document.edition, entry.provided)
 
 
 def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
@@ -90,8 +90,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
     outcome, claim = held.outcome, held.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
     main, dropped = (
-        tuple(_titled(studies[place].study, studies[place].provided) for place in _best(places, studies))
-        for places in (outcome.main, outcome.dropped)
+        tuple(_titled(studies[place]) for place in _best(places, studies)) for places in (outcome.main, outcome.dropped)
     )
     return ClaimPart(
         claim.text,
@@ -138,7 +137,7 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
     decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
     return tuple(
         StudyRow(
-            _titled(one.study, one.provided),
+            _titled(one),
             one.reliability.score,
             one.reliability.base,
             one.reliability.bonus,
