@@ -42,7 +42,7 @@ ALLOWED = {
     "models/host/server.py": "a line of the host's log",
     "verification/matching.py": "stems of words that mean the same, to compare texts with",
     "verification/quantities.py": "number words, to read texts with",
-    "verification/survival.py": "number words and frequencies, to read texts with",
+    "verification/faithfulness.py": "number words and frequencies, to read texts with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")

@@ -19,7 +19,7 @@ from localmed.clinical import units
 from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.amounts import amounts
-from localmed.verification.wording import NUMBER_WORDS
+from localmed.verification.verbatim import NUMBER_WORDS
 
 TIMES = "times"  # how often: not the same as how many
 NUMBER, UNIT = message("support.number"), message("support.unit")

@@ -9,10 +9,9 @@ goes to its source, every term to the concept graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
-from typing import Any
 
 from localmed.agents.asking import QuestionInput, Relevance
 from localmed.agents.planning import (
@@ -32,7 +31,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.workflows import finding
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import LookUp, Requests, Search, attempt
+from localmed.workflows.flow import LookUp, Search, Step, attempt
 
 PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 PLANS = 8  # made for one question at most (Omni-RAG, D.3)
@@ -78,9 +77,7 @@ class Gathered:
         return FoundInput(question, self.plan, texts + cards, relevance.probability)
 
 
-def gather(
-    question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter
-) -> Generator[Requests, Any, Gathered]:
+def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
     """Search every query of ``plan`` in its source, and look its terms up."""
     every: list[tuple[str, tuple[Hit, ...]]] = []
     some: Found | None = None
@@ -98,7 +95,7 @@ def gather(
     return Gathered(plan, tuple(every), tuple(known.values()), some)
 
 
-def judged(question: str, gathered: Gathered, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
+def judged(question: str, gathered: Gathered, plan: Plan) -> Step[tuple[Relevance, Notes]]:
     """How likely each of the best hits holds an answer to ``question`` itself."""
     if not gathered.sample:
         return Relevance((), 1.0), ()
@@ -108,7 +105,7 @@ def judged(question: str, gathered: Gathered, plan: Plan) -> Generator[Requests,
 
 # --- strategies -------------------------------------------------------------------------------------------------------
 
-Planned = Generator[Requests, Any, tuple[SourcePlan, Notes]]
+Planned = Step[tuple[SourcePlan, Notes]]
 Strategy = Callable[[str, SearchFilter, Plan, Sources], Planned]
 
 
@@ -145,7 +142,7 @@ def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources
     tried: list[Node] = []
     notes: Notes = ()
     while len(tried) < PLANS:
-        node, more = yield from _tried(question, tried[-1] if tried else None, filters, plan, sources)
+        node, more = yield from _scored_plan(question, tried[-1] if tried else None, filters, plan, sources)
         notes += more
         if any(node.plan == earlier.plan for earlier in tried):
             break
@@ -157,11 +154,11 @@ def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources
 
 def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """A tree of plans, searched by upper confidence bounds."""
-    root, notes = yield from _tried(question, None, filters, plan, sources)
+    root, notes = yield from _scored_plan(question, None, filters, plan, sources)
     nodes = [root]
     while len(nodes) < PLANS and max(node.score for node in nodes) < BEST:
         parent = _selected(root)
-        node, more = yield from _tried(question, parent, filters, plan, sources)
+        node, more = yield from _scored_plan(question, parent, filters, plan, sources)
         notes += more
         if any(node.plan == earlier.plan for earlier in nodes):
             break
@@ -214,9 +211,9 @@ def _selected(node: Node) -> Node:
     return node
 
 
-def _tried(
+def _scored_plan(
     question: str, parent: Node | None, filters: SearchFilter, plan: Plan, sources: Sources
-) -> Generator[Requests, Any, tuple[Node, Notes]]:
+) -> Step[tuple[Node, Notes]]:
     """A plan made with the feedback on its line, searched and scored."""
     line = [parent, *parent.line()] if parent else []
     feedback_given = tuple((node.plan, node.suggestion) for node in reversed(line))
@@ -231,7 +228,7 @@ def _tried(
     return node, notes + more + last
 
 
-def _graph(question: str, sources: Sources) -> Generator[Requests, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
+def _graph(question: str, sources: Sources) -> Step[tuple[tuple[tuple[str, str], ...], Notes]]:
     if GRAPH not in sources.names:
         return (), ()
     terms, notes = yield from attempt(GRAPH_TERMS, QuestionInput(question))

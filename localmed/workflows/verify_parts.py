@@ -23,9 +23,9 @@ from localmed.domain.parts import (
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.verification.standing import DOUBTED, NOTICE, doubted
+from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import response
-from localmed.verification.wording import find_verbatim
-from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
+from localmed.workflows.m_eval import Assessment, ClaimResult, ExcludedStudy, WeighedStudy
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
 NEAREST = 3  # sentences quoted for a claim that nobody judged
@@ -76,16 +76,16 @@ def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
-def _notable(left: LeftOut) -> bool:
+def _notable(left: ExcludedStudy) -> bool:
     """A notice found beside the studies is no news."""
     return left.provided or left.reason != NOTICE
 
 
-def _titled(entry: Weighed | LeftOut) -> Titled:
+def _titled(entry: WeighedStudy | ExcludedStudy) -> Titled:
     return Titled(entry.study.document.title, entry.study.document.edition, entry.provided)
 
 
-def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
+def _claim(held: ClaimResult, studies: Sequence[WeighedStudy], minted: Minted) -> ClaimPart:
     """Label, votes and spread, then the sentences that decided, or that are nearest where nothing was decided."""
     outcome, claim = held.outcome, held.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
@@ -110,7 +110,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
     )
 
 
-def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
+def quoted(held: ClaimResult, studies: Sequence[WeighedStudy]) -> list[int]:
     """The places of the studies that are quoted for a claim: the most reliable of the winning group.
 
     Where nobody judged, those with the sentences that are nearest to the claim.
@@ -121,11 +121,11 @@ def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
     return _best(held.outcome.main, studies)[:QUOTED]
 
 
-def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
+def _best(places: Sequence[int], studies: Sequence[WeighedStudy]) -> list[int]:
     return sorted(places, key=lambda place: -studies[place].reliability.score)
 
 
-def _quotation(held: Held, studies: Sequence[Weighed], place: int, minted: Minted) -> Statement:
+def _quotation(held: ClaimResult, studies: Sequence[WeighedStudy], place: int, minted: Minted) -> Statement:
     premise = held.premises[place]
     passage = studies[place].study.passages[premise.place]
     return minted[passage.id].quotation(premise.start, premise.end)

@@ -17,7 +17,7 @@ from functools import cache
 
 from localmed.clinical import units
 from localmed.language import fold
-from localmed.verification.wording import NUMBER_WORDS
+from localmed.verification.verbatim import NUMBER_WORDS
 
 _WORDS = {word: str(value) for value, word in enumerate(NUMBER_WORDS)} | dict.fromkeys(("a half", "half", "半"), "0.5")
 _DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
