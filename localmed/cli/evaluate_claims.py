@@ -82,9 +82,9 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
     if as_json:
         print_json(result.as_dict())
         return
-    names = columns("label", "number")
-    print_table(text("evaluation.title.responses", set=result.set), names, list(result.responses.items()))
-    print_table(text("evaluation.title.claims", set=result.set), names, list(result.claims.items()))
+    for title, counts in (("responses", result.responses), ("claims", result.claims)):
+        rows = [(text(f"verify.label_of.{label}"), number) for label, number in counts.items()]
+        print_table(text(f"evaluation.title.{title}", set=result.set), columns("label", "number"), rows)
     reporting.tell(claims.facts(result), out, "report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg")
 
 
@@ -119,7 +119,10 @@ def _tell_pairs(result: StanceReport, counts: Counts) -> None:
     classes = result.judges[0].classes.items()
     by_class = [(label, f"{scores.precision:.3f}", f"{scores.recall:.3f}", scores.pairs) for label, scores in classes]
     print_table(text("evaluation.title.by_class"), columns("class", "precision", "recall", "pairs"), by_class)
-    claims = [(is_so, judged, number) for (is_so, judged), number in sorted(counts.items())]
+    claims = [
+        (text(f"verify.label_of.{is_so}"), text(f"verify.label_of.{judged}"), number)
+        for (is_so, judged), number in sorted(counts.items())
+    ]
     print_table(text("evaluation.title.votes"), columns("labels_say", "m_eval_says", "claims"), claims)
 
 

@@ -118,7 +118,7 @@ def _models(session: Session) -> dict[str, str]:
         "encoder": encoder.slug,
         "reranker": site.reranker.name if site.reranker else "none",
         "judge": site.entailment.name,
-        "answers by": dict(provenance.models).get("chat", ""),
+        "answers by": dict(provenance.models).get("chat", "rules"),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
         "other_encoder": "" if encoder.name == DERIVED_WITH else encoder.name,

@@ -125,7 +125,7 @@ class Preview:
             context.twins.refuse(name, path)
             if context.versions:
                 context.versions.refuse(path)
-            return Looked(path, "refused", error.told)
+            return Looked(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
         context.twins.accept(reading.contents)

@@ -85,7 +85,7 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
 
 def quality(part: EvidenceQualityPart, language: str) -> PartView:
     """What the evidence given with the answer is worth, and why."""
-    name = part.quality.name.lower()
+    name = part.quality.value
     title = message("verify.quality_of", quality=Message(f"verify.quality.{name}"))
     return PartView(
         words(title, language), (_row("verify.reason", Message(f"verify.quality_why.{name}"), language),)
@@ -138,7 +138,7 @@ def support(part: SupportPart, language: str) -> PartView:
 
 
 def _label(label: Label) -> Message:
-    return Message(f"verify.label_of.{label.name.lower()}")
+    return Message(f"verify.label_of.{label}")
 
 
 def _title(study: Titled) -> str:
