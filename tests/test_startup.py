@@ -52,8 +52,8 @@ def test_every_command_has_help(name: str) -> None:
     command = main.get_command(main.make_context("localmed", [name, "--help"], resilient_parsing=True), name)
     assert command is not None
     assert command.help
-    for each in [command, *getattr(command, "commands", {}).values()]:
-        assert each.help, each.name
-        for option in each.params:
+    for subcommand in [command, *getattr(command, "commands", {}).values()]:
+        assert subcommand.help, subcommand.name
+        for option in subcommand.params:
             if option.param_type_name == "option":
-                assert getattr(option, "help", ""), (each.name, option.name)
+                assert getattr(option, "help", ""), (subcommand.name, option.name)

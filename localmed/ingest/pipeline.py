@@ -231,8 +231,8 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
-            self.report.lines.append(Line(path, "quarantined", error.told))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
+            self.report.lines.append(Line(path, "quarantined", error.full_message))
             builder.remove(document.id for document in context.twins.refuse(self._name, path))
             if context.versions:
                 context.versions.refuse(path)

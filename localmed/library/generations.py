@@ -361,8 +361,8 @@ def _remove(generation: Path) -> bool:
 
 
 def _files(root: Path) -> list[Path]:
-    found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    return sorted(path for path in found if str(path.relative_to(root)) not in LEFT_OUT)
+    paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return sorted(path for path in paths if str(path.relative_to(root)) not in LEFT_OUT)
 
 
 def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:

@@ -35,7 +35,7 @@ def reindex(
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
         started(len(builder.lexical))
         with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
-            for passages in _batches(builder.lexical.each(), settings.library.batch):
+            for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
                 builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
                 progress(len(passages), f"{len(passages)} passages")
         summaries.complete(builder, encoder, settings, progress)

@@ -58,7 +58,7 @@ def copies(source: Library, vectors: dict[str, Vectors]) -> Iterator[tuple[list[
     """The library's documents again and again, with fresh ids, until there are ``ROWS`` passages."""
     documents = source.catalogue.documents()
     by_document: dict[str, list[Passage]] = {}
-    for passage in source.lexical.each():
+    for passage in source.lexical.all_passages():
         by_document.setdefault(passage.document_id, []).append(passage)
     noise = np.random.default_rng(1)
     left, turn = ROWS, 0
@@ -84,7 +84,7 @@ def grow(source: Path, target: Path) -> float:
     """Build the large library; the seconds that publishing (index included) took."""
     identity = MiniLM().identity
     with Library.open(source) as small:
-        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.each()])
+        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.all_passages()])
         with build(target, identity, LibrarySettings()) as builder:
             for collection in small.catalogue.collections():
                 builder.put_collection(collection)

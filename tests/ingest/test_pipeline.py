@@ -40,7 +40,9 @@ def test_passage_ids_survive_a_library_made_anew(settings: Settings, corpus: Pat
     other = Settings(tmp_path / "other")
     import_into(other, corpus)
     with Library.open(settings.data) as one, Library.open(other.data) as two:
-        assert {passage.id for passage in one.lexical.each()} == {passage.id for passage in two.lexical.each()}
+        assert {passage.id for passage in one.lexical.all_passages()} == {
+            passage.id for passage in two.lexical.all_passages()
+        }
 
 
 def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) -> None:

@@ -91,7 +91,7 @@ def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -
     with Library.open(imported.data) as library:
         assert library.manifest.encoder == encoder.identity.slug
         library.require(encoder.identity)
-        passage = next(library.lexical.each())
+        passage = next(library.lexical.all_passages())
         vector = encoder.encode([passage.in_context], "query")[0]
         assert library.search_dense(vector, 1, ANY)[0][0] == passage.id
     assert generations.check(generations.path_of(imported.data, 1), whole=True) == []
