@@ -38,9 +38,23 @@ from tests.benchmarks.pdf_printed import CHINESE, ENGLISH, medicines, texts
 MOST_ERRORS = 0.05  # of the characters: OCR of clean print makes 1 %, an exchanged line 5 to 10 %
 # Notes that say of a page that its text is not to be trusted; that it was read by OCR or has a header says nothing.
 WARNINGS = frozenset(
-    "ocr.needs ocr.may_need ocr.failed ocr.found_nothing ocr.doubtful ocr.lines_left_out pdf.page_doubtful "
-    "pdf.page_damaged pdf.page_cut pdf.page_tables pdf.page_drawn pdf.cells_lost ocr.unlike pdf.columns "
-    "ocr.unchecked".split()
+    [
+        "ocr.needs",
+        "ocr.may_need",
+        "ocr.failed",
+        "ocr.found_nothing",
+        "ocr.doubtful",
+        "ocr.lines_left_out",
+        "pdf.page_doubtful",
+        "pdf.page_damaged",
+        "pdf.page_cut",
+        "pdf.page_tables",
+        "pdf.page_drawn",
+        "pdf.cells_lost",
+        "ocr.unlike",
+        "pdf.columns",
+        "ocr.unchecked",
+    ]
 )
 
 
@@ -208,7 +222,7 @@ def replace_lines(sheet: Sheet, lines: list[tuple[float, float, str]]) -> Sheet:
 
 
 def unmapped(sheet: Sheet, kind: str, lines: slice = slice(None)) -> Any:
-    """The font of ``lines`` has no map (``none``), one shifted by 29 (``shift``), or one in order of use (``order``)."""
+    """The font of ``lines`` has no map (``none``), a shifted one (``shift``), or one in order of use (``order``)."""
     chosen = sheet.lines[lines]
     document = plain(replace(sheet, lines=[line for line in sheet.lines if line not in chosen]))
     before = {font[0] for font in document[0].get_fonts()}
@@ -254,9 +268,7 @@ def spaced(sheet: Sheet, count: int, gap: int) -> Any:
     for _, y, text in sorted(sheet.lines, key=lambda line: (line[1], line[0])):
         rows.setdefault(y, []).append(text)
     wide = max(len(text) for texts_ in rows.values() for text in texts_) + gap
-    lines = [
-        (sheet.look.margin / 2, y, "".join(text.ljust(wide) for text in row).rstrip()) for y, row in rows.items()
-    ]
+    lines = [(sheet.look.margin / 2, y, "".join(text.ljust(wide) for text in row).rstrip()) for y, row in rows.items()]
     return plain(replace_lines(sheet, lines))
 
 
@@ -408,12 +420,12 @@ def codes(note: object) -> Iterator[str]:
 def text_of(record: SourceRecord) -> str:
     """The text as printed: a table's header once, not in each of its rows."""
     texts: dict[str, None] = {}
-    for number, (block, line) in enumerate((block, line) for block in record.blocks for line in block.lines):
+    for number, (block, line) in enumerate((part, line) for part in record.blocks for line in part.lines):
+        if block.kind != "row":
+            texts[f"{line.text}\0{number}"] = None
+            continue
         header, mark, rest = re.sub(r"[;；]$", "", line.text).partition("：" if "：" in line.text else ": ")
-        if block.kind == "row" and mark:
-            texts |= {f"{header}": None, f"{rest}\0{number}": None}
-        else:
-            texts[f"{header}{mark}{rest}\0{number}"] = None
+        texts |= {header: None, f"{rest}\0{number}": None} if mark else {f"{header}\0{number}": None}
     return "\n".join(text.partition("\0")[0] for text in texts)
 
 

@@ -26,7 +26,9 @@ SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-si
 FACE_LETTERS = 2  # raised notes are figures or one letter
 OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
-ECHO = 0.4  # of the type size, by which a second print of a line is moved: shadows are, lines of a paragraph 1.0 and more
+ECHO = (
+    0.4  # of the type size, by which a second print of a line is moved: shadows are, lines of a paragraph 1.0 and more
+)
 ECHO_ROW = 12.0  # points, the height in which second prints are looked for
 WHITE = 0xFFFFFF
 KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
