@@ -102,7 +102,9 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
             lying = _Flow()
             _add_page(lying, part, body)
             flow.opens.add(len(flow.parts))
-            flow.parts += [_placed(_block(item), {part.number: part.back}) for item in lying.parts if _holds_text(item)]
+            back = {part.number: part.back}
+            lines = [item if isinstance(item, Block) else _placed(_block(item), back) for item in lying.parts]
+            flow.parts += [block for block in lines if block.lines]
             flow.carry.lost.update(lying.carry.lost)
     return flow
 
@@ -153,19 +155,13 @@ def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
     for part in flow.parts:
         if isinstance(part, Block):
             blocks.append(part)
-        elif _holds_text(part):
+        elif part.rows:
             blocks.append(_placed(_block(part, level.get(id(part), 0)), backs))
     return blocks
 
 
-def _holds_text(part: Paragraph | Block) -> bool:
-    return isinstance(part, Block) or bool(part.rows)
-
-
-def _block(part: Paragraph | Block, level: int = 0) -> Block:
+def _block(part: Paragraph, level: int = 0) -> Block:
     """``part`` as a block; a heading where it has a level."""
-    if isinstance(part, Block):
-        return part
     return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level)
 
 
