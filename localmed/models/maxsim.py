@@ -1,4 +1,4 @@
-"""Late interaction over the starter encoder: MaxSim of ColBERT (Khattab & Zaharia 2020; Dual-RAG's second stage).
+"""Late interaction over a built-in encoder: MaxSim of ColBERT (Khattab & Zaharia 2020; Dual-RAG's second stage).
 
 Each word piece of the question (punctuation and the model's marks left out) looks for the piece of the passage nearest
 to it; the passage scores the mean of those similarities. The encoder was not trained for it, yet its pieces tell
@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localmed.models.minilm import MiniLM
+from localmed.models.bert import BertEncoder
 
 PASSAGE_PIECES = 160  # read of a passage: half the time of all 256, and no worse (tuning questions of MedQuAD)
 
 
 class MaxSim:
-    """``Reranker`` over a ``MiniLM``, whose owner is this one's owner."""
+    """``Reranker`` over a built-in encoder, whose owner is this one's owner."""
 
-    def __init__(self, encoder: MiniLM) -> None:
+    def __init__(self, encoder: BertEncoder) -> None:
         """Share ``encoder``'s weights."""
         self._encoder = encoder
 

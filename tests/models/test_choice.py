@@ -42,7 +42,7 @@ def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_cho
 def test_maxsim_goes_with_its_own_encoder() -> None:
     assert chosen("starter", {"encoder": "ours"})["reranker"] == "none"
     assert chosen("starter", {"encoder": "ours", "reranker": "bge-m3"})["reranker"] == "bge-m3"
-    with pytest.raises(BadSettings, match="goes with the encoder minilm") as raised:
+    with pytest.raises(BadSettings, match="goes with the encoders minilm") as raised:
         chosen("starter", {"encoder": "ours", "reranker": "maxsim"})
     assert "models use reranker none" in raised.value.remedy
     with pytest.raises(BadSettings, match="laptop"):
