@@ -129,7 +129,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``archives.py``)."""
+    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``opening.py``)."""
 
     name: str
     file: str

@@ -24,10 +24,9 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from localmed import children, errors
 from localmed.config import ReadBounds
@@ -52,7 +51,7 @@ _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
-class Parser:
+class Parser(AbstractContextManager["Parser"]):
     """Parses files in child processes; a context manager that leaves no child behind."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -62,10 +61,7 @@ class Parser:
         self._starting = threading.Lock()  # between starting a child and ``stop``
         self._stopped = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:

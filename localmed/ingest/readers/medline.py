@@ -18,31 +18,9 @@ from pathlib import Path
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import articles, values
-from localmed.ingest.readers.articles import Article
 from localmed.ingest.readers.encoding import read_text
 
 _LINE = re.compile(r"([A-Z]{2,4}) {0,2}- ?(.*)")
-# The links of MEDLINE's tags under the names that the XML gives them.
-_LINKS = {
-    "RIN": "retraction_in",
-    "ROF": "retraction_of",
-    "RRI": "retracted_and_republished_in",
-    "RRF": "retracted_and_republished_from",
-    "PRIN": "partial_retraction_in",
-    "PROF": "partial_retraction_of",
-    "CRI": "corrected_and_republished_in",
-    "CRF": "corrected_and_republished_from",
-    "EIN": "erratum_in",
-    "EFR": "erratum_for",
-    "ECI": "expression_of_concern_in",
-    "ECF": "expression_of_concern_for",
-    "UIN": "update_in",
-    "UOF": "update_of",
-    "CIN": "comment_in",
-    "CON": "comment_on",
-    "RPI": "republished_in",
-    "RPF": "republished_from",
-}
 _LABEL = re.compile(r"(?:^|(?<=[.!?)%\d] ))([A-Z][A-Z0-9 &/,()-]{2,60}): ")
 _PMID = re.compile(r"PMID: ?(\d+)")
 _DATE = re.compile(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?(?: (\d{1,2})\b)?")
@@ -51,8 +29,8 @@ _FALLBACKS = ("DEP", "EDAT", "CRDT")  # electronic publication, when PubMed got 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """A record for each article of the file."""
-    articles = _articles(read_text(path).removesuffix("\ufffd"))
-    yield from once((_record(article, number) for number, article in enumerate(articles, start=1)), "reader.pmid")
+    tagged = enumerate(_articles(read_text(path).removesuffix("\ufffd")), start=1)
+    yield from once((_record(article, number) for number, article in tagged), "reader.pmid")
 
 
 def _articles(text: str) -> Iterator[dict[str, list[str]]]:
@@ -77,17 +55,15 @@ def _record(article: dict[str, list[str]], number: int) -> SourceRecord | Fault:
     if not pmid.isdecimal():
         return Fault(message("reader.article", number=number), message("reader.no_pmid"))
     return articles.record(
-        Article(
-            pmid=pmid,
-            title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
-            abstract=tuple(_abstract(_first(article, "AB"))),
-            edition=_date(article),
-            identifiers=tuple(_identifiers(article)),
-            types=tuple(article["PT"]),
-            mesh=tuple(dict.fromkeys(heading.partition("/")[0].strip("*") for heading in article["MH"])),
-            links=tuple(_links(article)),
-            languages=frozenset(article["LA"]),
-        )
+        pmid=pmid,
+        title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
+        abstract=tuple(_abstract(_first(article, "AB"))),
+        edition=_date(article),
+        identifiers=_identifiers(article),
+        types=tuple(article["PT"]),
+        mesh=tuple(dict.fromkeys(heading.partition("/")[0].strip("*") for heading in article["MH"])),
+        links=tuple(_links(article)),
+        languages=article["LA"],
     )
 
 
@@ -110,7 +86,7 @@ def _abstract(text: str) -> Iterator[Block]:
 
 
 def _links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    for tag, kind in _LINKS.items():
+    for tag, kind in values.vocabulary()["medline"].items():
         for reference in article[tag]:
             pmid = _PMID.search(reference)
             yield kind, f"pmid:{pmid[1]}" if pmid else ""

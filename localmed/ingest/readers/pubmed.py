@@ -23,8 +23,7 @@ from xml.etree.ElementTree import Element
 from localmed.domain import Message, message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, named, once
 from localmed.ingest.readers import articles, values
-from localmed.ingest.readers.articles import Article
-from localmed.ingest.readers.markup import elements, text_of, texts
+from localmed.ingest.readers.markup import elements, flat, texts
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _DELETED = message("reader.deleted")
@@ -69,33 +68,31 @@ def _deleted(pmid: str) -> SourceRecord:
 
 def _record(article: Element, where: Message) -> SourceRecord | Fault:
     citation = next((element for path in _CITATIONS if (element := article.find(path)) is not None), None)
-    pmid = "" if citation is None else text_of(citation.find("PMID"))
+    pmid = "" if citation is None else flat(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, message("reader.no_pmid"))
     return articles.record(
-        Article(
-            pmid=pmid,
-            title=_title(citation),
-            abstract=tuple(_abstract(citation)),
-            edition=_date(article),
-            identifiers=tuple(_identifiers(article)),
-            types=(*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType")),
-            mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
-            links=tuple(_links(citation)),
-            languages=frozenset((*texts(citation, "Article/Language"), *texts(citation, "Language"))),
-        )
+        pmid=pmid,
+        title=_title(citation),
+        abstract=tuple(_abstract(citation)),
+        edition=_date(article),
+        identifiers=_identifiers(article),
+        types=(*texts(citation, ".//PublicationTypeList/PublicationType"), *texts(citation, "PublicationType")),
+        mesh=texts(citation, "MeshHeadingList/MeshHeading/DescriptorName"),
+        links=tuple(_links(citation)),
+        languages=(*texts(citation, "Article/Language"), *texts(citation, "Language")),
     )
 
 
 def _title(citation: Element) -> str:
-    titles = (text_of(citation.find(path)) for path in _TITLES)
+    titles = (flat(citation.find(path)) for path in _TITLES)
     return next((title for title in titles if title not in _UNTITLED), "")
 
 
 def _abstract(citation: Element) -> Iterator[Block]:
     """The abstract's parts, each with its label as a heading before it."""
     for part in (*citation.iterfind("Article/Abstract/AbstractText"), *citation.iterfind("Abstract/AbstractText")):
-        text = text_of(part)
+        text = flat(part)
         label = values.one_line(part.get("Label", ""))
         if text and label and label != "UNLABELLED":
             yield Block.of("heading", label, 2)
@@ -107,7 +104,7 @@ def _links(citation: Element) -> Iterator[tuple[str, str]]:
     """What other articles say of this one and it of them; the target is "" where PubMed names no PMID."""
     for link in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
         kind = _snake_case(link.get("RefType", ""))
-        pmid = text_of(link.find("PMID"))
+        pmid = flat(link.find("PMID"))
         if kind and kind != "cites":
             yield kind, f"pmid:{pmid}" if pmid else ""
 
@@ -140,8 +137,8 @@ def _date(article: Element) -> str:
 
 def _date_of(element: Element) -> str:
     """The date in ``element``; of a range in words ("1998 Dec-1999 Jan") its beginning, of a season its year."""
-    year, month, day = (text_of(element.find(name)) for name in ("Year", "Month", "Day"))
+    year, month, day = (flat(element.find(name)) for name in ("Year", "Month", "Day"))
     if year:
         return values.iso_date(year, month, day)
-    words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", text_of(element.find("MedlineDate")))
+    words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", flat(element.find("MedlineDate")))
     return values.iso_date(words[1], words[2] or "") if words else ""

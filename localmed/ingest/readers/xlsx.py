@@ -3,7 +3,7 @@
 Rules: a cell is shown as Excel shows it as far as that decides what it means: dates as ISO, percentages with their
 sign, units that stand in the number's format beside the number. Of a formula its stored value is read; one without a
 stored value is counted in a note. Merged cells are one cell of that size. Hidden sheets, rows and columns are left out,
-which notes say. How a sheet becomes tables is ``sheets.py``'s.
+which notes say. How a sheet becomes tables is ``tables.py``'s.
 
 Not covered: charts, pictures and comments (noted where there are any); rounding and colours of a number's format.
 """
@@ -24,7 +24,7 @@ from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import bounds_of, office, sheets
+from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -58,7 +58,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
             for sheet in book.worksheets:
                 if sheet.sheet_state == "visible":
                     layouts.append(_layout(path, sheet._worksheet_path))
-                    parts = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
+                    parts = list(tables.sheet_blocks(_cells(sheet, layouts[-1])))
                     blocks += [Block.of("heading", office.line(sheet.title), 1), *parts] if parts else []
         except _BROKEN as error:
             raise office.damaged(path, error) from None
