@@ -62,7 +62,7 @@ class LocalmedError(Exception):
         return what, *remedy
 
     @property
-    def told(self) -> Message:
+    def full_message(self) -> Message:
         """What happened and what to do next, as one message."""
         what, *remedy = self.messages
         return message("error.told", what=what, remedy=remedy[0]) if remedy else what
@@ -202,8 +202,8 @@ def received(entry: Any) -> Message:
     return _short(read(entry))
 
 
-def _short(told: Message) -> Message:
-    return Message(told.code[:LONGEST_WORD], tuple((name, _cut(value)) for name, value in told.parameters))
+def _short(long: Message) -> Message:
+    return Message(long.code[:LONGEST_WORD], tuple((name, _cut(value)) for name, value in long.parameters))
 
 
 def _cut(value: Parameter) -> Parameter:

@@ -182,9 +182,9 @@ class Site:
         with self._making:
             made, self._made = self._made, {}
             self._models += 1
-        for each in made.values():
-            if isinstance(each, chat_choice.Closing):
-                each.close()
+        for model in made.values():
+            if isinstance(model, chat_choice.Closing):
+                model.close()
 
     # --- which models serve ----------------------------------------------------------------------------------------
 
@@ -259,9 +259,9 @@ class _Pool:
     def take(self, key: _Key) -> Workspace | None:
         """An open library of ``key``, if one is idle; those of another generation are closed."""
         with self._lock:
-            stale = [each for each in self._idle if each[0][:2] != key[:2]]
-            self._idle = [each for each in self._idle if each[0][:2] == key[:2]]
-            place = next((place for place, each in enumerate(self._idle) if each[0] == key), None)
+            stale = [entry for entry in self._idle if entry[0][:2] != key[:2]]
+            self._idle = [entry for entry in self._idle if entry[0][:2] == key[:2]]
+            place = next((place for place, entry in enumerate(self._idle) if entry[0] == key), None)
             taken = self._idle.pop(place)[1] if place is not None else None
         _close(stale)
         return taken

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from localmed import errors
 from localmed.domain import Message, Parameter, message
 from localmed.errors import InputError, LocalmedError, UnknownName, UsageError
-from localmed.messages import LANGUAGES, REFERENCE, Template, as_json, catalogue, from_json, render
+from localmed.messages import ASIDE, LANGUAGES, REFERENCE, Template, as_json, catalogue, from_json, joined, render
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 DONE = (
@@ -161,6 +161,12 @@ def test_plurals_lists_and_messages_in_messages(monkeypatch: pytest.MonkeyPatch)
         render(message("x.within", inner=message("x.count", count=2, names=("a", "b"))), "zh") == "see 2 pages of a、b"
     )
     assert render(message("x.lost", number=3), "en") == "x.lost {'number': 3}"
+
+
+def test_texts_are_joined_as_the_language_joins_them() -> None:
+    assert joined(("甲", "乙"), "zh") == "甲、乙"
+    assert joined(("题目", "2023年版"), "zh", ASIDE) == "题目，2023年版"
+    assert joined(("title", "2023"), "fr", ASIDE) == "title, 2023"
 
 
 def test_an_error_says_what_happened_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ def _guidance(task: GuidanceInput, value: Any) -> Guidance:
     advised: dict[str, Advised] = {}
     for item in value["departments"]:
         if item["department"] not in known:
-            raise Rejected("the model named a department that it was not given", "Ask again, or choose another model")
+            raise Rejected("agents.unknown_department")
         department = known[item["department"]]
         reply = {"text": item["reason"], "sources": item["sources"]}
         why = shown.cited([reply], department.evidence, task.language)

@@ -93,7 +93,7 @@ def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
     for text in value["terms"]:
         start = task.order.find(text, place)
         if start < 0:
-            raise Rejected("the model named a term that is not in the order", "The rules name the terms instead")
+            raise Rejected("agents.unknown_term")
         place = start + len(text)
         terms.append(OrderTerm(text, start, place))
     return tuple(terms[:TERMS])
@@ -102,7 +102,7 @@ def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
 def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:
     plain = [" ".join(str(line).split()) for line in value["lines"]]
     if len(plain) != len(task.lines):
-        raise Rejected("the model left lines of the order out", "The order is quoted instead")
+        raise Rejected("agents.lines_left_out")
     return tuple(_survivor(line, text, task.language) for line, text in zip(task.lines, plain, strict=True))
 
 
@@ -116,7 +116,7 @@ def _survivor(line: str, plain: str, expected: str) -> str:
 def _alone(task: RetrievalInput, value: Any) -> str:
     question = shown.in_language(" ".join(str(value["question"]).split()), task.language)
     if IDENTIFYING.search(question) or any(name in question for name in names_in(f"{task.patient}\n{task.order}")):
-        raise Rejected("the model put what identifies the patient into a question", "The rules write it instead")
+        raise Rejected("agents.identifying_question")
     return question
 
 

@@ -15,7 +15,7 @@ from localmed import language
 from localmed.agents import evidence as shown
 from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
 from localmed.agents.roles import Choosing, Role, Writing
-from localmed.domain import Statement
+from localmed.domain import Statement, message
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
 from localmed.ports import Choice
@@ -101,9 +101,9 @@ def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
     known = f"{task.question}\n{in_words(task.record) if task.record else ''}"
     for name, source in (("population", known), ("intervention", task.question), ("comparison", task.question)):
         if elements[name] and _held(elements[name], source) < FROM_QUESTION:
-            raise Rejected(f"the {name} was not taken from what was asked", "The rules make the PICO question instead")
+            raise Rejected("agents.pico_element", element=message(f"agents.element.{name}"))
     if not elements["population"] and not elements["intervention"]:
-        raise Rejected("the model named neither population nor intervention", "The rules name them instead")
+        raise Rejected("agents.pico_empty")
     for text in filter(None, elements.values()):
         shown.in_language(text, task.language)
     return Pico(elements["population"], elements["intervention"], elements["comparison"], elements["outcome"])

@@ -13,7 +13,7 @@ import click
 from localmed.cli.common import json_option, opened, print_json, print_table
 from localmed.cli.following import work_shown
 from localmed.cli.import_files import all_refused, plain, tell
-from localmed.cli.speaking import columns, confirm, error_json, error_line, say, tell_generation, text
+from localmed.cli.speaking import columns, confirm, error_json, error_line, joined, say, tell_generation, text
 from localmed.domain import Collection, Kind, message
 from localmed.errors import InputError, LocalmedError, UsageError
 
@@ -75,7 +75,7 @@ def _held(passages: int, terms: int) -> str:
 
 
 def _open_to(groups: Sequence[str]) -> str:
-    return ", ".join(groups) or text("collections.everybody")
+    return joined(groups) or text("collections.everybody")
 
 
 @command.command("create")

@@ -209,11 +209,11 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("left:"),
+        TextColumn(speaking.text("cli.left"), markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), disable=not (show and sys.stderr.isatty())) as bar:
-        task = bar.add_task("reading", total=None)
+        task = bar.add_task(speaking.text("cli.reading"), total=None)
         yield (
             lambda total: bar.update(task, total=total),
             lambda done, doing: bar.update(task, advance=done, description=one_line(doing)[:30]),

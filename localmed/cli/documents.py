@@ -15,6 +15,7 @@ from localmed.cli.common import echo, json_option, opened, plain, print_json, pr
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
 from localmed.domain import Document, Message, Passage, Status, message
 from localmed.errors import UsageError
+from localmed.messages import ASIDE, CLAUSES
 
 if TYPE_CHECKING:
     from localmed.library.summaries import Summary
@@ -113,13 +114,14 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
 
 def _fact(label: str, value: object) -> None:
     if isinstance(value, tuple):
-        value = "; ".join(" ".join(item) if isinstance(item, tuple) else str(item) for item in value)
+        value = speaking.joined((" ".join(item) if isinstance(item, tuple) else str(item) for item in value), CLAUSES)
     echo(f"{' ' * (LABEL - width_of(label))}{label}  {value}")
 
 
 def _link_line(link: Link) -> str:
-    dated = f"{link.title} ({link.edition or text('answer.no_date')}), " if link.title else ""
-    return f"{link.id[:12]}  {dated}{status_word(link.status)}" + (f" {link.removed}" if link.removed else "")
+    status = f"{status_word(link.status)} {link.removed}".rstrip()
+    parts = [words(_dated(link)), status] if link.title else [status]
+    return f"{link.id[:12]}  {speaking.joined(parts, ASIDE)}"
 
 
 def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool, yes: bool)
         say(f"documents.marked_{holds.value}", title=old.title, status=status_message(status))
 
 
-def _dated(document: Document) -> Message:
+def _dated(document: Document | Link) -> Message:
     return message("documents.dated", title=document.title, edition=document.edition or message("answer.no_date"))
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say
-from localmed.errors import InputError, UsageError, reason
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.errors import UsageError
 
 if TYPE_CHECKING:
     from localmed.evaluation.report import Report
@@ -119,7 +118,7 @@ command.add_command(evaluate_links.command)
     help="Passages read a question (default: search.candidates of the settings, as is served; more also "
     "takes more candidates).",
 )
-@reporting.out_option("report.json, table.md, table.csv, plot.png, plot.svg and the runs")
+@reporting.out_option(help="Write report.json, table.md, table.csv, plot.png, plot.svg and the runs there.")
 @reporting.resume_option
 @json_option
 @click.pass_context
@@ -129,26 +128,25 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
     Reports MRR@10, MAP, nDCG@10 and recall with 95 % intervals, and tests every variant against the last. Writes no
     question and no text, only ids. Needs the extra "eval".
     """
-    from localmed.evaluation import measures, plot, statistics
+    from localmed.evaluation import measures, plot, report, statistics
 
     for library in (measures, statistics, *((plot,) if out else ())):
         library.require()  # before minutes of searching, not after
     if resume and not out:
         raise UsageError("evaluation.resume")
     if out:
-        _writable(out)
-    try:
+        reporting.writable(out)
+    with reporting.resumable(out):
         result = _measured(ctx, out, resume, not as_json, **choices)
-    except KeyboardInterrupt:
-        if out:
-            say("cli.kept_in_out", err=True)
-        raise
     if out:
-        _write(result, out)
+        texts = {"table.md": report.as_markdown(result), "table.csv": report.as_csv(result)}
+        texts["report.json"] = report.as_json(result)
+        reporting.write(out, texts, lambda folder: plot.draw(result, folder))
     if as_json:
         print_json(result)
-    else:
-        _tell(result, out)
+        return
+    print_table(result.set, *report.overview(result))
+    reporting.tell(report.facts(result), out, "table.md", "table.csv", "report.json", "plot.png", "plot.svg", "runs/")
 
 
 def _measured(
@@ -229,38 +227,3 @@ def _needed(name: str, **paths: Path | None) -> list[Path]:
     if missing:
         raise UsageError("evaluation.needs", name=name, options=tuple(missing))
     return [path for path in paths.values() if path is not None]
-
-
-def _writable(out: Path) -> None:
-    """Make the folder; raise ``InputError`` before minutes of searching if nothing can be written there."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "runs").mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _write(result: Report, out: Path) -> None:
-    from localmed.evaluation import plot, report
-
-    try:
-        for name, text in (("table.md", report.as_markdown(result)), ("table.csv", report.as_csv(result)),
-                           ("report.json", report.as_json(result))):  # fmt: skip
-            (out / name).write_text(text, "utf-8")
-        plot.draw(result, out)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _tell(result: Report, out: Path | None) -> None:
-    from localmed.evaluation import report
-
-    print_table(result.set, *report.overview(result))
-    for fact in report.facts(result):
-        echo_wrapped(fact, "- ", "  ")
-    if out:
-        say(
-            "cli.written_to",
-            out=str(out),
-            files=("table.md", "table.csv", "report.json", "plot.png", "plot.svg", "runs/"),
-        )

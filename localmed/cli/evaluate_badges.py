@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_table, progress
-from localmed.cli.speaking import say, words
+from localmed.cli.common import echo, json_option, opened, print_table, progress
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ ROWS = "rows.jsonl"
     help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several times "
     "(default: every kind of which the library holds a passage).",
 )
-@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
 @reporting.resume_option
 @json_option
 @click.pass_context
@@ -56,20 +55,16 @@ def command(
 
     plot.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
-    try:
+    with reporting.resumable(out):
         result = _measured(ctx, questions, named, out, resume, show=not as_json)
-    except KeyboardInterrupt:
-        say("cli.kept_in_out", err=True)
-        raise
-    _write(result, out)
+    texts = {"report.json": badges.as_json(result), "table.csv": badges.as_csv(result)}
+    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder))
     if as_json:
         echo(badges.as_json(result), nl=False)
         return
     for title, columns, rows in badges.tables(result):
         print_table(title, columns, rows)
-    for fact in badges.facts(result):
-        echo_wrapped(words(fact), "- ", "  ")
-    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))
+    reporting.tell(badges.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 
 def _measured(
@@ -132,10 +127,3 @@ def _models(session: Session) -> dict[str, str]:
     models = ", ".join(f"{name} {value}" for name, value in made.models)
     return {"generation": made.generation, "profile": made.profile, "models": models, "judge": judge,
             "version": __version__}  # fmt: skip
-
-
-def _write(result: BadgeReport, out: Path) -> None:
-    from localmed.evaluation import badges, plot
-
-    texts = {"report.json": badges.as_json(result), "table.csv": badges.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder))

@@ -11,7 +11,6 @@ import click
 from localmed.cli import reporting
 from localmed.cli.common import (
     echo,
-    echo_wrapped,
     filter_options,
     json_option,
     opened,
@@ -19,7 +18,6 @@ from localmed.cli.common import (
     progress,
     search_filter,
 )
-from localmed.cli.speaking import say, words
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -45,8 +43,8 @@ ROWS = "rows.jsonl"
     help="Evaluate these answers (JSON lines: id, answer with citations, sources) instead of asking the library.",
 )
 @click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
 @reporting.resume_option
 @filter_options
 @json_option
@@ -63,16 +61,15 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choice
     for library in (statistics, plot):
         library.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
-    try:
+    with reporting.resumable(out):
         result = _measured(ctx, out, seed, not as_json, **choices)
-    except KeyboardInterrupt:
-        say("cli.kept_in_out", err=True)
-        raise
-    _write(result, out)
+    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
+    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder))
     if as_json:
         echo(links.as_json(result), nl=False)
-    else:
-        _tell(result, out)
+        return
+    print_table("Link-Eval", *links.table(result))
+    reporting.tell(links.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 
 def _measured(
@@ -121,7 +118,7 @@ def _models(session: Session) -> dict[str, str]:
         "encoder": encoder.slug,
         "reranker": site.reranker.name if site.reranker else "none",
         "judge": site.entailment.name,
-        "answers by": dict(provenance.models).get("chat", ""),
+        "answers by": dict(provenance.models).get("chat", "rules"),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
         "other_encoder": "" if encoder.name == DERIVED_WITH else encoder.name,
@@ -167,21 +164,5 @@ def _rows(
         if row is None:
             row = evaluate(question)
             link_files.keep(file, row)
-        advance(1, "evaluating")
+        advance(1, question.id)
         yield row
-
-
-def _write(result: LinkReport, out: Path) -> None:
-    from localmed.evaluation import links, plot
-
-    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder))
-
-
-def _tell(result: LinkReport, out: Path) -> None:
-    from localmed.evaluation import links
-
-    print_table("Link-Eval", *links.table(result))
-    for fact in links.facts(result):
-        echo_wrapped(words(fact), "- ", "  ")
-    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))

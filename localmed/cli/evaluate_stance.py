@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say, words
-from localmed.errors import InputError, reason
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import columns, text
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     help="Other labelled pairs, three-way, on which the cuts of the word overlap baseline are chosen; it is left "
     "out without them.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@reporting.out_option("report.json, confusion.png and confusion.svg")
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, confusion.png and confusion.svg there.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:
@@ -47,10 +47,11 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
 
     if out:
         plot.require()  # before minutes of judging, not after
-        _writable(out)
+        reporting.writable(out)
     result = _measured(ctx, pairs, tune, seed, show=not as_json)
     if out:
-        _write(result, out)
+        texts = {"report.json": json.dumps(result.as_dict(), indent=2, ensure_ascii=False)}
+        reporting.write(out, texts, lambda folder: plot.draw_confusion(result, folder))
     if as_json:
         print_json(result)
     else:
@@ -74,38 +75,15 @@ def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, sho
     return result
 
 
-def _writable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").touch()
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _write(result: StanceReport, out: Path) -> None:
-    import json
-
-    from localmed.evaluation import plot
-
-    try:
-        (out / "report.json").write_text(json.dumps(result.as_dict(), indent=2, ensure_ascii=False), "utf-8")
-        plot.draw_confusion(result, out)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
 def _tell(result: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
-    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
-    print_table(f"{result.set}: how well each judges", columns, [_row(judge) for judge in result.judges])
+    names = columns("judge", "accuracy", "interval", "macro_f1", "interval", "not_judged")
+    print_table(text("evaluation.title.judges", set=result.set), names, [_row(judge) for judge in result.judges])
     last = result.judges[-1]
-    title = f"{last.judge}: what was so, and what it was judged as"
-    print_table(title, ("is", *result.labels, "precision", "recall", "F1"), _classes(last))
-    for fact in stance.facts(result):
-        echo_wrapped(words(fact), "- ", "  ")
-    if out:
-        say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
+    names = [*columns("is"), *result.labels, *columns("precision", "recall", "f1")]
+    print_table(text("evaluation.title.confusion", judge=last.judge), names, _classes(last))
+    reporting.tell(stance.facts(result), out, "report.json", "confusion.png", "confusion.svg")
 
 
 def _row(scores: JudgeScores) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json, print_table
-from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text
+from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text, words
 from localmed.cli.speaking import confirm as confirm_change
 from localmed.errors import Damaged
 
@@ -40,7 +40,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
             generation.number,
             generation.served,
             generation.created,
-            text("generation.manifest_damaged") if generation.damaged else generation.reason,
+            generation.reason,
             generation.documents,
             generation.passages,
         )
@@ -50,7 +50,7 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = [(row[0], "*" if row[1] else "", *row[2:]) for row in rows]
+    table = [(number, "*" if now else "", day, words(reason), *counts) for number, now, day, reason, *counts in rows]
     print_table(text("generation.list"), columns(*names), table)
 
 

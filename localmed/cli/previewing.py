@@ -15,9 +15,10 @@ import click
 from localmed import __version__, files
 from localmed.cli.common import Decorated, echo, print_json, tell_file
 from localmed.cli.following import work_shown
-from localmed.cli.speaking import say, text, words
+from localmed.cli.speaking import joined, say, text, words
 from localmed.domain import message
 from localmed.errors import InputError, UnknownName, UsageError, reason
+from localmed.messages import ASIDE, CLAUSES
 
 if TYPE_CHECKING:
     from localmed.ingest.preview import Looked
@@ -129,7 +130,7 @@ def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> N
         message("preview.count", outcome=message(f"preview.outcome_{outcome}"), count=counts[outcome])
         for outcome in sorted(counts)
     )
-    echo(", ".join(map(words, sums)) or text("preview.no_files"))
+    echo(joined(map(words, sums), ASIDE) or text("preview.no_files"))
     if report:
         say("cli.written", file=str(report))
 
@@ -142,4 +143,4 @@ def _why(row: dict[str, Any]) -> str:
     read = [text("preview.ocr", count=ocr)] if ocr else []
     going = [text("preview.going", count=row["going"])] if row["going"] else []
     reason = [words(row["reason"])] if row["reason"] else []
-    return "; ".join([*reason, *faults[:FAULTS_SHOWN], *more, *read, *going])
+    return joined([*reason, *faults[:FAULTS_SHOWN], *more, *read, *going], CLAUSES)

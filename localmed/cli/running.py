@@ -18,6 +18,7 @@ from localmed.domain import Answer
 from localmed.domain.codec import answer_json
 from localmed.errors import UsageError, reason
 from localmed.hooks import Hooks
+from localmed.messages import joined
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -94,5 +95,5 @@ def write_private(file: Path, text: str) -> None:
 def show_trace(answer: Answer) -> None:
     """The steps on standard error: names, counts and ids."""
     for step in answer.trace:
-        detail: Any = ", ".join(f"{name} {value}" for name, value in step.detail)
+        detail = joined((f"{name} {value}" for name, value in step.detail), answer.language)
         echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)

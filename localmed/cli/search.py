@@ -18,6 +18,7 @@ from localmed.cli.common import (
     search_filter,
 )
 from localmed.domain import Hit, Message, Status, message
+from localmed.messages import ASIDE, joined
 from localmed.presentation.words import words
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) ->
         details.append(message("answer.overdue", date=overdue))
     title = f"[{passage.id[:12]}] {passage.title}"
     echo_wrapped(
-        ", ".join((title, *(words(detail, language) for detail in details))), f"{number:>2}. ", "    ", bold=True
+        joined((title, *(words(detail, language) for detail in details)), language, ASIDE),
+        f"{number:>2}. ",
+        "    ",
+        bold=True,
     )
     headings = [heading for heading in passage.headings if heading != passage.title]
     if headings:

@@ -7,7 +7,7 @@ It is ``LOCALMED_LANGUAGE``, else the setting ``reader.language``, else the loca
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -46,6 +46,11 @@ def words(line: Message) -> str:
 def text(code: str, /, **parameters: Parameter) -> str:
     """The words of ``code`` in the language of the commands."""
     return words(message(code, **parameters))
+
+
+def joined(parts: Iterable[str], separator: Mapping[str, str] = messages.LISTING) -> str:
+    """``parts`` as the language of the commands joins them."""
+    return messages.joined(parts, language(), separator)
 
 
 def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:

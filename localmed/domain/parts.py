@@ -216,8 +216,8 @@ class Label(StrEnum):
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
-    NOT_ENOUGH = "not enough evidence"
-    NOT_JUDGED = "not judged"
+    NOT_ENOUGH = "not_enough"
+    NOT_JUDGED = "not_judged"
     CORRECT = "correct"
     MISTAKEN = "mistaken"
 
@@ -229,7 +229,7 @@ class Quality(StrEnum):
     MISLEADING = "misleading"
     IRRELEVANT = "irrelevant"
     OUTDATED = "outdated"
-    UNKNOWN = "not judged"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

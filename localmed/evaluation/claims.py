@@ -213,7 +213,10 @@ def as_csv(report: ClaimsReport) -> str:
 def facts(report: ClaimsReport) -> tuple[Message, ...]:
     """What the table does not say."""
     shares = (("accuracy", report.accuracy), ("recall", report.recall), ("specificity", report.specificity))
-    qualities = tuple(f"{name} {count}" for name, count in report.qualities.items())
+    qualities = tuple(
+        message("verify.count_of", count=count, label=Message(f"verify.quality.{name}"))
+        for name, count in report.qualities.items()
+    )
     return (
         message("evaluation.facts.judged_by", count=report.answers, judge=report.judge, seconds=report.median_seconds),
         message("evaluation.facts.shares", shares=tuple(_metric(name, value) for name, value in shares)),
@@ -230,7 +233,7 @@ def _metric(name: str, value: float | None) -> Message:
 
 def alternative(report: ClaimsReport) -> str:
     """The plot in words, for those who cannot see it."""
-    bars = (f"{name}: " + ", ".join(f"{label} {count}" for label, count in counts.items())
+    bars = (f"{name}: " + ", ".join(f"{label.replace('_', ' ')} {count}" for label, count in counts.items())
             for name, counts in (("responses", report.responses), ("claims", report.claims)))  # fmt: skip
     return f"Two bars of labels. {'; '.join(bars)}."
 

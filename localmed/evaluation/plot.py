@@ -98,7 +98,8 @@ def draw_claims(report: ClaimsReport, folder: Path) -> tuple[Path, ...]:
             if count:
                 share = count / total
                 axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)
-                axes.text(start + share / 2, place, f"{label}\n{count}", ha="center", va="center", fontsize=8)
+                text = f"{label.replace('_', ' ')}\n{count}"
+                axes.text(start + share / 2, place, text, ha="center", va="center", fontsize=8)
                 start += share
     axes.set_yticks((0, 1), (f"responses ({report.answers})", f"claims ({sum(report.claims.values())})"), fontsize=9)
     axes.set_ylim(1.5, -0.5)

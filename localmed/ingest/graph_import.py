@@ -126,8 +126,8 @@ class GraphImporter(Importer):
             sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
-            self.report.lines.append(Line(path, "quarantined", error.told))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
+            self.report.lines.append(Line(path, "quarantined", error.full_message))
             self._progress(source.bytes, source.path.name)
         else:
             refused = [

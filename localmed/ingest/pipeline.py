@@ -226,8 +226,8 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
-            self.report.lines.append(Line(path, "quarantined", error.told))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
+            self.report.lines.append(Line(path, "quarantined", error.full_message))
             builder.remove(document.id for document in context.refuse(self._name, path))
             self._progress(size, source.path.name)
         else:
@@ -355,9 +355,8 @@ def together(
             importer.keep_manifest()
         generation = 0
         if builder.changed:
-            generation = builder.publish(
-                f"import into {', '.join(importer.report.collection for _, importer, _ in runs)}"
-            )
+            names = tuple(importer.report.collection for _, importer, _ in runs)
+            generation = builder.publish(message("generation.made.import", collections=names))
         for number, importer, changed in runs:
             alone = len(runs) == 1  # what its guidelines' summaries changed is its own
             importer.report.generation = generation if changed or alone else 0

@@ -124,7 +124,7 @@ class Preview:
             reading = read(_noted(opened.content, parts), opened.source, context)
         except InputError as error:
             context.refuse(name, path)
-            return Looked(path, "refused", error.told)
+            return Looked(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
         context.accept(reading, path)

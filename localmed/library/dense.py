@@ -65,14 +65,14 @@ class DenseIndex:
         """The number of rows."""
         return int(self._table.count_rows())
 
-    def search(self, vector: Vectors, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
+    def search(self, vector: Vectors, limit: int, filters: SearchFilter) -> list[tuple[str, str, float]]:
         """The nearest ``limit`` passages to ``vector`` (D,) as ``(id, document, cosine similarity)``, nearest first."""
         query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
         query = query.select(["id", "document", "_distance"]).limit(limit)
-        if condition := _condition(wanted):
+        if condition := _condition(filters):
             query = query.where(condition, prefilter=True)
-        found = self.tuned(query).to_arrow()
-        columns = (found["id"].to_pylist(), found["document"].to_pylist(), found["_distance"].to_pylist())
+        rows = self.tuned(query).to_arrow()
+        columns = (rows["id"].to_pylist(), rows["document"].to_pylist(), rows["_distance"].to_pylist())
         return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
 
     @staticmethod
@@ -103,12 +103,12 @@ class DenseIndex:
         """How many rows each document has."""
         column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
         counted = column.combine_chunks().value_counts()
-        return {str(each["values"]): int(each["counts"]) for each in counted.to_pylist()}
+        return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
         """The stored vectors of ``ids``."""
-        found = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
-        return dict(zip(found["id"].to_pylist(), found["vector"].to_numpy(zero_copy_only=False), strict=True))
+        rows = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
+        return dict(zip(rows["id"].to_pylist(), rows["vector"].to_numpy(zero_copy_only=False), strict=True))
 
     def tidy(self, index_above: int) -> None:
         """Build the index when it is due; compact, extend it and drop old versions when enough has gathered.
@@ -142,17 +142,17 @@ class DenseIndex:
             self._table.create_index(name, config=Bitmap())
 
 
-def _condition(wanted: SearchFilter) -> str:
-    """``wanted`` as a Lance filter expression ("" if it does not limit)."""
+def _condition(filters: SearchFilter) -> str:
+    """``filters`` as a Lance filter expression ("" if they do not limit)."""
     parts = []
-    if wanted.collections:
-        parts.append(f"collection IN ({_quoted(wanted.collections)})")
-    if wanted.documents:
-        parts.append(f"document IN ({_quoted(wanted.documents)})")
-    if wanted.language:
-        parts.append(f"language = {_quoted([wanted.language])}")
-    if wanted.edition_from or wanted.edition_to:
-        low, high = edition_range(wanted)
+    if filters.collections:
+        parts.append(f"collection IN ({_quoted(filters.collections)})")
+    if filters.documents:
+        parts.append(f"document IN ({_quoted(filters.documents)})")
+    if filters.language:
+        parts.append(f"language = {_quoted([filters.language])}")
+    if filters.edition_from or filters.edition_to:
+        low, high = edition_range(filters)
         parts.append(f"edition >= {low} AND edition <= {high}")
     return " AND ".join(parts)
 

@@ -35,10 +35,10 @@ class Nearest:
             self._index(generations.current(self._data).name)
 
     def __call__(
-        self, generation: str, vector: Vectors, limit: int, wanted: SearchFilter
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""
-        return self._index(generation).search(vector, limit, wanted)
+        return self._index(generation).search(vector, limit, filters)
 
     def _index(self, generation: str) -> DenseIndex:
         folder = generations.folder(self._data) / generation

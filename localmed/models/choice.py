@@ -83,8 +83,8 @@ def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
 
     if role == "encoder":
         _ = encoder(chosen, registry).identity
-    elif role == "reranker" and (found := reranker(chosen, registry, MiniLM())):
-        _ = found.name
+    elif role == "reranker" and (model := reranker(chosen, registry, MiniLM())):
+        _ = model.name
     elif role == "entailment" and (judge := entailment(chosen, registry)):
         _ = judge.name
 

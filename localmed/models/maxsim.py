@@ -33,7 +33,7 @@ class MaxSim:
         if not passages:
             return []
         first, *others = self._encoder.pieces([question, *passages])
-        asked, *read = self._encoder.token_vectors([first, *(other[:PASSAGE_PIECES] for other in others)])
+        question_vectors, *read = self._encoder.token_vectors([first, *(other[:PASSAGE_PIECES] for other in others)])
         words = self._encoder.words(first)
-        chosen = asked[words] if any(words) else asked
-        return [float((chosen @ each.T).max(dim=1).values.float().mean()) for each in read]
+        chosen = question_vectors[words] if any(words) else question_vectors
+        return [float((chosen @ vectors.T).max(dim=1).values.float().mean()) for vectors in read]

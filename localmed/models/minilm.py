@@ -93,11 +93,11 @@ class MiniLM:
 
     def token_vectors(self, pieces: Sequence[list[int]]) -> list[Tensor]:
         """A unit vector for each piece of each text: tensors (T, D), in their order."""
-        found: dict[int, Tensor] = {}
+        by_place: dict[int, Tensor] = {}
         for chosen, hidden, mask in self._batches(pieces):
             unit = self._torch.nn.functional.normalize(hidden, dim=2)
-            found.update({index: unit[row][mask[row]] for row, index in enumerate(chosen)})
-        return [found[index] for index in range(len(pieces))]
+            by_place.update({index: unit[row][mask[row]] for row, index in enumerate(chosen)})
+        return [by_place[index] for index in range(len(pieces))]
 
     def _batches(self, pieces: Sequence[list[int]]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """The texts in batches of like length: their places, last hidden states (B, T, D) and mask (B, T)."""

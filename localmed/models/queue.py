@@ -27,10 +27,10 @@ _LOOK = 0.05  # seconds between two looks whether a waiting request was cancelle
 
 
 class Turns(Generic[Item]):
-    """Who is next. ``waiting`` bounds all items, ``each`` those of one user."""
+    """Who is next. ``waiting`` bounds all items, ``per_user`` those of one user."""
 
-    def __init__(self, waiting: int, each: int) -> None:
-        self._most, self._each = waiting, each
+    def __init__(self, waiting: int, per_user: int) -> None:
+        self._most, self._each = waiting, per_user
         self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # usual, low
 
     def __len__(self) -> int:
@@ -46,10 +46,10 @@ class Turns(Generic[Item]):
         line.append(item)
         self._lines[low].setdefault(user, line)
 
-    def drop(self, user: str, gone: Callable[[Item], bool], low: bool = False) -> None:
-        """Let those items of ``user`` wait no longer that are ``gone``; the others keep their turn."""
+    def drop(self, user: str, left: Callable[[Item], bool], low: bool = False) -> None:
+        """Let those items of ``user`` wait no longer that have ``left``; the others keep their turn."""
         lines = self._lines[low]
-        if kept := [item for item in lines.get(user, ()) if not gone(item)]:
+        if kept := [item for item in lines.get(user, ()) if not left(item)]:
             lines[user] = deque(kept)
         else:
             lines.pop(user, None)
@@ -72,8 +72,8 @@ Job = tuple["Future[object]", Callable[[], object]]
 class Worker:
     """One thread that does what is submitted, in turns."""
 
-    def __init__(self, waiting: int, each: int) -> None:
-        self._turns: Turns[Job] = Turns(waiting, each)
+    def __init__(self, waiting: int, per_user: int) -> None:
+        self._turns: Turns[Job] = Turns(waiting, per_user)
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="model-queue", daemon=True)

@@ -15,6 +15,7 @@ from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.originals import KEPT
 from localmed.library.state import Quarantined, State
+from localmed.messages import from_text
 from localmed.operations import governing
 from localmed.operations.importing import manifest_of
 
@@ -209,17 +210,19 @@ def collection_names(session: Session) -> set[str]:
 # --- generations ---------------------------------------------------------------------------------------------------
 
 
+UNREAD = Message("generation.manifest_damaged")
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """A generation that is kept. ``damaged`` where its manifest cannot be read; nothing else is known of it then."""
+    """A generation kept, and the change that made it; of one with a damaged manifest only the number is known."""
 
     number: int
     served: bool
     created: str = "?"
-    reason: str = ""
+    reason: Message = UNREAD
     documents: int = 0
     passages: int = 0
-    damaged: bool = False
 
 
 def generations_kept(session: Session) -> list[GenerationRow]:
@@ -234,8 +237,10 @@ def _generation(data: Path, number: int, served: str) -> GenerationRow:
     try:
         known = generations.read_manifest(path)
     except Damaged:
-        return GenerationRow(number, path.name == served, damaged=True)
-    return GenerationRow(number, path.name == served, known.created, known.reason, known.documents, known.passages)
+        return GenerationRow(number, path.name == served)
+    return GenerationRow(
+        number, path.name == served, known.created, from_text(known.reason), known.documents, known.passages
+    )
 
 
 @dataclass(frozen=True, slots=True)

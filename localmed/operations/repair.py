@@ -21,6 +21,7 @@ from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.messages import from_text
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
 
@@ -71,7 +72,9 @@ def _undone(data: Path, number: int) -> Message:
         manifest = generations.read_manifest(generations.path_of(data, number))
     except Damaged:
         return message("generation.repair_undoes_unknown", number=number)
-    return message("generation.repair_undoes", number=number, day=manifest.created[:10], reason=manifest.reason)
+    return message(
+        "generation.repair_undoes", number=number, day=manifest.created[:10], reason=from_text(manifest.reason)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ def _ledger(data: Path, log: Sequence[AuditEntry]) -> tuple[Entry, ...]:
 def _entry(noted: AuditEntry, document: Document | None) -> Entry:
     content, title = (document.content, document.title) if document else ("", "")
     withdrawn = noted.action == "withdraw"
-    return Entry(noted.time, noted.subject, content, title, withdrawn, "restored from the audit log", noted.actor)
+    return Entry(noted.time, noted.subject, content, title, withdrawn, "audit log", noted.actor)
 
 
 def _documents(data: Path, ids: Sequence[str]) -> dict[str, Document]:

@@ -8,6 +8,7 @@ from typing import Any
 from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.domain.parts import LinkCountsPart, LinkSetPart
+from localmed.messages import joined
 from localmed.presentation.neutral import one_line
 from localmed.presentation.views import PartView, Row
 from localmed.presentation.words import words
@@ -53,7 +54,7 @@ def _metric(link_counts: LinkCounts, name: str) -> Message:
 def citation_set(part: LinkSetPart, language: str) -> PartView:
     """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
     outcome = {True: "links.yes", False: "links.no", None: "links.not_judged"}[part.correct]
-    needed = ", ".join(f"[{one_line(marker)}]" for marker in part.irreplaceable)
+    needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
     rows = [
         Row(words(message("links.citations"), language), str(part.citations)),
         Row(words(message("links.correct"), language), words(Message(outcome), language)),

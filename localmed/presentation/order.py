@@ -15,6 +15,7 @@ from localmed.domain.parts import (
     TermPart,
     UnexplainedPart,
 )
+from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line
 from localmed.presentation.plan import definition_rows
 from localmed.presentation.statements import statement_view
@@ -63,7 +64,9 @@ def unexplained(part: UnexplainedPart, language: str) -> PartView:
     """The terms that nothing explains, in one line."""
     title = words(message("explain.unexplained"), language)
     return PartView(
-        title, (Row("", one_line("; ".join(part.terms))),), section=words(message("explain.terms"), language)
+        title,
+        (Row("", one_line(joined(part.terms, language, CLAUSES))),),
+        section=words(message("explain.terms"), language),
     )
 
 

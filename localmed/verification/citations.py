@@ -7,7 +7,7 @@ visible gap. Statements in the model's own words are ``unchecked`` here: entailm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from localmed.domain import Citation, Evidence, Message, Origin, Statement, Support, Verdict, Verification, message
@@ -38,6 +38,17 @@ def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
         return _withheld(statement, citations, message("citation.no_quotation"))
     verdict = Verdict(Support.VERBATIM, JUDGE, message("citation.verbatim"))
     return replace(statement, citations=citations, verdict=verdict)
+
+
+def shown(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements that are not withheld."""
+    return tuple(statement for statement in statements if not statement.withheld)
+
+
+def cited(statements: Iterable[Statement], evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence that ``statements`` cite, in its own order."""
+    markers = {citation.marker for statement in statements for citation in statement.citations}
+    return tuple(piece for piece in evidence if piece.marker in markers)
 
 
 def exact(citation: Citation, evidence: Evidence) -> bool:

@@ -28,15 +28,7 @@ from localmed.clinical.medicines import ingredients, last_before
 from localmed.domain import Caution, Citation, Conflict, ConflictKind, Evidence, Quantity
 from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
-from localmed.verification.subjects import (
-    FAMILIES,
-    circumstances,
-    compatible,
-    denied,
-    salient,
-    side,
-    title_words,
-)
+from localmed.verification.subjects import FAMILIES, circumstances, compatible, denied, salient, side, title_words
 
 MOST = 3  # differing doses told; more would hide the answer
 AMOUNTS = 20  # compared of one quotation; a sentence has a few, a table row a dozen

@@ -29,6 +29,7 @@ from localmed.domain import Answer, Passage
 from localmed.domain.link_counts import LinkCounts
 from localmed.language import detect, words
 from localmed.ports import Stance
+from localmed.verification import citations
 from localmed.verification.support import CONTRADICTED
 from localmed.verification.wording import find_verbatim, holds
 
@@ -123,12 +124,11 @@ class CitationSet:
 
 def of_answer(answer: Answer, gold: str = "") -> LinkInput:
     """An answer of the library's: its sentences that are shown, and what they cite."""
-    shown = [statement for statement in answer.statements if not statement.withheld]
+    shown = citations.shown(answer.statements)
     statements = tuple(
         LinkStatement(statement.text, tuple(c.marker for c in statement.citations)) for statement in shown
     )
-    cited = {marker for statement in statements for marker in statement.markers}
-    sources = tuple(LinkSource(piece.marker, piece.passage) for piece in answer.evidence if piece.marker in cited)
+    sources = tuple(LinkSource(piece.marker, piece.passage) for piece in citations.cited(shown, answer.evidence))
     return LinkInput(answer.question, statements, sources, gold, retrieved=True)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
 from localmed.domain import Evidence, Statement, Verification, message
+from localmed.verification import citations
 from localmed.verification.planted import planted
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
@@ -34,7 +35,7 @@ class Written:
     @property
     def stands(self) -> bool:
         """Whether anything is left to show."""
-        return any(not statement.withheld for statement in self.statements)
+        return bool(citations.shown(self.statements))
 
 
 def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator[Requests, Any, Written]:

@@ -16,14 +16,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import (
-    CITED_ANSWER,
-    SELF_CONTAINED,
-    AnswerInput,
-    FollowUp,
-    QuestionInput,
-    Relevance,
-)
+from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
 from localmed.agents.decomposing import (
     DECOMPOSITION,
     OWN_ANSWER,
@@ -126,12 +119,23 @@ def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) 
     written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
     if not written.stands:
         return nothing_stands(answer, written, ours)
-    possible: tuple[Conflict, ...] = ()
-    if beyond:
-        draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.result.dense))
-        checked, _ = citations.check(draft.statements, theirs)
-        possible = conflicts(answer.question, citing(written.statements, ours), citing(checked, theirs))
+    possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
     return finished(answer, written, evidence, unnamed(leading.relevance), possible)
+
+
+def compared(
+    question: str,
+    statements: tuple[Statement, ...],
+    ours: tuple[Evidence, ...],
+    theirs: tuple[Evidence, ...],
+    beyond: Tried | None,
+) -> Generator[Requests, Any, tuple[Conflict, ...]]:
+    """Where ``statements`` from ``ours`` may conflict with an answer from ``theirs``, the evidence of ``beyond``."""
+    if not beyond:
+        return ()
+    draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense))
+    checked, _ = citations.check(draft.statements, theirs)
+    return conflicts(question, citing(statements, ours), citing(checked, theirs))
 
 
 def nothing_stands(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
@@ -150,9 +154,8 @@ def finished(
     beside: tuple[Statement, ...] = (),
 ) -> Answer:
     """The answer with what was ``written`` from ``evidence``, of which what is cited there or ``beside`` is shown."""
-    cited = {quotation.evidence.marker for quotation in citing(written.statements + beside, evidence, withheld=True)}
-    against = {conflict.against for conflict in possible}
-    shown = tuple(piece for piece in evidence if piece.marker in cited | against)
+    cited, against = citations.cited(written.statements + beside, evidence), {conflict.against for conflict in possible}
+    shown = tuple(piece for piece in evidence if piece in cited or piece.marker in against)
     return replace(
         answer,
         status=AnswerStatus.ANSWERED,
@@ -196,17 +199,15 @@ def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -
     questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
     parts: list[PartFound] = []
-    known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
+    known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker
     for question in questions:
         part_request, _ = yield from finding.request(question, request.filters, plan)
         part: Searched = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
         searched += part
         if part.leading:
-            fresh = tuple(hit for hit in part.leading.hits if hit.passage.id not in known)
-            minted: tuple[Evidence, ...] = yield Cite(fresh, len(known) + 1)
-            known |= {piece.passage.id: piece for piece in minted}
-            mine = tuple(known[hit.passage.id] for hit in part.leading.hits)
-            parts.append(PartFound(question, part.leading, mine))
+            evidence = yield from finding.minted(part.leading.hits, known)
+            known = tuple(dict.fromkeys((*known, *evidence)))
+            parts.append(PartFound(question, part.leading, evidence))
     answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
         return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
@@ -257,17 +258,11 @@ def _put_together(answer: Answer, parts: list[PartFound], count: int, plan: Plan
 # --- what the reader is told ------------------------------------------------------------------------------------------
 
 
-def citing(
-    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], withheld: bool = False
-) -> tuple[Cited, ...]:
-    """The quotations of the statements that stand (or of all), each with its source."""
+def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Cited, ...]:
+    """The quotations of the statements that are shown, each with its source."""
     known = {piece.marker: piece for piece in evidence}
-    return tuple(
-        Cited(citation, known[citation.marker])
-        for statement in statements
-        for citation in statement.citations
-        if withheld or not statement.withheld
-    )
+    shown = citations.shown(statements)
+    return tuple(Cited(citation, known[citation.marker]) for statement in shown for citation in statement.citations)
 
 
 def abstained(answer: Answer, reason: Message) -> Answer:

@@ -17,15 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents.asking import Draft
-from localmed.agents.guidance import (
-    DEPARTMENT,
-    SHOWN,
-    Advised,
-    CheckInput,
-    Department,
-    Guidance,
-    GuidanceInput,
-)
+from localmed.agents.guidance import DEPARTMENT, SHOWN, Advised, CheckInput, Department, Guidance, GuidanceInput
 from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
@@ -49,7 +41,7 @@ from localmed.verification import citations
 from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
-from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.finding import Notes, Plan, minted
 from localmed.workflows.flow import Cite, Flow, Requests, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
@@ -163,8 +155,8 @@ def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: S
 def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step:
     """The departments with evidence for their sections; each passage has one marker."""
     every = {hit.passage.id: hit for hits in (*grouped.values(), urgent) for hit in hits}
-    minted: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
-    known = {piece.passage.id: piece for piece in minted}
+    pieces: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
+    known = {piece.passage.id: piece for piece in pieces}
 
     def department(name: str, hits: tuple[Hit, ...]) -> Department:
         return Department(name, hits, tuple(known[hit.passage.id] for hit in hits))
@@ -231,7 +223,7 @@ def _part(
     advised: Advised, evidence: tuple[Evidence, ...], filters: SearchFilter, language: str
 ) -> Generator[Requests, Any, tuple[DepartmentPart, tuple[Evidence, ...]]]:
     """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
-    name, more = advised.department, ()
+    name, more = advised.department, tuple[Evidence, ...]()
     floor = guide.floor(name, [piece.passage for piece in evidence])
     if floor is None:
         searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
@@ -239,7 +231,7 @@ def _part(
         if floor:
             passage = floor.passage
             hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
-            more = yield Cite(hits, 1 + max((int(piece.marker) for piece in evidence), default=0))
+            more = yield from minted(hits, evidence)
     if floor is None:
         return DepartmentPart(name, advised.why), ()
     known = {piece.passage.id: piece for piece in (*evidence, *more)}
@@ -266,11 +258,10 @@ def _finished(
     """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
         return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
-    cited = {citation.marker for part in parts for statement in part.statements for citation in statement.citations}
     statements = [statement for part in parts for statement in part.statements]
     _, account = citations.check(statements, evidence)
     account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
-    shown = tuple(piece for piece in evidence if piece.marker in cited)
+    shown = citations.cited(statements, evidence)
     return replace(
         begun,
         status=AnswerStatus.ANSWERED,

@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER, AnswerInput
+from localmed.agents.asking import CITED_ANSWER
 from localmed.agents.pico_rules import by_labels, searched
 from localmed.agents.practice import (
     APPLICABILITY,
@@ -36,18 +36,7 @@ from localmed.agents.practice import (
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
 from localmed.clinical.publications import level
-from localmed.domain import (
-    Answer,
-    Conflict,
-    Evidence,
-    Hit,
-    Part,
-    Provenance,
-    SearchFilter,
-    Statement,
-    Verification,
-    message,
-)
+from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification, message
 from localmed.domain.parts import (
     ApplicabilityPart,
     EffectPart,
@@ -62,7 +51,6 @@ from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import applicability, citations
-from localmed.verification.conflicts import conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, write
 from localmed.workflows.ask import (
@@ -70,7 +58,7 @@ from localmed.workflows.ask import (
     NO_WORDS,
     abstained,
     begun,
-    citing,
+    compared,
     finished,
     nothing_stands,
     unnamed,
@@ -201,7 +189,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
         return nothing_stands(replace(answer, parts=_of_case(case)), written)
-    possible = yield from _conflicts(case, written, gathered)
+    possible = yield from compared(case.query, written.statements, ours, gathered.theirs, gathered.beyond)
     fitting = yield from _fitting(case, written, gathered, plan)
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
@@ -247,28 +235,17 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _conflicts(case: Case, written: Written, gathered: Gathered) -> Generator[Requests, Any, tuple[Conflict, ...]]:
-    """What the tier beyond would have said, where it may disagree."""
-    if not gathered.beyond:
-        return ()
-    task = AnswerInput(case.query, gathered.theirs, gathered.beyond.result.dense)
-    draft, _ = yield from attempt(CITED_ANSWER, task)
-    checked, _ = citations.check(draft.statements, gathered.theirs)
-    return conflicts(case.query, citing(written.statements, gathered.ours), citing(checked, gathered.theirs))
-
-
 def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Generator[Requests, Any, Written]:
     """What the sources cited say of patients like this one, checked like the recommendation."""
     nothing = Written((), written.verification)
     if case.record is None or APPLICABILITY.name not in plan.roles:
         return nothing
-    shown = tuple(statement for statement in written.statements if not statement.withheld)
     task = ApplicabilityInput(
         case.query,
         _cited_documents(written, gathered.ours),
         gathered.leading.result.dense,
         record=case.record,
-        recommendation=shown,
+        recommendation=citations.shown(written.statements),
     )
     return (yield from write(task, plan, APPLICABILITY))
 
@@ -285,7 +262,7 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Reques
     """The record's allergies to what is shown, and interactions that the concept graph lists."""
     if case.record is None:
         return ()
-    shown = " ".join(statement.text for statement in statements if not statement.withheld)
+    shown = " ".join(statement.text for statement in citations.shown(statements))
     named = sorted(medicines.ingredients(shown))[:LOOKED_UP] if case.record.medications else []
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
@@ -302,7 +279,7 @@ def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[
 
 def _no_medicine(case: Case, written: Written) -> Notes:
     """Where the question asks which medicine, and no sentence shown names one that the question does not."""
-    shown = " ".join(statement.text for statement in written.statements if not statement.withheld)
+    shown = " ".join(statement.text for statement in citations.shown(written.statements))
     if not medicines.asks_which(case.question) or medicines.names(shown) - medicines.names(case.question):
         return ()
     return (message("ebm.no_medicine"),)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents.asking import AnswerInput
@@ -65,11 +65,12 @@ from localmed.language import detect
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
+from localmed.verification import citations
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Requests, Search, attempt
+from localmed.workflows.flow import Flow, LookUp, Perform, Requests, Search, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
@@ -104,20 +105,11 @@ class ExplainInput:
 class _Cited:
     """The evidence cited so far; a passage keeps its marker."""
 
-    evidence: dict[str, Evidence] = field(default_factory=dict)
-
-    def minted(self, hits: tuple[Hit, ...]) -> Generator[Requests, Any, tuple[Evidence, ...]]:
-        """Evidence for ``hits``: what was cited before under its old marker, the rest under new ones."""
-        fresh = tuple(hit for hit in hits if hit.passage.id not in self.evidence)
-        first = max((int(evidence.marker) for evidence in self.evidence.values()), default=0) + 1
-        minted: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
-        known = {evidence.passage.id: evidence for evidence in minted} | self.evidence
-        return tuple(known[hit.passage.id] for hit in hits)
+    evidence: tuple[Evidence, ...] = ()
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
-        cited = {citation.marker for statement in statements for citation in statement.citations}
-        self.evidence |= {source.passage.id: source for source in evidence if source.marker in cited}
+        self.evidence = tuple(dict.fromkeys((*self.evidence, *citations.cited(statements, evidence))))
 
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
@@ -134,7 +126,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     answered = yield from _answers(task, terms, filters, plan, cited)
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
-    shown = tuple(cited.evidence.values())
+    shown = cited.evidence
     return Answer(
         AnswerStatus.ANSWERED,
         order,
@@ -260,7 +252,7 @@ def _quoted_or_written(
     hits, dense = yield from _leaflets_first(question, filters, plan)
     if not hits:
         return ()
-    evidence = yield from cited.minted(hits)
+    evidence = yield from finding.minted(hits, cited.evidence)
     term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known)
     written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
     if not written.stands:
@@ -316,7 +308,7 @@ def _answer(
     searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
     if not searched.leading:
         return (), False
-    evidence = yield from cited.minted(searched.leading.hits)
+    evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
     written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
     if not written.stands:
         return (), False

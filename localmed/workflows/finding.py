@@ -12,10 +12,10 @@ from typing import Any
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
 from localmed.clinical import qualifiers
-from localmed.domain import Hit, Message, SearchFilter
+from localmed.domain import Evidence, Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.flow import Requests, Search, attempt
+from localmed.workflows.flow import Cite, Requests, Search, attempt
 
 Notes = tuple[Message, ...]
 
@@ -93,8 +93,8 @@ def search(
         if not tier.collections:
             continue
         result: Found = yield replace(request, filters=tier.limit(request.filters))
-        judged, notes = yield from _judged(request.question, result, plan)
-        relevance = of_the_same(request.question, result.hits, judged, whole)
+        labels, notes = yield from judged(request.question, result, plan)
+        relevance = of_the_same(request.question, result.hits, labels, whole)
         done += Searched((Tried(tier, result, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
@@ -111,7 +111,18 @@ def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole:
     return replace(relevance, probabilities=kept, differing=everywhere)
 
 
-def _judged(question: str, result: Found, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
+def judged(question: str, result: Found, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
+    """How likely each hit of ``result`` holds an answer to ``question``; with the role off all do."""
     if RELEVANCE.name not in plan.roles:
         return Relevance((1.0,) * len(result.hits), 1.0), ()
     return (yield from attempt(RELEVANCE, RelevanceInput(question, result.hits, result.dense, result.reranker)))
+
+
+def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Generator[Requests, Any, tuple[Evidence, ...]]:
+    """Evidence for ``hits``, in their order: what is ``known`` keeps its marker, the others get the next ones."""
+    by_passage = {piece.passage.id: piece for piece in known}
+    fresh = tuple(hit for hit in hits if hit.passage.id not in by_passage)
+    first = max((int(piece.marker) for piece in known), default=0) + 1
+    pieces: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
+    by_passage |= {piece.passage.id: piece for piece in pieces}
+    return tuple(by_passage[hit.passage.id] for hit in hits)

@@ -10,8 +10,9 @@ names, counts and ids, never a question's or a patient's text.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from localmed.agents.asking import Coherence, Draft, Keywords
@@ -129,6 +130,25 @@ Request = Search | LookUp | Read | Cite | Judge | Compare | Studies | Resolve | 
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, Any]  # a part of a flow
+
+# The module and the function of each; only the one that runs is imported, all of them cost a command 0.1 s.
+FLOWS: Mapping[str, tuple[str, str]] = {
+    "ask": ("ask", "ask"),
+    "ask_and_verify": ("verify", "ask_and_verify"),
+    "departments": ("departments", "departments"),
+    "ebm": ("ebm", "ebm"),
+    "explain": ("explain", "explain"),
+    "links": ("links", "links"),
+    "plan": ("plan", "plan_sources"),
+    "verify": ("verify", "verify"),
+}
+
+
+def flow_named(name: str) -> Callable[..., Flow]:
+    """The flow called ``name``; raise ``KeyError`` for another."""
+    module, attribute = FLOWS[name]
+    function: Callable[..., Flow] = getattr(import_module(f"localmed.workflows.{module}"), attribute)
+    return function
 
 
 def attempt(role: Role, task: Any) -> Generator[Requests, Any, tuple[Any, tuple[Message, ...]]]:

@@ -100,13 +100,13 @@ def badged(
     jury: tuple[str, ...],
 ) -> Generator[Requests, Any, Verification]:
     """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
-    shown = tuple(statement for statement in statements if not statement.withheld)
+    shown = citations.shown(statements)
     if not shown or not jury:
         return before
     votes = yield from _votes(question, shown, evidence, jury)
     earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, jury))
     alone: list[tuple[str, Badge]] = []
-    kinds = dict.fromkeys(piece.kind for piece in _cited(shown, evidence))
+    kinds = dict.fromkeys(piece.kind for piece in citations.cited(shown, evidence))
     for kind in kinds if len(kinds) > 1 else ():
         own = tuple(piece for piece in evidence if piece.kind is kind)
         cited = {piece.marker for piece in own}
@@ -128,17 +128,12 @@ def _votes(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Generator[Requests, Any, list[Vote]]:
     """The vote of each of the jury on ``statements`` and the evidence that they cite."""
-    task = JudgingInput(question, _cited(statements, evidence) or evidence, statements)
+    task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes = []
     for name in jury:
         vote, _ = yield from attempt(_JUDGES[name], task)
         votes.append(vote)
     return votes
-
-
-def _cited(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    markers = {citation.marker for statement in statements for citation in statement.citations}
-    return tuple(piece for piece in evidence if piece.marker in markers)
 
 
 def _criteria(votes: Sequence[Vote]) -> badge.Criteria:

@@ -6,14 +6,15 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import RELEVANCE, Relevance, RelevanceInput
+from localmed.agents.asking import Relevance
 from localmed.agents.planning import FoundInput
 from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
 from localmed.domain import Hit, SearchFilter
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
+from localmed.workflows import finding
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import LookUp, Requests, Search, attempt
+from localmed.workflows.flow import LookUp, Requests, Search
 
 PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 
@@ -78,7 +79,7 @@ def gather(
 
 def judged(question: str, gathered: Gathered, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
     """How likely each of the best hits holds an answer to ``question`` itself."""
-    hits, result = gathered.best(plan.passages), gathered.sample
-    if not result or RELEVANCE.name not in plan.roles:
-        return Relevance((1.0,) * len(hits), 1.0), ()
-    return (yield from attempt(RELEVANCE, RelevanceInput(question, hits, result.dense, "")))
+    if not gathered.sample:
+        return Relevance((), 1.0), ()
+    best = replace(gathered.sample, hits=gathered.best(plan.passages), reranker="")
+    return (yield from finding.judged(question, best, plan))

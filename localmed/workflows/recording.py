@@ -20,8 +20,7 @@ from localmed import __version__
 from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
 from localmed.errors import InputError, Rejected, as_json, from_json
-from localmed.workflows.flow import Perform, Request, traced
-from localmed.workflows.flows import FLOWS, flow
+from localmed.workflows.flow import FLOWS, Perform, Request, flow_named, traced
 
 __all__ = ["LARGEST", "Recording", "replay"]
 
@@ -69,7 +68,7 @@ def replay(text: str) -> tuple[Answer, bool]:
         arguments, recorded = codec().decode(kept["arguments"]), answer_of(kept["answer"])
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
-    running = flow(kept["workflow"])(*arguments)
+    running = flow_named(kept["workflow"])(*arguments)
     waiting = iter(kept["steps"])
     result: Any = None
     while True:

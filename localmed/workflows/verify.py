@@ -43,7 +43,7 @@ from localmed.verification.standing import excluded
 from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import ask
-from localmed.workflows.finding import Notes, Plan
+from localmed.workflows.finding import Notes, Plan, minted
 from localmed.workflows.flow import Cite, Flow, Judge, Requests, Resolve
 from localmed.workflows.m_eval import Assessment, Bounds, assess
 from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
@@ -94,18 +94,18 @@ def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     cited = yield from _cited(marked)
     sentences = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
     assessment = yield from assess(task.question, sentences, cited.provided, bounds)
-    minted = yield from _minted(assessment, cited.evidence)
+    evidence = yield from _evidence(assessment, cited.evidence)
     judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
     account = Verification(len(cited.statements), 0, len(cited.missing), judges)
     if task.question.strip() and (bounds.judged or not cited.open):
         account = yield from gate.badged(task.question, _all(marked, cited), cited.evidence, account, bounds.jury)
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,
-        task.question, language, (), minted, bounds.collections, provenance,
+        task.question, language, (), evidence, bounds.collections, provenance,
         account,
-        notes + _noted(assessment, cited, bounds, provenance) + overdue(minted),
+        notes + _noted(assessment, cited, bounds, provenance) + overdue(evidence),
         workflow="verify",
-        parts=(*parts(assessment, _by_passage(minted), cited.carried and account.badge is not Badge.RED),
+        parts=(*parts(assessment, _by_passage(evidence), cited.carried and account.badge is not Badge.RED),
                *cited_parts(cited.named, cited.statements)),
     )  # fmt: skip
     return answer
@@ -116,20 +116,19 @@ def ask_and_verify(
 ) -> Flow:
     """``ask``, and the claims of an answer that stands held against its evidence and further studies."""
     answer = yield from ask(question, filters, plan, provenance, earlier)
-    shown = [statement.text for statement in answer.statements if not statement.withheld]
+    shown = citations.shown(answer.statements)
     if answer.status is not AnswerStatus.ANSWERED or not shown:
         return answer
-    used = {citation.marker for one in answer.statements if not one.withheld for citation in one.citations}
-    names = tuple(Reference(piece.marker, id=piece.passage.id) for piece in answer.evidence if piece.marker in used)
+    names = tuple(Reference(piece.marker, id=piece.passage.id) for piece in citations.cited(shown, answer.evidence))
     studies: tuple[Study | None, ...] = yield Resolve(names)
     rests = tuple({study.document.id: study for study in studies if study}.values())
-    assessment = yield from assess(answer.question, [Claim(text) for text in shown], rests, bounds)
-    minted = yield from _minted(assessment, answer.evidence)
+    assessment = yield from assess(answer.question, [Claim(statement.text) for statement in shown], rests, bounds)
+    evidence = yield from _evidence(assessment, answer.evidence)
     cited = _Cited(tuple(zip(names, studies, strict=True)))
-    assessed = parts(assessment, _by_passage(minted), answer.verification.badge is not Badge.RED)
-    fresh = tuple(piece for piece in minted if piece not in answer.evidence)
+    assessed = parts(assessment, _by_passage(evidence), answer.verification.badge is not Badge.RED)
+    fresh = tuple(piece for piece in evidence if piece not in answer.evidence)
     notes = answer.notes + _noted(assessment, cited, bounds, provenance) + overdue(fresh)
-    return replace(answer, evidence=minted, parts=(*answer.parts, *assessed), notes=notes)
+    return replace(answer, evidence=evidence, parts=(*answer.parts, *assessed), notes=notes)
 
 
 # --- the citations ----------------------------------------------------------------------------------------------------
@@ -210,18 +209,16 @@ def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
 # --- evidence and notes -----------------------------------------------------------------------------------------------
 
 
-def _minted(assessment: Assessment, known: tuple[Evidence, ...]) -> Generator[Requests, Any, tuple[Evidence, ...]]:
+def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Generator[Requests, Any, tuple[Evidence, ...]]:
     """``known`` and evidence for the passages of every study that had a vote."""
-    there = {piece.passage.id for piece in known}
     voting = (
         assessment.studies[place].study.passages[held.premises[place].place]
         for held in assessment.claims
         for place in quoted(held, assessment.studies)
     )
-    fresh = tuple({passage.id: Hit(passage, 0.0) for passage in voting if passage.id not in there}.values())
-    first = max((int(piece.marker) for piece in known), default=0) + 1
-    minted: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
-    return known + minted
+    hits = [Hit(passage, 0.0) for passage in dict.fromkeys(voting)]
+    pieces = yield from minted(hits, known)
+    return tuple(dict.fromkeys((*known, *pieces)))
 
 
 def _by_passage(evidence: Sequence[Evidence]) -> dict[str, Evidence]:

@@ -148,7 +148,7 @@ def fairness(opened: Opened) -> Row:
     """Eight users with twenty requests each, one user after the other, all before the first is done."""
     waits: list[float] = []
     replies: list[int] = []
-    with opened() as model, closing(Worker(waiting=256, each=32)) as worker:
+    with opened() as model, closing(Worker(waiting=256, per_user=32)) as worker:
 
         def job(user: int, since: float) -> None:
             waits.append(time.perf_counter() - since)

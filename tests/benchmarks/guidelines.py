@@ -109,7 +109,7 @@ def _protocol(place: Place, name: str, title: str) -> str:
 
 def check(session: Session, candidates: Iterable[Question]) -> None:
     """Raise ``ValueError`` for evidence that does not tell the place, or a question whose words stand together."""
-    passages = list(library(session).lexical.each())
+    passages = list(library(session).lexical.all_passages())
     names = _names(session)
     for question in candidates:
         if question["answerable"]:

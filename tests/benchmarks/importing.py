@@ -30,7 +30,7 @@ def throughput(place: Place, data: Path, every: int) -> list[Row]:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, memory = (float(figure) for figure in done.stdout.split())
     with opened(Settings(data)) as session:
-        texts = [passage.in_context for passage in library(session).lexical.each()]
+        texts = [passage.in_context for passage in library(session).lexical.all_passages()]
     encoder = MiniLM()
     encoder.encode(texts[:64], "passage")
     began = time.perf_counter()

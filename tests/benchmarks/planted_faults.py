@@ -53,7 +53,7 @@ def run(place: Place) -> list[Row]:
             importing.import_paths(
                 session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
             )
-        passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
+        passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
         return [row for name in SETS for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
 
 

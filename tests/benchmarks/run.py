@@ -127,7 +127,7 @@ class Benchmarks:
         """Speed, and what the fast arithmetic costs."""
         with opened(Settings(self.library)) as session:
             records, _ = known_item.medquad_records(session)
-            passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
+            passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
             reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
         judged = {record for _, record in reported}
         theirs = [passage for passage in passages if records[passage.document_id] in judged]

@@ -21,7 +21,7 @@ import numpy as np
 from localmed.agents.asking import KeywordsInput
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
-from localmed.domain import Document, Passage, SearchFilter, digest
+from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
 from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
@@ -58,7 +58,7 @@ def copies(source: Library, vectors: dict[str, Vectors]) -> Iterator[tuple[list[
     """The library's documents again and again, with fresh ids, until there are ``ROWS`` passages."""
     documents = source.catalogue.documents()
     by_document: dict[str, list[Passage]] = {}
-    for passage in source.lexical.each():
+    for passage in source.lexical.all_passages():
         by_document.setdefault(passage.document_id, []).append(passage)
     noise = np.random.default_rng(1)
     left, turn = ROWS, 0
@@ -84,7 +84,7 @@ def grow(source: Path, target: Path) -> float:
     """Build the large library; the seconds that publishing (index included) took."""
     identity = MiniLM().identity
     with Library.open(source) as small:
-        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.each()])
+        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.all_passages()])
         with build(target, identity, LibrarySettings()) as builder:
             for collection in small.catalogue.collections():
                 builder.put_collection(collection)
@@ -93,7 +93,7 @@ def grow(source: Path, target: Path) -> float:
                     builder.put(document)
                 builder.add(passages, matrix)
             began = time.perf_counter()
-            builder.publish("200,000 passages")
+            builder.publish(message("generation.made.upgrade"))
     return time.perf_counter() - began
 
 

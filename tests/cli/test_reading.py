@@ -220,4 +220,5 @@ def test_generations(localmed: Localmed) -> None:
     assert only["documents"] == 6
     assert localmed.ok("generations", "verify").out == "generation 1: ok\n"
     assert localmed.ok("generations", "verify", "1", "--json").json == {"1": []}
+    assert only["reason"]["code"] == "generation.made.import"
     assert "import into ward" in localmed.ok("generations").out

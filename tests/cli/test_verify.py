@@ -59,7 +59,7 @@ def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
     assert answer["workflow"] == "verify"
     assert part(answer, "CitationsPart")["references"][0]["study"]["title"] == "Warfarin in atrial fibrillation"
     assert "retracted trial" in str(part(answer, "AlertPart"))
-    assert part(answer, "ClaimPart")["label"] == "not judged", "without a model"
+    assert part(answer, "ClaimPart")["label"] == "not_judged", "without a model"
     shown = " ".join(library.ok("verify", str(file)).out.split())
     assert "word for word in what it cites" in shown
     assert "NOT SUPPORTED" in shown
@@ -142,6 +142,6 @@ def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:
     report = library.ok("eval", "claims", "--pairs", str(pairs), "--json").json
     assert report["judges"][0]["judge"].startswith("inside M-Eval")
     assert {(row["is"], row["judged"]) for row in report["claims"]} == {
-        ("supported", "not judged"), ("not enough evidence", "not enough evidence"),
+        ("supported", "not_judged"), ("not_enough", "not_enough"),
     }  # fmt: skip
     assert "Claims by vote" in library.ok("eval", "claims", "--pairs", str(pairs)).out

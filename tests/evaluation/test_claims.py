@@ -72,8 +72,8 @@ def report(results: Sequence[claims.Result]) -> ClaimsReport:
 
 def test_the_counts_by_hand(tmp_path: Path) -> None:
     outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    assert outcome.responses == {"correct": 1, "mistaken": 1, "not enough evidence": 1, "not judged": 0}
-    assert outcome.claims == {"supported": 1, "contradicted": 1, "not enough evidence": 1, "not judged": 0}
+    assert outcome.responses == {"correct": 1, "mistaken": 1, "not_enough": 1, "not_judged": 0}
+    assert outcome.claims == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
     assert (outcome.recall, outcome.specificity, outcome.accuracy) == (1.0, 0.0, 0.5)
     assert outcome.alerts == 1
     assert claims.as_csv(outcome).splitlines()[1].startswith("a,correct,correct,1,0,0,")

@@ -111,7 +111,7 @@ def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids
 
 
 def test_a_passage_stands_for_its_document(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
-    passage = next(passage_.id for passage_ in library.lexical.each() if passage_.document_id == ids["n5"])
+    passage = next(passage_.id for passage_ in library.lexical.all_passages() if passage_.document_id == ids["n5"])
     assert loaded(tmp_path, library, f"1 0 {passage} 3\n") == {"1": {ids["n5"]: 3}}
 
 

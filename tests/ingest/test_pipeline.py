@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, SearchFilter, Status
+from localmed.domain import Collection, SearchFilter, Status, message
 from localmed.errors import UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
@@ -40,7 +40,9 @@ def test_passage_ids_survive_a_library_made_anew(settings: Settings, corpus: Pat
     other = Settings(tmp_path / "other")
     import_into(other, corpus)
     with Library.open(settings.data) as one, Library.open(other.data) as two:
-        assert {passage.id for passage in one.lexical.each()} == {passage.id for passage in two.lexical.each()}
+        assert {passage.id for passage in one.lexical.all_passages()} == {
+            passage.id for passage in two.lexical.all_passages()
+        }
 
 
 def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) -> None:
@@ -269,7 +271,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
             builder.remove([document.id])
             builder.put(document)
             builder.add(passages, vectors)
-        builder.publish("test")
+        builder.publish(message("generation.made.upgrade"))
     verify(settings.data)
 
 
@@ -294,7 +296,7 @@ def test_a_librarians_mark_outlives_a_changed_file(settings: Settings, corpus: P
     import_into(settings, corpus)
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.mark(builder.catalogue.of_file("ward", str(corpus / "a.txt"))[0], Status.SUPERSEDED, "", "old")
-        builder.publish("mark")
+        builder.publish(message("generation.made.upgrade"))
     write(corpus, {"a.txt": SEPSIS + "\nMore.\n"})
     import_into(settings, corpus)
     assert documents(settings)["a.txt"].status is Status.SUPERSEDED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, SearchFilter, Status
+from localmed.domain import Collection, SearchFilter, Status, message
 from localmed.errors import UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
@@ -146,7 +146,7 @@ def test_what_was_decided_about_a_record_holds_for_its_next_version(settings: Se
     brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin."}))
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.mark(documents(settings)["1"], Status.SUPERSEDED, "", "old")
-        builder.publish("mark")
+        builder.publish(message("generation.made.upgrade"))
     Withdrawals(settings.data).append(documents(settings)["2"], True, "wrong", "tester")
     brought(settings, corpus, n2=articles({"1": "Aspirin revised.", "2": "Heparin revised."}))
     assert documents(settings)["1"].status is Status.SUPERSEDED

@@ -34,8 +34,8 @@ def small(tmp_path: Path) -> Iterator[Settings]:
 
 
 def free(settings: Settings) -> int:
-    found = os.statvfs(settings.data)
-    return found.f_bavail * found.f_frsize
+    state = os.statvfs(settings.data)
+    return state.f_bavail * state.f_frsize
 
 
 @pytest.mark.slow

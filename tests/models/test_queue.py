@@ -50,7 +50,7 @@ def test_low_priority_comes_last_whoever_asked_first() -> None:
 
 
 def test_both_bounds_refuse_and_lose_nothing() -> None:
-    turns: Turns[str] = Turns(waiting=3, each=2)
+    turns: Turns[str] = Turns(waiting=3, per_user=2)
     turns.put("a", "a1")
     turns.put("a", "a2")
     with pytest.raises(Busy, match="waiting_each"):
@@ -66,23 +66,23 @@ def test_both_bounds_refuse_and_lose_nothing() -> None:
 
 
 @given(some.lists(some.tuples(some.sampled_from("abcd"), some.booleans()), max_size=40))
-def test_none_is_lost_and_each_line_keeps_its_order(asked: list[tuple[str, bool]]) -> None:
+def test_none_is_lost_and_each_line_keeps_its_order(requests: list[tuple[str, bool]]) -> None:
     turns: Turns[tuple[str, bool, int]] = Turns(100, 100)
-    for number, (user, low) in enumerate(asked):
+    for number, (user, low) in enumerate(requests):
         turns.put(user, (user, low, number), low)
-    served = [turns.next() for _ in asked]
-    assert sorted(each[2] for each in served) == list(range(len(asked)))
+    served = [turns.next() for _ in requests]
+    assert sorted(item[2] for item in served) == list(range(len(requests)))
     for user in "abcd":
         for low in (False, True):
-            mine = [each[2] for each in served if each[:2] == (user, low)]
+            mine = [item[2] for item in served if item[:2] == (user, low)]
             assert mine == sorted(mine)
-    assert [each[1] for each in served] == sorted(each[1] for each in served)
+    assert [item[1] for item in served] == sorted(item[1] for item in served)
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    with closing(Worker(waiting=200, each=40)) as found:
-        yield found
+    with closing(Worker(waiting=200, per_user=40)) as running:
+        yield running
 
 
 def test_eight_users_none_lost_none_starved(worker: Worker) -> None:
@@ -130,7 +130,7 @@ def test_who_has_gone_keeps_no_place_and_no_text() -> None:
         """Can be referred to weakly."""
 
     gate = threading.Event()
-    with closing(Worker(waiting=3, each=2)) as worker:
+    with closing(Worker(waiting=3, per_user=2)) as worker:
         worker.submit("first", gate.wait)
         while worker.waiting():
             time.sleep(0.001)
@@ -145,7 +145,7 @@ def test_who_has_gone_keeps_no_place_and_no_text() -> None:
             assert seen() is None  # at once, not when garbage is collected
             assert worker.waiting() == 2
         gate.set()
-        assert [each.result(5) for each in kept] == [1, 1]
+        assert [future.result(5) for future in kept] == [1, 1]
 
 
 def test_a_queued_model_answers_as_the_model_does(worker: Worker) -> None:

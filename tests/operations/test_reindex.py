@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.domain import Collection, Kind, SearchFilter, Status, message
 from localmed.errors import NoLibrary, WrongEncoder
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
@@ -91,7 +91,7 @@ def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -
     with Library.open(imported.data) as library:
         assert library.manifest.encoder == encoder.identity.slug
         library.require(encoder.identity)
-        passage = next(library.lexical.each())
+        passage = next(library.lexical.all_passages())
         vector = encoder.encode([passage.in_context], "query")[0]
         assert library.search_dense(vector, 1, ANY)[0][0] == passage.id
     assert generations.check(generations.path_of(imported.data, 1), whole=True) == []
@@ -208,7 +208,7 @@ def test_an_empty_library_and_none(settings: Settings) -> None:
         run(settings, Narrow())
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(described().collection)
-        builder.publish("empty")
+        builder.publish(message("generation.made.upgrade"))
     assert run(settings, Narrow()) == (2, [0])
     verify(settings.data)
 

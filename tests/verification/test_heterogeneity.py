@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.verification.heterogeneity import VARIANCE, heterogeneity
+from localmed.verification.vote import VARIANCE, heterogeneity
 
 # Colditz et al. 1994, the 13 BCG trials: tuberculosis and no tuberculosis, vaccinated and not. As log risk ratios they
 # are the usual worked example; by DerSimonian and Laird Q = 152.2330 and tau squared = 0.3088 (R package metafor).

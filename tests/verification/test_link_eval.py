@@ -16,14 +16,7 @@ from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.language import words
 from localmed.ports import Stance
 from localmed.verification import link_eval
-from localmed.verification.link_eval import (
-    MOST_COMPARED,
-    LinkBasis,
-    LinkInput,
-    LinkSource,
-    LinkStatement,
-    of_answer,
-)
+from localmed.verification.link_eval import MOST_COMPARED, LinkBasis, LinkInput, LinkSource, LinkStatement, of_answer
 from tests.values import PROVENANCE, evidence, passage, quotation
 
 BASIS = LinkBasis("words", ("en",), 0.5)

@@ -12,17 +12,7 @@ import pytest
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
 from localmed.agents.role_table import role_table
 from localmed.agents.roles import Rules
-from localmed.domain import (
-    Answer,
-    AnswerStatus,
-    Evidence,
-    Hit,
-    SearchFilter,
-    Status,
-    Support,
-    TraceStep,
-    message,
-)
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Status, Support, TraceStep, message
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
 from localmed.hooks import SILENT, Hooks

@@ -32,13 +32,7 @@ from localmed.presentation.answer import view
 from localmed.presentation.views import Row
 from localmed.retrieval.search import Found
 from localmed.session import Session
-from localmed.workflows.departments import (
-    ALWAYS,
-    NO_DEPARTMENT,
-    NO_EMERGENCY,
-    NO_GUIDE,
-    departments,
-)
+from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search
 from tests.fakes import HashedWords, described, import_into, opened, write

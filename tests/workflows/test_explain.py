@@ -14,14 +14,7 @@ import pytest
 from markupsafe import escape
 
 from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Draft, Relevance
-from localmed.agents.orders import (
-    MEDICAL_TERMS,
-    PLAIN_ORDER,
-    RETRIEVAL_QUESTION,
-    ROLES,
-    TERM_EXPLANATION,
-    OrderInput,
-)
+from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, TERM_EXPLANATION, OrderInput
 from localmed.agents.orders_rules import explain as by_rule
 from localmed.agents.orders_rules import retrieval_question, terms
 from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message

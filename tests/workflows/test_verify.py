@@ -7,17 +7,7 @@ from dataclasses import replace
 import pytest
 
 from localmed.agents.chat import ChatRoles
-from localmed.domain import (
-    AnswerStatus,
-    Badge,
-    BadgeJudge,
-    Message,
-    Origin,
-    SearchFilter,
-    Status,
-    Support,
-    message,
-)
+from localmed.domain import AnswerStatus, Badge, BadgeJudge, Message, Origin, SearchFilter, Status, Support, message
 from localmed.domain import digest as named
 from localmed.domain.parts import (
     AlertPart,

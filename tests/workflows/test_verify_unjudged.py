@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from localmed.domain import (
-    Answer,
-    AnswerStatus,
-    Badge,
-    Support,
-)
-from localmed.domain.parts import (
-    ClaimPart,
-    Label,
-    StudiesPart,
-    SupportPart,
-)
+from localmed.domain import Answer, AnswerStatus, Badge, Support
+from localmed.domain.parts import ClaimPart, Label, StudiesPart, SupportPart
 from localmed.verification.answer_file import VerifyInput
 from tests.values import PROVENANCE
 from tests.workflows.verifying import (

@@ -9,22 +9,8 @@ from localmed.agents import appraisal, asking, judging
 from localmed.agents.asking import Draft, Relevance
 from localmed.agents.judging_rules import carried
 from localmed.agents.role_table import role_table
-from localmed.domain import (
-    Answer,
-    BadgeJudge,
-    Document,
-    Evidence,
-    Hit,
-    Kind,
-    Message,
-    SearchFilter,
-    Status,
-)
-from localmed.domain.parts import (
-    ClaimPart,
-    Label,
-    ResponsePart,
-)
+from localmed.domain import Answer, BadgeJudge, Document, Evidence, Hit, Kind, Message, SearchFilter, Status
+from localmed.domain.parts import ClaimPart, Label, ResponsePart
 from localmed.hooks import Hooks
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
@@ -33,8 +19,7 @@ from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.badge import Criteria, Vote
-from localmed.workflows.flow import Driver, Request
-from localmed.workflows.flows import flow
+from localmed.workflows.flow import Driver, Request, flow_named
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import Steps, services
@@ -111,7 +96,7 @@ def drive(
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
     )  # fmt: skip
     driver = Driver(answering, Hooks(recorder=Steps(step)))
-    answer = driver.run(flow(workflow)(*arguments))
+    answer = driver.run(flow_named(workflow)(*arguments))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, requests
 

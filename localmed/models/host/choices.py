@@ -18,10 +18,10 @@ ROLES = ("encoder", "reranker", "entailment", "chat")  # that a host owns
 
 def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
     """Role -> what serves it: one text for each way of loading each model. ``chosen`` is ``config.chosen_models``'s."""
-    found = {}
+    by_role = {}
     for role in ROLES:
         name = chosen.get(role, NONE)
         model = registrations.models.get(name)
-        found[role] = f"{name} {model.fingerprint}" if model else name
-    found["chat"] += f" {digest(repr(settings))[:12]}"
-    return found
+        by_role[role] = f"{name} {model.fingerprint}" if model else name
+    by_role["chat"] += f" {digest(repr(settings))[:12]}"
+    return by_role

@@ -62,10 +62,10 @@ class Opened:
     @property
     def gguf(self) -> Path:
         """The GGUF file (the first of several); raise ``ModelError`` if there is none."""
-        found = sorted(path for path in self.paths if path.suffix.lower() == ".gguf")
-        if not found:
+        paths = sorted(path for path in self.paths if path.suffix.lower() == ".gguf")
+        if not paths:
             raise ModelError("model.without_gguf", name=self.model.name)
-        return found[0]
+        return paths[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class Registry:
     def candidates(self) -> list[Candidate]:
         """Every model that is listed or registered, with what it takes; by role, then by size."""
         known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.registrations.models}
-        found = [Candidate(name, each.role, isinstance(each, Model), each.footprint) for name, each in known.items()]
-        return sorted(found, key=lambda each: (ROLES.index(each.role), each.footprint.weights))
+        rows = [Candidate(name, model.role, isinstance(model, Model), model.footprint) for name, model in known.items()]
+        return sorted(rows, key=lambda candidate: (ROLES.index(candidate.role), candidate.footprint.weights))
 
     def strangers(self) -> list[str]:
         """Folders beside the registered models that are not registered; nothing in them is loaded."""
@@ -143,10 +143,10 @@ class Registry:
             raise ModelError("model.not_loaded", name=model.name, problem=problem)
         if Stamp.of(path) == file.stamp:
             return file
-        found = hashed(path, file.name, progress)
-        if found.sha256 != file.sha256:
+        current = hashed(path, file.name, progress)
+        if current.sha256 != file.sha256:
             raise ModelError("model.not_loaded", name=model.name, problem=message("model.file_hash", file=file.name))
-        return found
+        return current
 
     def _restamp(self, model: Model) -> None:
         """Note the stamps of files that were hashed again, unless somebody is changing the registry or may not."""
@@ -164,16 +164,16 @@ class Registry:
         """
         model = self.model(name)
         stranger = self._stranger(model)
-        found = [message("model.file_stranger", file=stranger)] if stranger else []
+        wrong = [message("model.file_stranger", file=stranger)] if stranger else []
         for file in model.files:
             path = self.folder / name / file.name
             problem = self._changed_size(path, file)
             if problem:
-                found.append(problem)
+                wrong.append(problem)
             elif full or Stamp.of(path) != file.stamp:
                 changed = hashed(path, file.name, progress).sha256 != file.sha256
-                found += [message("model.file_hash", file=file.name)] if changed else []
-        return found
+                wrong += [message("model.file_hash", file=file.name)] if changed else []
+        return wrong
 
     def _stranger(self, model: Model) -> str:
         """A file in the model's folder that is not registered: a library that loads the folder could take it."""
@@ -283,7 +283,7 @@ class Registry:
     def assign(self, role: str, name: str) -> None:
         """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
         with self._changing() as before:
-            roles = {each: served for each, served in before.roles.items() if each != role}
+            roles = {other: served for other, served in before.roles.items() if other != role}
             registration.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
 
     @contextmanager
@@ -321,4 +321,4 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
     specs = manifest.files if manifest else (FileSpec("*"),)
     weighty = [file for file in files if file.name.endswith(WEIGHTY) and any(spec.matches(file.name) for spec in specs)]
     prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
-    return digest(json.dumps([sorted(each.sha256 for each in weighty), prefixes]))[:12]
+    return digest(json.dumps([sorted(file.sha256 for file in weighty), prefixes]))[:12]

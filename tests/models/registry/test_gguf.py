@@ -52,7 +52,7 @@ def test_what_a_header_says() -> None:
 
 
 def test_widths_and_heads_by_layer() -> None:
-    named = [each for each in ENTRIES if each[0] != "qwen3.attention.head_count_kv"]
+    named = [entry_ for entry_ in ENTRIES if entry_[0] != "qwen3.attention.head_count_kv"]
     named += [
         ("qwen3.attention.head_count_kv", ARRAY, (I32, [2, 0, 1, 1])),
         ("qwen3.attention.key_length", U32, 16),

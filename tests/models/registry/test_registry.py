@@ -109,7 +109,7 @@ def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [
         (b"", "empty"),
         (b"GGUF" + bytes(45), "version"),
@@ -118,9 +118,9 @@ def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> No
     ],
 )
 def test_a_bad_file_is_refused_before_it_is_copied(
-    registry: Registry, tmp_path: Path, content: bytes, told: str
+    registry: Registry, tmp_path: Path, content: bytes, problem: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=problem):
         registry.add(make(tmp_path / "Tiny-Q4.gguf", content), "x")
     assert not registry.registrations.models
 
