@@ -23,6 +23,7 @@ from localmed.agents.asking import Draft
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
+from localmed.clinical.tables import listed, table
 from localmed.domain import Passage, SearchFilter
 from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
@@ -55,13 +56,6 @@ _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
-_NO_NAMES = frozenset(
-    """
-    notice about this leaflet what it does how to take side effects checks when stop dose doses interactions storage
-    reference range critical results sample interpretation assessment treatment diagnosis follow up summary introduction
-    prevention background references education medicine medicines department floor telephone patient information
-    """.split()  # noqa: SIM905  (headings of ours and of most leaflets, which name nothing)
-)
 
 
 class OrderRules:
@@ -87,7 +81,7 @@ class OrderRules:
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
         key = folded(name)
-        if set(key.split()) <= _NO_NAMES:
+        if set(key.split()) <= set(listed(table("orders")["no_names"]["en"])):
             return False
         if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
             return True
