@@ -21,7 +21,7 @@ import click
 
 from localmed import __version__
 from localmed.domain import Parameter
-from localmed.errors import LocalmedError
+from localmed.errors import LocalmedError, details
 from localmed.presentation.neutral import one_line
 
 COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
@@ -173,9 +173,12 @@ def _usage_words(error: click.ClickException, context: click.Context | None, whe
 
 
 def _traceback(arguments: Sequence[str]) -> None:
-    """With ``--debug``, print the traceback of the error being handled."""
+    """With ``--debug``, print the traceback of the error being handled, and what libraries call what went wrong."""
     if "--debug" in arguments:
         traceback.print_exc()
+        error = sys.exc_info()[1]
+        for detail in details(error.message) if isinstance(error, LocalmedError) else ():
+            click.echo(detail, err=True)
 
 
 def _described(error: Exception) -> str:
