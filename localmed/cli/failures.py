@@ -11,7 +11,7 @@ import click
 
 from localmed.cli.common import echo
 from localmed.cli.speaking import error_line, language, text
-from localmed.errors import LocalmedError
+from localmed.errors import LocalmedError, details
 from localmed.presentation.neutral import one_line
 
 INTERRUPTED = 130
@@ -29,6 +29,8 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, LocalmedError):
+        for detail in details(error.message) if debug else ():
+            click.echo(detail, err=True)
         _fail(error_line(error), error.exit_code)
     _fail(text("cli.unexpected", error=_described(error)), 1)
 

@@ -49,6 +49,12 @@ class Block:
         """A block of one unplaced line."""
         return cls(kind, (Line(text),), level)
 
+    @classmethod
+    def paragraph(cls, lines: Iterable[str]) -> Iterator[Block]:
+        """A paragraph of unplaced lines; none without any."""
+        if placed := tuple(map(Line, lines)):
+            yield cls("paragraph", placed)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:

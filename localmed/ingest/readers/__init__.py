@@ -34,6 +34,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "jsonl": f"{__name__}.json_records:read_lines",
     "csv": f"{__name__}.csv_rows",
     "textbook": f"{__name__}.text:read_book",
+    "medline": f"{__name__}.pubmed:read_medline",
     "pdf": f"{__name__}.pdf.reader",
     "xml": f"{__name__}.xml_fields",
 }
@@ -41,6 +42,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
 GRAPHS = ("obo", "umls", "crossrefs", "interactions")
 VERSIONS |= dict.fromkeys(GRAPHS, 1)
 MODULES |= {name: f"localmed.ingest.graphs.{name}" for name in GRAPHS}
+MODULES["interactions"] = "localmed.ingest.graphs.crossrefs:read_interactions"
 
 _SUFFIXES = {
     "text": ".txt .text", "markdown": ".md .markdown", "json": ".json", "jsonl": ".jsonl .ndjson", "pdf": ".pdf",

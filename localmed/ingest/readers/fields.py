@@ -18,7 +18,7 @@ from itertools import zip_longest
 from typing import Any
 
 from localmed.domain import message
-from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Unusable
+from localmed.ingest.parsed import Block, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
@@ -88,15 +88,10 @@ def _section(heading: str, text: str) -> Iterator[Block]:
         start = 0
         for at, line in enumerate(lines):
             if marked := _HEADING.fullmatch(line):
-                yield from _paragraph(lines[start:at])
+                yield from Block.paragraph(lines[start:at])
                 yield Block.of("heading", marked[2].strip(), len(marked[1]))
                 start = at + 1
-        yield from _paragraph(lines[start:])
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    if lines:
-        yield Block("paragraph", tuple(map(Line, lines)))
+        yield from Block.paragraph(lines[start:])
 
 
 def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:

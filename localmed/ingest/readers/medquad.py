@@ -19,7 +19,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from localmed.domain import message
-from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.markup import elements, flat, texts
 from localmed.ingest.readers.text import paragraphs
@@ -68,4 +68,4 @@ def _part(pair: Element, name: str) -> Element | None:
 
 def _paragraphs(answer: Element) -> Iterator[Block]:
     for lines in paragraphs(clean("".join(answer.itertext()))):
-        yield Block("paragraph", tuple(Line(one_line(line)) for line in lines))
+        yield from Block.paragraph(map(one_line, lines))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.values import one_line
 
@@ -130,9 +130,7 @@ def _short(line: str) -> bool:
 
 
 def _paragraph(lines: list[str]) -> Iterator[Block]:
-    kept = [line for line in lines if not _UNDERLINE.fullmatch(line)]  # a rule across the page says nothing
-    if kept:
-        yield Block("paragraph", tuple(map(Line, kept)))
+    return Block.paragraph(line for line in lines if not _UNDERLINE.fullmatch(line))  # a rule says nothing
 
 
 def _title(blocks: tuple[Block, ...]) -> str:
