@@ -27,10 +27,10 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     if isinstance(error, click.ClickException):
         _fail(_usage(error), error.exit_code)
     if debug:
+        for detail in details(error.message) if isinstance(error, LocalmedError) else ():
+            error.add_note(detail)
         traceback.print_exception(error)
     if isinstance(error, LocalmedError):
-        for detail in details(error.message) if debug else ():
-            click.echo(detail, err=True)
         _fail(error_line(error), error.exit_code)
     _fail(text("cli.unexpected", error=_described(error)), 1)
 
