@@ -21,7 +21,7 @@ from typing import Literal
 from localmed.config import Settings
 from localmed.domain import Document, Kind, Message, message
 from localmed.errors import InputError, NoLibrary, UsageError
-from localmed.files import Opener, open_regular
+from localmed.files import Opener, open_regular, told_if_full
 from localmed.ingest import temporary
 from localmed.ingest.ahead import children_of
 from localmed.ingest.describing import Descriptions
@@ -35,7 +35,6 @@ from localmed.ingest.versions import Versions, in_order
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
-from localmed.library.space import told_if_full
 
 PREFIX = "localmed-preview-"  # of the temporary folder's name
 AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large

@@ -1,4 +1,4 @@
-"""A ``ChatModel`` that says what it was given to say: for tests, demonstrations and trying a workflow without a model.
+"""A ``ChatModel`` that says what it was given to say.
 
 It is held to the port's rules like the others: a conversation that is too long, a reply that does not fit its schema or
 a label that is not offered is a ``ModelError``; a cancelled request raises ``Cancelled``. A token is a word here.
