@@ -36,7 +36,7 @@ from localmed.retrieval.search import Found, HybridSearch
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
-from localmed.workflows.gathering import Sources
+from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.m_eval import Bounds

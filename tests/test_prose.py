@@ -27,8 +27,6 @@ PROMPTS = (
 ALLOWED = {
     # file: why its strings are no prose of ours; a whole file only where it is data of one kind
     "cli/evaluate_links.py": "a status, which files of results hold",
-    "agents/orders_rules.py": "words that name no subject, to compare texts with",
-    "agents/pico_rules.py": "headings of PICO questions, to read them with",
     "confined.py": "a line for the process that a child of a child tells",
     "ingest/governance.py": "labels of facts in documents, to read them with",
     "ingest/readers/oncokb.py": "what a row of OncoKB says, as a passage's text",
@@ -40,9 +38,6 @@ ALLOWED = {
     "library/graph.py": "SQL",
     "models/host/server.py": "a line of the host's log",
     "operations/audit.py": "the outcome of a log's first entry, stored and compared with",
-    "verification/matching.py": "stems of words that mean the same, to compare texts with",
-    "verification/quantities.py": "number words, to read texts with",
-    "verification/survival.py": "number words and frequencies, to read texts with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")

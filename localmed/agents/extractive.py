@@ -9,27 +9,11 @@ ordered by source and place, so that it reads. Every statement is a quotation: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localmed import language
-from localmed.agents.asking import (
-    CITED_ANSWER,
-    COHERENCE,
-    KEYWORDS,
-    RELEVANCE,
-    SELF_CONTAINED,
-    AnswerInput,
-    Coherence,
-    CoherenceInput,
-    Draft,
-    FollowUp,
-    Keywords,
-    KeywordsInput,
-    QuestionInput,
-    Relevance,
-    RelevanceInput,
-)
+from localmed.agents import asking
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
@@ -98,16 +82,16 @@ class Extractive:
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            KEYWORDS.name: self.extract_keywords,
-            RELEVANCE.name: self.judge,
-            CITED_ANSWER.name: self.answer,
+            asking.KEYWORDS.name: self.extract_keywords,
+            asking.RELEVANCE.name: self.judge,
+            asking.CITED_ANSWER.name: self.answer,
             DECOMPOSITION.name: sub_questions,
             SYNTHESIS.name: self.synthesise,
-            COHERENCE.name: coherence,
-            SELF_CONTAINED.name: self_contained,
+            asking.COHERENCE.name: coherence,
+            asking.SELF_CONTAINED.name: self_contained,
         }
 
-    def extract_keywords(self, task: KeywordsInput) -> Keywords:
+    def extract_keywords(self, task: asking.KeywordsInput) -> asking.Keywords:
         """N-grams that the library holds, by rarity and likeness to the question."""
         question = task.question[:READ]
         known = [candidate for candidate in candidates(question) if self._index.holds(candidate)]
@@ -118,39 +102,41 @@ class Extractive:
             similarities = vectors[1:] @ vectors[0]
             grams = [replace(gram, similarity=float(near)) for gram, near in zip(grams, similarities, strict=True)]
         unknown = [term for term in dict.fromkeys(language.content_words(question)) if not self._index.holds(term)]
-        return Keywords(ranked(grams, task.most), tuple(unknown))
+        return asking.Keywords(ranked(grams, task.most), tuple(unknown))
 
     def _weighed(self, text: str) -> NGram:
         terms = tuple(self._index.analyse(text, for_query=True))
         return NGram(text, terms, sum(self._index.rarity(terms)) / len(terms))
 
-    def judge(self, task: RelevanceInput) -> Relevance:
+    def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, by the rules of ``retrieval.relevance``."""
         question = weigh(task.question, self._index)
         threshold = self._settings.abstain_below if task.dense else self._settings.abstain_below_lexical
         probabilities = relevance(question, task.hits, self._index, task.dense, task.reranker)
-        judged = Relevance(probabilities, threshold)
+        judged = asking.Relevance(probabilities, threshold)
         return replace(judged, unnamed=unnamed(task.question, judged.helpful(task.hits), self._index, UNNAMED))
 
-    def answer(self, task: AnswerInput) -> Draft:
+    def answer(self, task: asking.AnswerInput) -> asking.Draft:
         """The best sentences, verbatim; with a reference those that were put into it."""
+        chosen: Iterable[Candidate]
         if task.reference:
             candidates = self._candidates(task.question, task.evidence)
-            return Draft(tuple(candidate.quotation for candidate in candidates if candidate.text in task.reference))
-        return Draft(tuple(candidate.quotation for candidate in self._best(task)))
+            chosen = (candidate for candidate in candidates if candidate.text in task.reference)
+        else:
+            chosen = self._best(task)
+        return asking.Draft(tuple(candidate.quotation for candidate in chosen))
 
     def synthesise(self, task: SynthesisInput) -> str:
         """The best sentences for each sub-question, verbatim."""
         dense = task.language in self._encoder.identity.languages
-        best = [
-            candidate for part, evidence in task.parts for candidate in self._best(AnswerInput(part, evidence, dense))
-        ]
+        tasks = (asking.AnswerInput(question, evidence, dense) for question, evidence in task.parts)
+        best = (candidate for part in tasks for candidate in self._best(part))
         return "\n".join(dict.fromkeys(candidate.text for candidate in best))
 
-    def _best(self, task: AnswerInput) -> list[Candidate]:
+    def _best(self, task: asking.AnswerInput) -> list[Candidate]:
         return self.chosen(self.scored(task))
 
-    def scored(self, task: AnswerInput) -> list[Candidate]:
+    def scored(self, task: asking.AnswerInput) -> list[Candidate]:
         """The sentences of the evidence, best first; by meaning as well where it counts."""
         candidates = sorted(self._candidates(task.question, task.evidence), key=_rank)
         if task.dense:
@@ -199,7 +185,7 @@ class Extractive:
             yield replace(candidate, score=candidate.score + float(similarity))
 
 
-def sub_questions(task: QuestionInput) -> tuple[str, ...]:
+def sub_questions(task: asking.QuestionInput) -> tuple[str, ...]:
     """Each question that is asked, where several are asked at once; else none (LINS, QDA, without a model).
 
     A single question is not cut at its "and": what is joined there is as often one thing.
@@ -209,15 +195,15 @@ def sub_questions(task: QuestionInput) -> tuple[str, ...]:
     return tuple(dict.fromkeys(questions))[:SUB_QUESTIONS] if len(questions) > 1 else ()
 
 
-def coherence(task: CoherenceInput) -> Coherence:
+def coherence(task: asking.CoherenceInput) -> asking.Coherence:
     """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
     contradicted = any(
         statement.verdict and statement.verdict.support is Support.CONTRADICTED for statement in task.statements
     )
-    return Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
+    return asking.Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
 
 
-def self_contained(task: FollowUp) -> str:
+def self_contained(task: asking.FollowUp) -> str:
     """The question with the one before it, which names what it is about."""
     return f"{task.earlier[-1]} {task.question}" if task.earlier else task.question
 

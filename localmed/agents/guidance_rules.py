@@ -13,16 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localmed import language
-from localmed.agents.guidance import (
-    DEPARTMENT,
-    FINAL_CHECK,
-    SHOWN,
-    Advised,
-    Department,
-    Guidance,
-    GuidanceInput,
-    check_by_rule,
-)
+from localmed.agents import guidance
 from localmed.agents.roles import Rules
 from localmed.clinical.lay_words import added, characters
 from localmed.domain import Statement
@@ -88,9 +79,9 @@ class GuidanceRules:
 
     def rules(self) -> Rules:
         """The roles it serves."""
-        return {DEPARTMENT.name: self.advise, FINAL_CHECK.name: check_by_rule}
+        return {guidance.DEPARTMENT.name: self.advise, guidance.FINAL_CHECK.name: guidance.check_by_rule}
 
-    def advise(self, task: GuidanceInput) -> Guidance:
+    def advise(self, task: guidance.GuidanceInput) -> guidance.Guidance:
         """The departments whose sections fit the complaint best, each with its best sentence as the why."""
         own = weigh(task.question, self._index)
         more = weigh(added(task.question, task.language), self._index)
@@ -99,10 +90,12 @@ class GuidanceRules:
         least = (READ if _read(task) else SIMILAR) if task.dense else WORDS[task.language]
         scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
         scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
-        close = [department for score, department in scored[:SHOWN] if score >= CLOSE * scored[0][0]]
-        return Guidance(tuple(Advised(department.name, (self._why(department, own, more),)) for department in close))
+        close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
+        return guidance.Guidance(
+            tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
+        )
 
-    def score(self, department: Department, task: GuidanceInput, parts: Sequence[Question]) -> float:
+    def score(self, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]) -> float:
         """How well ``department`` fits; about 0 to 3."""
         held = [set(self._index.analyse(searched_text(hit.passage))) for hit in department.hits]
         total = max(
@@ -117,7 +110,7 @@ class GuidanceRules:
                 total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
         return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
-    def _why(self, department: Department, own: Question, more: Question) -> Statement:
+    def _why(self, department: guidance.Department, own: Question, more: Question) -> Statement:
         """The sentence of the department's sections that holds most of the complaint's weight; of equals the first."""
 
         def held(text: str) -> float:
@@ -127,18 +120,18 @@ class GuidanceRules:
         return _best(department, held)
 
 
-def _read(task: GuidanceInput) -> bool:
+def _read(task: guidance.GuidanceInput) -> bool:
     """Whether MaxSim has read the sections; another reranker's scores are on another scale."""
     return task.reranker.startswith(READER)
 
 
-def reason(department: Department, complaint: str) -> Statement:
+def reason(department: guidance.Department, complaint: str) -> Statement:
     """The sentence of the department's sections that shares most words with ``complaint``; of equals the longest."""
     words = set(language.words(complaint))
     return _best(department, lambda text: len(words & set(language.words(text))) + len(text) / 10_000)
 
 
-def _best(department: Department, score: Callable[[str], float]) -> Statement:
+def _best(department: guidance.Department, score: Callable[[str], float]) -> Statement:
     sentences = [
         (score(evidence.passage.text[start:end]), evidence, start, end)
         for evidence in department.evidence

@@ -18,7 +18,7 @@ from localmed.agents.roles import Role, Writing
 from localmed.clinical.medicines import names as medicines
 from localmed.errors import Rejected
 from localmed.language import detect
-from localmed.verification import survival
+from localmed.verification import faithfulness
 
 TERMS = 60  # of an order at most: what a page of orders holds
 LINES = 80  # of an order that are restated, the same page
@@ -110,7 +110,7 @@ def _survivor(line: str, plain: str, expected: str) -> str:
     """``told`` if every fact and medicine of ``line`` is in it, and none of its own, in ``wanted``; else ""."""
     if not plain or detect(plain) != expected or medicines(line) != medicines(plain):
         return ""
-    return "" if survival.lost(line, plain) or survival.added(line, plain) else plain
+    return "" if faithfulness.lost(line, plain) or faithfulness.added(line, plain) else plain
 
 
 def _alone(task: RetrievalInput, value: Any) -> str:

@@ -18,21 +18,12 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from localmed import language
+from localmed.agents import orders
 from localmed.agents.asking import Draft
-from localmed.agents.orders import (
-    MEDICAL_TERMS,
-    RETRIEVAL_QUESTION,
-    TERM_EXPLANATION,
-    TERMS,
-    OrderInput,
-    OrderTerm,
-    RetrievalInput,
-    TermInput,
-    without_identity,
-)
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
+from localmed.clinical.tables import listed, table
 from localmed.domain import Passage, SearchFilter
 from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
@@ -65,13 +56,6 @@ _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
-_NO_NAMES = frozenset(
-    """
-    notice about this leaflet what it does how to take side effects checks when stop dose doses interactions storage
-    reference range critical results sample interpretation assessment treatment diagnosis follow up summary introduction
-    prevention background references education medicine medicines department floor telephone patient information
-    """.split()  # noqa: SIM905  (headings of ours and of most leaflets, which name nothing)
-)
 
 
 class OrderRules:
@@ -85,19 +69,19 @@ class OrderRules:
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            MEDICAL_TERMS.name: self.terms,
-            TERM_EXPLANATION.name: explain,
-            RETRIEVAL_QUESTION.name: retrieval_question,
+            orders.MEDICAL_TERMS.name: self.terms,
+            orders.TERM_EXPLANATION.name: explain,
+            orders.RETRIEVAL_QUESTION.name: retrieval_question,
         }
 
-    def terms(self, task: OrderInput) -> tuple[OrderTerm, ...]:
+    def terms(self, task: orders.OrderInput) -> tuple[orders.OrderTerm, ...]:
         """The terms of an order, exactly as written."""
-        return tuple(terms(task.order, self._known)[:TERMS])
+        return tuple(terms(task.order, self._known)[: orders.TERMS])
 
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
         key = folded(name)
-        if set(key.split()) <= _NO_NAMES:
+        if set(key.split()) <= set(listed(table("orders")["no_names"]["en"])):
             return False
         if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
             return True
@@ -128,7 +112,7 @@ def _spellings(heading: str) -> Iterator[str]:
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
-def terms(order: str, known: Known = lambda _: False) -> list[OrderTerm]:
+def terms(order: str, known: Known = lambda _: False) -> list[orders.OrderTerm]:
     """The terms of ``order``, in its order; ``known`` is asked for names."""
     plain = aligned(order)
     ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
@@ -138,7 +122,7 @@ def terms(order: str, known: Known = lambda _: False) -> list[OrderTerm]:
     for start, end in _named(plain, known):
         if not any(taken[start:end]):
             ends[start] = (end, "term")
-    return [OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
+    return [orders.OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
 
 
 def _named(text: str, known: Known) -> Iterator[Span]:
@@ -187,7 +171,7 @@ def _words(text: str) -> Iterator[Span]:
 # --- explanations -----------------------------------------------------------------------------------------------------
 
 
-def explain(task: TermInput) -> Draft:
+def explain(task: orders.TermInput) -> Draft:
     """The first sentence that defines the term, verbatim; none where no source does."""
     names = [name for name in dict.fromkeys((task.term, *task.names)) if name]
     for evidence in task.evidence:
@@ -208,7 +192,7 @@ def defines(sentence: str, names: list[str]) -> bool:
     return any(_DEFINES.match(predicate) or _CHINESE_DEFINES.match(predicate) for predicate in predicates)
 
 
-def names_for(term: OrderTerm, reader_language: str) -> tuple[str, ...]:
+def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
     """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
     meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
     ingredients = sorted(medicines.ingredients(term.text)) if reader_language == "en" else []
@@ -232,9 +216,9 @@ _INTRODUCED = re.compile(
 )
 
 
-def retrieval_question(task: RetrievalInput) -> str:
+def retrieval_question(task: orders.RetrievalInput) -> str:
     """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
-    question = without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
+    question = orders.without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
     question = " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")
     for pattern, kind in _MEANT:
         names = {folded(term.text): term.text for term in task.terms if term.kind == kind}

@@ -2,7 +2,7 @@
 
 A question that labels its elements is taken as it is; else cues tell comparison ("compared with", 与…相比), outcome
 ("reduce ...", 降低…) and population ("in adults with ..."); what is left is the intervention. Elements are the user's
-own words; what the question does not name stays empty.
+own words; what the question does not name stays empty. The words are ``clinical/pico.toml``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from localmed.agents.practice import ELEMENT_CHARACTERS, Pico, PicoInput
+from localmed.clinical.tables import in_characters, listed, table
 from localmed.domain.patient import PatientRecord
 from localmed.language import content_words, detect
 
@@ -17,104 +18,51 @@ READ = 4_000  # characters of a question, as of any that is searched
 SEARCHED_PROBLEMS = 2  # of the record searched with a question that names its patient only ("this patient")
 SHORT = 3  # words; a question of fewer is understood with what the record says
 
+_TABLE = table("pico")
+_PEOPLE, _VERSUS, _EFFECTS, _ASKING = (_TABLE[name] for name in ("people", "compared", "effects", "asking"))
+_MEANT = {name: element for element, names in _TABLE["labels"].items() for name in listed(names)}
 _LABELS = re.compile(
-    r"(?:^|(?<=[\s;；,，。.]))(?P<label>p|i|c|o|population|patients?|problem|intervention|comparison|comparator|control"
-    r"|outcomes?|人群|患者|研究对象|干预|干预措施|对照|比较|结局|结局指标)\s*[:：]\s*",
-    re.IGNORECASE,
+    rf"(?:^|(?<=[\s;；,，。.]))(?P<label>{in_characters(', '.join(_MEANT))})\s*[:：]\s*", re.IGNORECASE
 )
-_MEANT = {
-    "p": "population", "population": "population", "patient": "population", "patients": "population",
-    "problem": "population", "人群": "population", "患者": "population", "研究对象": "population",
-    "i": "intervention", "intervention": "intervention", "干预": "intervention", "干预措施": "intervention",
-    "c": "comparison", "comparison": "comparison", "comparator": "comparison", "control": "comparison",
-    "对照": "comparison", "比较": "comparison",
-    "o": "outcome", "outcome": "outcome", "outcomes": "outcome", "结局": "outcome", "结局指标": "outcome",
-}  # fmt: skip
 _POPULATION = re.compile(
     r"(?:^|\b)(?:in|for|among) (?:an? |the |my |this |these )?(?P<who>(?:(?!in |for |of )[\w-]+ ){0,4}?"
-    r"(?:patients?|people|persons?|adults?"
-    r"|children|child|infants?|women|woman|men|man|inpatients?|smokers?|individuals)\b[^,?;]*?)"
-    r"(?=,|\?|;|$| (?:is|are|does|do|should|can|will|compared|versus|vs\.?|instead|rather|reduces?|improves?|to reduce)"
-    r"\b)"
+    rf"(?:{in_characters(_PEOPLE['en'])})\b[^,?;]*?)(?=,|\?|;|$| (?:{in_characters(_PEOPLE['before_end'])})\b)"
     r"|^(?:in|for) (?P<with>[^,?]{3,80}),",
     re.IGNORECASE,
 )
 _ZH_POPULATION = re.compile(
-    r"(?:对于?|在|针对)?(?P<who>[^，。？,?]{0,40}?(?:患者|病人|成人|儿童|小儿|孕妇|妊娠期妇女|老年人|人群))"
-    r"(?:中|里|来说|而言)?[，,]?"
+    rf"(?:对于?|在|针对)?(?P<who>[^，。？,?]{{0,40}}?(?:{in_characters(_PEOPLE['zh'])}))(?:中|里|来说|而言)?[，,]?"
 )
-_COMPARED = re.compile(
-    r"\s*,?\s*\b(?:compared (?:with|to|against)|in comparison (?:with|to)|versus|vs\.?|instead of|rather than"
-    r"|better than"
-    r"|as effective as|superior to|non-inferior to)\s+",
-    re.IGNORECASE,
-)
+_COMPARED = re.compile(rf"\s*,?\s*\b(?:{in_characters(_VERSUS['en'])})\s+", re.IGNORECASE)
 _OR = re.compile(r"\b(?P<one>[\w-]+(?: [\w-]+){0,3}?) or (?P<other>[\w-]+(?: [\w-]+){0,3})", re.IGNORECASE)
 _ZH_COMPARED = re.compile(
-    r"(?P<a>[^，。？]*?)(?:与|和|跟|较|同)(?P<b>[^，。？与和跟]{1,24}?)(?:相比较?|比较|对比|相对照)"
-    r"|(?P<c>[^，。？]+?)(?:还是|而不是|而非|优于)(?P<d>[^，。？]{1,24})"
-)
-_EFFECT = (
-    "reduces?|lowers?|prevents?|improves?|increases?|decreases?|slows?|affects?|shortens?|prolongs?|relieves?|cures?"
+    rf"(?P<a>[^，。？]*?)(?:{in_characters(_VERSUS['zh_before'])})(?P<b>[^，。？与和跟]{{1,24}}?)"
+    rf"(?:{in_characters(_VERSUS['zh_after'])})|(?P<c>[^，。？]+?)(?:{in_characters(_VERSUS['zh'])})(?P<d>[^，。？]{{1,24}})"
 )
 _OUTCOME = re.compile(
-    rf"\s*,?\s*\b(?P<outcome>(?:(?:to|and) )?(?:{_EFFECT})\s+[^?,;]+|(?:effects?|impact|influence)"
-    r" (?:on|of [\w -]+? on) [^?,;]+"
-    r"|(?:risk|rate|incidence) of [^?,;]+|for (?:the )?(?:[\w-]+ ){1,3}?(?:prevention|prophylaxis|relief|control))",
+    rf"\s*,?\s*\b(?P<outcome>(?:(?:to|and) )?(?:{in_characters(_EFFECTS['en'])})\s+[^?,;]+"
+    r"|(?:effects?|impact|influence) (?:on|of [\w -]+? on) [^?,;]+"
+    rf"|(?:{in_characters(_EFFECTS['measures'])}) of [^?,;]+"
+    rf"|for (?:the )?(?:[\w-]+ ){{1,3}}?(?:{in_characters(_EFFECTS['purposes'])}))",
     re.IGNORECASE,
 )
-_ZH_OUTCOME = re.compile(
-    r"(?:能否|是否能?|能|可以?)?"
-    r"(?P<outcome>(?:降低|减少|预防|改善|提高|增加|延缓|缩短|减轻|避免|影响)[^，。？?吗]+)"
-)
-_LEAD = re.compile(
-    r"^(?:please )?(?:what(?: is| are| was)?|which|how(?: much| many| long| often| should| do| does| can)?|when"
-    r"|should|does|do"
-    r"|did|is|are|can|could|would|will|may|must|we|i|one|it|there|the|a|an|to|be|use of|using|use|give|given"
-    r"|giving|start"
-    r"|started|add|added|recommended|best|in|for|of|any|evidence|that)\b[\s,]*",
-    re.IGNORECASE,
-)
-_TAIL = re.compile(
-    r"[\s,]*\b(?:be|used?|given|started|recommended|in|for|the|an?|and|to|of|it|is|with|on|as|her|him|them"
-    r"|continued?|stopped|safe|effective|appropriate|indicated|take|taken|receive|have)$",
-    re.IGNORECASE,
-)
-_ZH_FILLER = re.compile(
-    r"是否(?:应该?|需要|可以|能)?|能否|能不能|应该?不应该?|可不可以|应该?(?:如何|怎样|怎么)?|如何|怎样|怎么|可以"
-    r"|需要|请问"
-    r"|什么时候|是?什么|哪些|哪种|是?多少|几|是$"
-    r"|吗|呢|[？?。，,]|首选|使用|给予|采用|选择|进行|^用|^对|^的|的$"
-)
-# "Which dose of apixaban is right in atrial fibrillation": the adjective asks, and what follows is the population.
+_ZH_OUTCOME = re.compile(rf"(?:能否|是否能?|能|可以?)?(?P<outcome>(?:{in_characters(_EFFECTS['zh'])})[^，。？?吗]+)")
+_LEAD = re.compile(rf"^(?:please )?(?:{in_characters(_ASKING['first'])})\b[\s,]*", re.IGNORECASE)
+_TAIL = re.compile(rf"[\s,]*\b(?:{in_characters(_ASKING['last'])})$", re.IGNORECASE)
+_ZH_FILLER = re.compile(rf"{in_characters(_ASKING['zh'])}|是$|[？?。，,]|^用|^对|^的|的$")
 _RIGHT = re.compile(
-    r"(?P<what>(?:what|which|how) .+?) (?:is|are) (?:right|correct|best|appropriate|recommended|suitable"
-    r"|safe|usual|needed)"
-    r"(?: (?:in|for) (?P<who>.+))?",
+    rf"(?P<what>(?:what|which|how) .+?) (?:is|are) (?:{in_characters(_ASKING['right'])})(?: (?:in|for) (?P<who>.+))?",
     re.IGNORECASE,
 )
 _MODAL = re.compile(r"\b(?:should|can|could|would|will|may|must)\b", re.IGNORECASE)
 _PATIENT = re.compile(
-    r"(?:\b(?:in|for|of|with|to) )?\b(?:(?:this|the|my|our) (?:patient|man|woman|lady|gentleman|child|boy|girl)"
+    rf"(?:\b(?:in|for|of|with|to) )?\b(?:(?:this|the|my|our) (?:{in_characters(_TABLE['this_patient']['en'])})"
     r"|she|he|her|his|him)\b",
     re.IGNORECASE,
 )
-_ZH_PATIENT = re.compile(r"(?:该|这位|此|本|这个|这名)(?:患者|病人|孩子|老人|孕妇)|他|她")
-# Words that ask or that fit anybody: sources do not repeat them, and a search for them finds less.
-_ASKING = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        continue continued start started stop stopped use used using give given add added safe safely effective better
-        best beneficial appropriate indicated recommended recommendation evidence patient patients people person adult
-        adults man woman men women compared versus most first choose
-        choice option options need needed treat treated
-        """,
-    )
-)
-_ZH_ASKING = re.compile(
-    r"继续|使用|服用|应用|加用|开始|停用|安全|有效|患者|病人|成人|人群|降低|减少|改善|合并|[，。？?、]"
-)
+_ZH_PATIENT = re.compile(in_characters(_TABLE["this_patient"]["zh"]))
+_NOT_SEARCHED = frozenset(listed(_TABLE["not_searched"]["en"]))
+_ZH_NOT_SEARCHED = re.compile(rf"{in_characters(_TABLE['not_searched']['zh'])}|[，。？?、]")
 _AGED = re.compile(r"\b\d{1,3}[- ]?(?:years?|yrs?|months?)[- ]old\b|\d{1,3}\s*岁")
 
 
@@ -211,5 +159,5 @@ def _terms(text: str) -> str:
     """The words of ``text`` that name something, in order, once each."""
     plain = _AGED.sub(" ", text)
     if detect(plain) == "zh":
-        return " ".join(_ZH_ASKING.sub(" ", plain).split())
-    return " ".join(dict.fromkeys(word for word in content_words(plain) if word not in _ASKING))
+        return " ".join(_ZH_NOT_SEARCHED.sub(" ", plain).split())
+    return " ".join(dict.fromkeys(word for word in content_words(plain) if word not in _NOT_SEARCHED))

@@ -12,17 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from localmed.agents import practice
 from localmed.agents.asking import Draft
 from localmed.agents.extractive import Candidate, Extractive, units
 from localmed.agents.pico_rules import pico
-from localmed.agents.practice import (
-    APPLICABILITY,
-    GUIDELINE_RELEVANCE,
-    PICO,
-    RECOMMENDATION,
-    GuidelinesInput,
-    RecommendationInput,
-)
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.domain import Evidence, Statement
@@ -62,13 +55,13 @@ class Practice:
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            PICO.name: pico,
-            GUIDELINE_RELEVANCE.name: applying,
-            RECOMMENDATION.name: self.recommend,
-            APPLICABILITY.name: lambda _: Draft(),
+            practice.PICO.name: pico,
+            practice.GUIDELINE_RELEVANCE.name: applying,
+            practice.RECOMMENDATION.name: self.recommend,
+            practice.APPLICABILITY.name: lambda _: Draft(),
         }
 
-    def recommend(self, task: RecommendationInput) -> Draft:
+    def recommend(self, task: practice.RecommendationInput) -> Draft:
         """The best sentences for the question that are about its medicines, those that recommend before others."""
         subject = Subject.of(task.question, task.pico.intervention)
         scored = [
@@ -80,7 +73,7 @@ class Practice:
         return Draft(tuple(candidate.quotation for candidate in self._extractive.chosen(best)))
 
 
-def applying(task: GuidelinesInput) -> tuple[str, ...]:
+def applying(task: practice.GuidelinesInput) -> tuple[str, ...]:
     """The guidelines of which a passage helps: the others only resemble the question."""
     return tuple(guideline.document for guideline in task.guidelines if guideline.helpful)
 

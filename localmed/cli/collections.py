@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.cli.following import work_shown
+from localmed.cli.common import json_option, opened, print_json, print_table, work_shown
 from localmed.cli.import_files import all_refused, plain, tell
 from localmed.cli.speaking import columns, confirm, error_json, error_line, joined, say, tell_generation, text
 from localmed.domain import Collection, Kind, message

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,7 +18,9 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError, reason
+from localmed.hooks import SILENT, Hooks
+from localmed.messages import render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -42,6 +45,17 @@ def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, 
     if value == ("-",):
         value = (sys.stdin.buffer.read(STDIN_BYTES).decode("utf-8", "replace"),)
     return language.clean(" ".join(value))
+
+
+def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
+    """At most one byte more than ``most`` of a file or (``-``) standard input; ``unreadable`` is the error's code."""
+    try:
+        if str(path) == "-":
+            return sys.stdin.buffer.read(most + 1)
+        with Path(path).open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise InputError(unreadable, reason=reason(error)) from None
 
 
 question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
@@ -126,7 +140,8 @@ def echo(
     text: object = "", *, err: bool = False, nl: bool = True, bold: bool = False, colour: str | None = None
 ) -> None:
     """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
-    click.secho(neutral(str(text)), err=err, nl=nl, bold=bold, fg=colour)
+    line = neutral(str(text))
+    click.echo(click.style(line, bold=bold or None, fg=colour) if bold or colour else line, err=err, nl=nl)
 
 
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
@@ -218,3 +233,46 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
             lambda total: bar.update(task, total=total),
             lambda done, doing: bar.update(task, advance=done, description=one_line(doing)[:30]),
         )
+
+
+@contextmanager
+def work_shown(show: bool) -> Iterator[Hooks]:
+    """Hooks for an import or a reindexing: a bar with the time left on standard error, silent unless on a terminal."""
+    with progress(show) as (start, advance):
+        done_before, total_before = 0.0, 0.0
+
+        def update(done: float, total: float, name: str) -> None:
+            nonlocal done_before, total_before
+            if total != total_before:
+                start(int(total))
+            advance(done - done_before, name)
+            done_before, total_before = done, total
+
+        yield Hooks(progress=update)
+
+
+@contextmanager
+def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
+    """Hooks for a workflow: its current step on standard error, and how far it is.
+
+    Silent unless on a terminal, and where JSON goes to another program.
+    """
+    if not sys.stderr.isatty() or (as_json and not sys.stdout.isatty()):
+        yield SILENT
+        return
+    from rich.console import Console
+
+    step: Message | None = None
+    with Console(stderr=True).status("") as status:
+
+        def started(begun: Message) -> None:
+            nonlocal step
+            step = begun
+            status.update(render(begun, language))
+
+        def update(done: float, total: float, _: str) -> None:
+            if step and total > 1:
+                at = message("workflow.progress", step=step, done=int(done), total=int(total))
+                status.update(render(at, language))
+
+        yield Hooks(started=started, progress=update)

@@ -119,7 +119,10 @@ def _tell_pairs(result: StanceReport, counts: Counts) -> None:
     classes = result.judges[0].classes.items()
     by_class = [(label, f"{scores.precision:.3f}", f"{scores.recall:.3f}", scores.pairs) for label, scores in classes]
     print_table(text("evaluation.title.by_class"), columns("class", "precision", "recall", "pairs"), by_class)
-    claims = [(is_so, judged, number) for (is_so, judged), number in sorted(counts.items())]
+    claims = [
+        (text(f"verify.label_of.{is_so}"), text(f"verify.label_of.{judged}"), number)
+        for (is_so, judged), number in sorted(counts.items())
+    ]
     print_table(text("evaluation.title.votes"), columns("labels_say", "m_eval_says", "claims"), claims)
 
 

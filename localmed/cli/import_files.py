@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import echo, json_option, opened, print_json, tell_file
-from localmed.cli.following import work_shown
+from localmed.cli.common import echo, json_option, opened, print_json, tell_file, work_shown
 from localmed.cli.speaking import say, tell_generation, text, words
 from localmed.domain import Message
 from localmed.errors import InputError

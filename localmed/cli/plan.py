@@ -22,14 +22,7 @@ from localmed.cli.running import Options, give, run, workflow_options
 @workflow_options
 @filter_options
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    question: str,
-    strategy: str,
-    options: Options,
-    **filters: Any,
-) -> None:
+def command(ctx: click.Context, /, question: str, strategy: str, options: Options, **filters: Any) -> None:
     """Plan which source is asked what (books, guidelines, research, wiki, graph) and answer QUESTION from all of them.
 
     Without a language model the question and its keywords go to every source. QUESTION - reads standard input.

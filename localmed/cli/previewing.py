@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed import __version__, files
-from localmed.cli.common import Decorated, echo, print_json, tell_file
-from localmed.cli.following import work_shown
+from localmed.cli.common import Decorated, echo, print_json, tell_file, work_shown
 from localmed.cli.speaking import joined, say, text, words
 from localmed.domain import message
 from localmed.errors import InputError, UnknownName, UsageError, reason
 from localmed.messages import ASIDE, CLAUSES
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview import Looked
+    from localmed.domain.previews import FilePreview
     from localmed.presentation.preview import PreviewPage
     from localmed.session import Session
 
@@ -72,10 +71,10 @@ def run(
     with work_shown(not as_json) as hooks, ExitStack() as stack:
         page = stack.enter_context(_page(session, collection, manifest, dry_run)) if dry_run.report else None
         rows = []
-        for looked in importing.preview(session, paths, collection, manifest, hooks):
+        for file in importing.preview(session, paths, collection, manifest, hooks):
             if page:
-                page.add(looked)
-            rows.append(_plain(looked))
+                page.add(file)
+            rows.append(_plain(file))
         if page and dry_run.report:
             _write(dry_run.report, page)
     if as_json:
@@ -104,16 +103,16 @@ def _write(report: Path, page: PreviewPage) -> None:
         raise UsageError("file.unwritable", file=str(report), reason=reason(error)) from None
 
 
-def _plain(looked: Looked) -> dict[str, Any]:
+def _plain(file: FilePreview) -> dict[str, Any]:
     """A file as JSON has it: no text, but what each document would be and why anything is left out."""
     documents = [
         {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
          "passages": len(passages), "ocr": sum(passage.ocr is not None for passage in passages)}
-        for (document, passages), outcome in looked.documents
+        for (document, passages), outcome in file.documents
     ]  # fmt: skip
-    faults = [{"where": fault.where, "reason": fault.reason} for fault in looked.faults]
-    return {"path": looked.path, "outcome": looked.outcome, "reason": looked.reason, "documents": documents,
-            "faults": faults, "notes": list(looked.notes), "going": looked.going}  # fmt: skip
+    faults = [{"where": fault.where, "reason": fault.reason} for fault in file.faults]
+    return {"path": file.path, "outcome": file.outcome, "reason": file.reason, "documents": documents,
+            "faults": faults, "notes": list(file.notes), "going": file.going}  # fmt: skip
 
 
 def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.cli.following import steps_shown
+from localmed.cli.common import echo, json_option, opened, print_json, steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
 from localmed.domain.codec import answer_json

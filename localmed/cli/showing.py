@@ -8,16 +8,12 @@ from localmed.cli.common import echo, echo_wrapped
 from localmed.domain import Answer
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
-from localmed.presentation.views import AnswerView, BadgeView, PartView, SourceView, StatementView
+from localmed.presentation.views import BadgeView, PartView, SourceView, StatementView
 
 
 def show(answer: Answer) -> None:
     """Print an answer: label, sentences with their markers, parts, possible conflicts, notes, sources, purpose."""
-    show_view(view(answer))
-
-
-def show_view(shown: AnswerView) -> None:
-    """Print what ``view`` made of an answer."""
+    shown = view(answer)
     if shown.banner:
         echo_wrapped(shown.banner, bold=True)
     if shown.headline:
@@ -26,7 +22,7 @@ def show_view(shown: AnswerView) -> None:
         echo_wrapped(shown.searched)
     _show_statements(shown.statements)
     if shown.badge:
-        show_badge(shown.badge)
+        _show_badge(shown.badge)
     section = ""
     for part in shown.parts:
         if part.section != section:
@@ -47,7 +43,7 @@ def show_view(shown: AnswerView) -> None:
     echo_wrapped(shown.purpose, "\n", "")
 
 
-def show_badge(badge: BadgeView) -> None:
+def _show_badge(badge: BadgeView) -> None:
     """Print the badge with what belongs to it."""
     echo_wrapped(badge.reason, bold=True)
     for line in (badge.before, badge.alone, badge.judged):

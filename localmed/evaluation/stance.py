@@ -32,7 +32,7 @@ from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
-from localmed.verification.wording import find_verbatim
+from localmed.verification.verbatim import find_verbatim
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")

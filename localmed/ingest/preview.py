@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from localmed.config import Settings
-from localmed.domain import Document, Kind, Message, message
+from localmed.domain import Document, Kind, message
+from localmed.domain.previews import FilePreview, Outcome
 from localmed.errors import InputError, NoLibrary, UsageError
 from localmed.files import Opener, open_regular, told_if_full
 from localmed.ingest import temporary
@@ -27,8 +27,7 @@ from localmed.ingest.ahead import children_of
 from localmed.ingest.describing import Descriptions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
-from localmed.ingest.parsed import Fault
-from localmed.ingest.reading import Context, Cut, Reading, read
+from localmed.ingest.reading import Context, Reading, read
 from localmed.ingest.sources import Source, absolute, empty, find, missing
 from localmed.ingest.twins import Twins
 from localmed.ingest.versions import Versions, in_order
@@ -38,30 +37,6 @@ from localmed.library.library import Library
 
 PREFIX = "localmed-preview-"  # of the temporary folder's name
 AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large
-
-Outcome = Literal["new", "changed", "same", "moved", "refused", "skipped", "removed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A file: what would become of it and why, its documents, each with what would become of it, and what is left out.
-
-    ``folder`` holds the originals that the documents were read from, under their hashes, until the next file.
-    """
-
-    path: str
-    outcome: Outcome
-    reason: Message | None = None
-    documents: tuple[tuple[Cut, Outcome], ...] = ()
-    faults: tuple[Fault, ...] = ()
-    notes: tuple[Message, ...] = ()
-    going: int = 0  # documents stored of it that are in it no more
-    folder: Path = Path()
-
-    @property
-    def passages(self) -> int:
-        """How many passages it would have."""
-        return sum(len(passages) for (_, passages), _ in self.documents)
 
 
 class Preview:
@@ -77,7 +52,7 @@ class Preview:
         self._descriptions = Descriptions(manifest, settings.chunk)
         self._kept: Counter[str] = Counter()  # originals in the temporary folder -> how often they are needed
 
-    def files(self, paths: Sequence[Path], started: Callable[[int], None] | None = None) -> Iterator[Looked]:
+    def files(self, paths: Sequence[Path], started: Callable[[int], None] | None = None) -> Iterator[FilePreview]:
         """Every file under ``paths``, each read when it is asked for; ``started`` is told the bytes to read."""
         sources, skipped = find(paths, patterns=self._manifest.files)
         roots = [absolute(path) for path in paths if path.is_dir()]
@@ -88,7 +63,7 @@ class Preview:
             known = catalogue.files(self._manifest.collection.name)
             missing_paths = missing(known.values(), sources, roots)
             for line in (*skipped, *empty(roots, sources)):
-                yield Looked(line.path, "skipped", line.detail)
+                yield FilePreview(line.path, "skipped", line.detail)
             if started:
                 started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
@@ -101,7 +76,7 @@ class Preview:
                         self._progress(size, opened.source.path.name)
             for path in missing_paths:
                 count = len(catalogue.of_file(self._manifest.collection.name, path))
-                yield Looked(path, "removed", message("import.gone"), going=count)
+                yield FilePreview(path, "removed", message("import.gone"), going=count)
 
     def _apart(self, folder: Path) -> Settings:
         """The settings of a reading whose copies go to ``folder``, a few at a time."""
@@ -114,7 +89,7 @@ class Preview:
         versions = Versions(catalogue, (*replaced, *missing_paths)) if self._manifest.latest else None
         return Context(self._descriptions, self._settings.chunk, Twins(catalogue, replaced), versions)
 
-    def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> Looked:
+    def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> FilePreview:
         """One file; the originals of the one before it are removed."""
         path, name, parts = str(opened.source.path), self._manifest.collection.name, [opened.sha256]
         before = {document.id: document for document in catalogue.of_file(name, path)}
@@ -124,7 +99,7 @@ class Preview:
             context.twins.refuse(name, path)
             if context.versions:
                 context.versions.refuse(path)
-            return Looked(path, "refused", error.full_message)
+            return FilePreview(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
         context.twins.accept(reading.contents)
@@ -169,7 +144,9 @@ def _noted(content: Content, parts: list[str]) -> Content:
         yield part, item
 
 
-def _compared(path: str, reading: Reading, before: dict[str, Document], catalogue: Catalogue, folder: Path) -> Looked:
+def _compared(
+    path: str, reading: Reading, before: dict[str, Document], catalogue: Catalogue, folder: Path
+) -> FilePreview:
     moved = {new for _, new in reading.moved}
     documents = tuple((cut, _outcome(cut[0], before, catalogue, moved)) for cut in reading.documents)
     outcomes = {outcome for _, outcome in documents}
@@ -182,7 +159,7 @@ def _compared(path: str, reading: Reading, before: dict[str, Document], catalogu
     reason = (
         message("preview.reasons", notes=notes) if notes and not documents else None
     )  # of what it is a copy, or in which file is the newer
-    return Looked(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
+    return FilePreview(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
 
 
 def _outcome(document: Document, before: dict[str, Document], catalogue: Catalogue, moved: set[str]) -> Outcome:

@@ -16,7 +16,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview import Looked
+    from localmed.domain.previews import FilePreview
     from localmed.session import Outcome, Session
 
 
@@ -99,7 +99,7 @@ def imported(session: Session) -> list[str]:
 
 def preview(
     session: Session, paths: Sequence[Path], collection: str, file: Path | None, hooks: Hooks
-) -> Iterator[Looked]:
+) -> Iterator[FilePreview]:
     """What would become of each file of ``paths``, with nothing stored; the originals of a file stay until the next."""
     from localmed.ingest.preview import Preview
 

@@ -17,8 +17,7 @@ from localmed.domain.parts import (
 )
 from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line
-from localmed.presentation.plan import definition_rows
-from localmed.presentation.statements import statement_view
+from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
 from localmed.presentation.words import words
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from localmed.clinical import medicines
 from localmed.domain import Message, message
 from localmed.language import detect, fold
-from localmed.verification import quantities, subjects, survival
+from localmed.verification import faithfulness, quantities, subjects
 from localmed.verification.amounts import Amount, amounts
 from localmed.verification.matching import Window
 from localmed.verification.polarity import turned
@@ -127,7 +127,7 @@ def _side(amount: Amount) -> str:
 
 def _given_so(statement: str, source: str) -> bool:
     """Whether the source has the statement's ways of giving and its frequencies, where it has any."""
-    mine, theirs = (survival.facts(quantities.spelt(fold(text))) for text in (statement, source))
+    mine, theirs = (faithfulness.facts(quantities.spelt(fold(text))) for text in (statement, source))
     for what in ("way", "time"):
         there = {name for kind, name in theirs if kind == what}
         if there and not {name for kind, name in mine if kind == what} <= there:

@@ -25,10 +25,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.clinical.medicines import ingredients, last_before
+from localmed.clinical.negation import denies
 from localmed.domain import Caution, Citation, Conflict, ConflictKind, Evidence, Quantity
 from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
-from localmed.verification.subjects import FAMILIES, circumstances, compatible, denied, salient, side, title_words
+from localmed.verification.subjects import FAMILIES, circumstances, compatible, salient, side, title_words
 
 MOST = 3  # differing doses told; more would hide the answer
 AMOUNTS = 20  # compared of one quotation; a sentence has a few, a table row a dozen
@@ -130,7 +131,7 @@ def _stated(cited: Cited) -> list[Stated]:
 
 def _counts(amount: Amount, quote: str) -> bool:
     """Whether an amount is one that a source stands for."""
-    if denied(amount.clause):
+    if denies(amount.clause):
         return False
     if amount.kind == "mL":
         return not _DILUTED.search(amount.clause[: amount.at])

@@ -2,9 +2,9 @@
 
 A rule or a small model of our own cannot tell whether a text supports a statement: what stood here before (a logistic
 regression over word signals) had macro-F1 0.48 on HealthVer's test pairs and called 30 % of altered statements
-supported. So every pair is "not judged"; what a text says word for word is known by rule (``wording``). Likeness is the
-cosine of a statement and the nearest line of the text, by the starter encoder, English only: the sentence check of a
-model's words uses it (``comparison``), whose thresholds were chosen on that encoder.
+supported. So every pair is "not judged"; what a text says word for word is known by rule (``verbatim``). Likeness is
+the cosine of a statement and the nearest line of the text, by the starter encoder, English only: the sentence check of
+a model's words uses it (``comparison``), whose thresholds were chosen on that encoder.
 """
 
 from __future__ import annotations

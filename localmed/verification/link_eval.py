@@ -31,7 +31,7 @@ from localmed.language import detect, words
 from localmed.ports import Stance
 from localmed.verification import citations
 from localmed.verification.support import CONTRADICTED
-from localmed.verification.wording import find_verbatim, holds
+from localmed.verification.verbatim import find_verbatim, holds
 
 # The score above which a reference counts as valid. Derived by tests/benchmarks/links.py: of 0.05, 0.10, ... the one
 # whose poorer of two shares of valid references is best: 92 % of LiveQA's graded answers, 98 % of PubMedQA's abstracts.
@@ -148,13 +148,13 @@ def _set(statement: LinkStatement, sources: Sequence[LinkSource], languages: Seq
     return replace(made, judged=not cited or known or (len(cited) == 1 and made.verbatim))
 
 
-def wholes(sets: Sequence[CitationSet]) -> Pairs:
+def set_pairs(sets: Sequence[CitationSet]) -> Pairs:
     """What is judged first: each set's sources together, against its statement."""
     return tuple((set_.premise, set_.statement) for set_ in sets if set_.needs_judge)
 
 
 def correct(sets: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[CitationSet, ...]:
-    """The sets that carry their statements, by the stances of ``wholes``."""
+    """The sets that carry their statements, by the stances of ``set_pairs``."""
     judged = iter(stances)
     return tuple(set_ for set_ in sets if set_.judged and _entailed(set_, judged))
 
@@ -164,13 +164,13 @@ def _entailed(one: CitationSet, judged: Iterator[Stance]) -> bool:
     return next(judged).label == "entailment" if one.needs_judge else one.verbatim
 
 
-def remainders(right: Sequence[CitationSet]) -> Pairs:
+def reduced_pairs(right: Sequence[CitationSet]) -> Pairs:
     """What is judged next: each correct set without one of its citations, where no rule decides."""
-    return wholes([set_.without(source) for set_ in right for source in set_.sources])
+    return set_pairs([set_.without(source) for set_ in right for source in set_.sources])
 
 
 def irreplaceable(right: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[tuple[LinkSource, ...], ...]:
-    """The correct citations of each correct set, by the stances of ``remainders``."""
+    """The correct citations of each correct set, by the stances of ``reduced_pairs``."""
     judged = iter(stances)
     return tuple(
         tuple(source for source in set_.sources if not _entailed(set_.without(source), judged)) for set_ in right
@@ -180,7 +180,7 @@ def irreplaceable(right: Sequence[CitationSet], stances: Sequence[Stance]) -> tu
 # --- statements against each other and against the gold answer --------------------------------------------------------
 
 
-def opposed(task: LinkInput, languages: Sequence[str]) -> Pairs:
+def contradiction_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
     """Both orders of every two statements that differ; of a long answer the first ``MOST_COMPARED`` statements."""
     texts = _comparable(task, languages)[:MOST_COMPARED]
     return tuple(pair for one, other in combinations(texts, 2) for pair in ((one, other), (other, one)))
@@ -195,12 +195,12 @@ def _texts(task: LinkInput) -> list[str]:
 
 
 def conflicts(stances: Sequence[Stance]) -> int:
-    """How many two statements contradict each other in either order, by the stances of ``opposed``."""
+    """How many two statements contradict each other in either order, by the stances of ``contradiction_pairs``."""
     against = [stance.contradiction >= CONTRADICTED for stance in stances]
     return sum(one or other for one, other in zip(against[::2], against[1::2], strict=True))
 
 
-def golden(task: LinkInput, languages: Sequence[str]) -> Pairs:
+def gold_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
     """All statements together against the gold answer; nothing where there is none, or none in a language known."""
     texts = _texts(task)
     known = all(detect(text) in languages for text in (*texts, task.gold))
@@ -237,7 +237,7 @@ def counted(
     scored = _scores(task, scores)
     known = {name: score for name, score in scored.items() if score is not None and name not in open_ids}
     valid = {name for name, score in known.items() if score > basis.valid_from}
-    compared, all_pairs = len(opposed(task, basis.languages)) // 2, len(_texts(task))
+    compared, all_pairs = len(contradiction_pairs(task, basis.languages)) // 2, len(_texts(task))
     return LinkCounts(
         statements=len(task.statements),
         uncited=sum(not statement.markers for statement in task.statements),

@@ -8,11 +8,13 @@ they are what is compared. English words without their endings; Chinese as pairs
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from localmed import language
 from localmed.clinical.medicines import names
+from localmed.clinical.tables import listed, table
 from localmed.domain import Passage
 from localmed.verification.subjects import salient
 
@@ -24,22 +26,6 @@ GENERAL = 0.4  # weight of a word that most sentences about treatment hold ("pat
 _STOPPED = re.compile(r"(?:[^。！？\s]|\s(?!$))[^。！？]*[。！？]*[”’）]*")
 SHORT = 3  # letters of a stem that is not cut
 BEGINNING = 6  # letters of a stem by which it is known
-# Wordings of the same, as stems, by which paraphrases differ; those that say nothing by themselves are "".
-_SAME = {
-    word: same
-    for same, wordings in {
-        "give": "given gives giving administer receiv get gets got",
-        "take": "taken takes taking took",
-        "start": "begin begins begun began initiat",
-        "stop": "discontinu cease", "below": "under less fall falls lower",
-        "above": "over more exceed higher greater", "usual": "usually mostly most normally normal usu general",
-        "child": "children", "phone": "phon call", "soon": "immediately once promptly", "show": "shown shows",
-        "find": "found", "keep": "kept", "drug": "medicine medic medicat", "rise": "risen raise rais", "wear": "worn",
-        "": "second minut hour day daily week month year mg ml mmhg least must should need needs also become becomes "
-        "means mean count counts lie lies still mak make makes",
-    }.items()
-    for word in wordings.split()
-}  # fmt: skip
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _ROW = re.compile(r"[^\n]+")
 
@@ -147,7 +133,15 @@ def _stem(word: str) -> str:
     return cut if len(cut) >= _STEM else word
 
 
+@cache
+def _same() -> Mapping[str, str]:
+    """The stem that stands for each stem of the table ``paraphrases``, "" for what says nothing by itself."""
+    data = table("paraphrases")
+    same = {word: stem for stem, words in data["same"].items() for word in listed(words)}
+    return same | dict.fromkeys(listed(data["nothing"]["en"]), "")
+
+
 def alike(stem: str) -> str:
     """One stem for wordings of the same: ``stopp`` is ``stop``, ``pregnant`` and ``pregnancy`` begin alike."""
     single = stem[:-1] if len(stem) > SHORT and stem[-1] == stem[-2] and stem[-1] not in "sl" else stem
-    return _SAME.get(single, single)[:BEGINNING]
+    return _same().get(single, single)[:BEGINNING]

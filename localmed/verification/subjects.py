@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from localmed.clinical import negation
 from localmed.language import content_words, fold
 
 # Words that doses, guidelines and questions all hold; they name no subject.
@@ -126,8 +125,3 @@ def side(before: str, after: str) -> str:
     """On which side of an amount that stands between ``before`` and ``after``: ``below``, ``above`` or nothing."""
     match = _AFTER.match(after) or next(iter([*_BEFORE.finditer(before)][-1:]), None)
     return (match.lastgroup or "") if match else ""
-
-
-def denied(clause: str) -> bool:
-    """Whether a clause says what not to do, other than by a limit ("not more than")."""
-    return negation.denies(clause)

@@ -1,6 +1,6 @@
 """Whether a sentence that a model wrote, or a person submitted, is carried by what it cites: by rule, then by a judge.
 
-What the source says word for word is carried (``wording``). What a rule finds (``comparison``: a number, unit,
+What the source says word for word is carried (``verbatim``). What a rule finds (``comparison``: a number, unit,
 medicine, negation, too few shared words), a contradiction, or an exception of the source that is left out
 (``exceptions``): the sentence is withheld or marked, as the site says. What is neither shown to be supported nor to be
 wrong stays, marked as unchecked. Rules see words, not meaning: that a sentence passed is no proof that it is right.
@@ -17,10 +17,10 @@ from typing import Literal
 
 from localmed.domain import Evidence, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
-from localmed.verification import wording
 from localmed.verification.comparison import MORE, fault
 from localmed.verification.exceptions import omitted
 from localmed.verification.matching import window
+from localmed.verification.verbatim import find_verbatim
 
 JUDGE = message("support.judge.rules")
 CONTRADICTED = 0.6  # least probability at which a sentence counts as contradicted
@@ -92,7 +92,7 @@ def _verdict(
     statement: Statement, passages: Sequence[Passage], stances: Sequence[Stance], beside: Sequence[str]
 ) -> Verdict:
     text, submitted = statement.text, statement.origin is Origin.SUBMITTED
-    verbatim = any(wording.find_verbatim(passage.text, text, passage.table) for passage in passages)
+    verbatim = any(find_verbatim(passage.text, text, passage.table) for passage in passages)
     if verbatim and submitted:  # whoever wrote it need not quote what follows in the source
         return Verdict(Support.VERBATIM, JUDGE, QUOTED)
     rests_on = window(text, passages)

@@ -8,18 +8,16 @@ Nobody sees a sentence before its check. What stands at the end gets its badge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
 from localmed.domain import Evidence, Statement, Verification, message
 from localmed.verification import citations
-from localmed.verification.planted import planted
+from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Requests, attempt
+from localmed.workflows.flow import Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
 
@@ -38,12 +36,12 @@ class Written:
         return bool(citations.shown(self.statements))
 
 
-def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator[Requests, Any, Written]:
+def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Written]:
     """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
 
     Evidence that speaks to a language model is left out, whoever answers, and that is told.
     """
-    left = tuple(piece.marker for piece in task.evidence if planted(piece.passage.in_context))
+    left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
     task = replace(task, evidence=tuple(piece for piece in task.evidence if piece.marker not in left))
     written = yield from _written(task, plan, role)
     account = yield from gate.badged(task.question, written.statements, task.evidence, written.verification, plan.jury)
@@ -51,7 +49,7 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator
     return replace(written, verification=account, notes=notes)
 
 
-def _written(task: AnswerInput, plan: Plan, role: Role) -> Generator[Requests, Any, Written]:
+def _written(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
     written = yield from _drafted(task, plan, role)
     wrong = gate.to_correct(written.statements, plan)
     if not wrong:
@@ -67,7 +65,7 @@ def _written(task: AnswerInput, plan: Plan, role: Role) -> Generator[Requests, A
     return Written((), account, (*written.notes, CONFLICT))
 
 
-def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Generator[Requests, Any, Written]:
+def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
     """What ``role`` drafts, checked."""
     drafted, notes = yield from attempt(role, task)
     draft: Draft = drafted

@@ -12,9 +12,7 @@ retrieval-augmented generation. Bounds: k relevance labels a search, one answer,
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
 from localmed.agents.decomposing import (
@@ -48,8 +46,8 @@ from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
-from localmed.workflows.finding import Notes, Plan, Searched, Tried
-from localmed.workflows.flow import Cite, Flow, Perform, Requests, Search, attempt
+from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
@@ -66,11 +64,11 @@ LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
 @dataclass(frozen=True, slots=True)
-class PartFound:
+class SubQuestion:
     """What was found for a sub-question, and the evidence minted for it."""
 
     question: str
-    leading: Tried
+    leading: SearchedTier
     evidence: tuple[Evidence, ...]
 
 
@@ -85,17 +83,21 @@ def ask(
         question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
     request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
-    searched: Searched = yield from finding.search(request, waiting, plan)
-    searched += Searched(notes=notes + more)
+    searched: TierSearch = yield from finding.search(request, waiting, plan)
+    searched += TierSearch(notes=notes + more)
     if searched.leading:
-        leading, further = searched.leading, Searched()
+        leading, further = searched.leading, TierSearch()
         if plan.further:
             further = yield from finding.search(request, waiting, plan, most=1)
-        return (yield from _answered(begun(question, searched + further, provenance), leading, further.leading, plan))
-    return (yield from _otherwise(question, request, searched, plan, provenance))
+        return (
+            yield from _answered(
+                initial_answer(question, searched + further, provenance), leading, further.leading, plan
+            )
+        )
+    return (yield from _fallback(question, request, searched, plan, provenance))
 
 
-def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
+def initial_answer(question: str, searched: TierSearch, provenance: Provenance) -> Answer:
     """The answer so far: nothing but what was searched, and what the reader must know of that."""
     tried = searched.tried
     language = tried[0].result.language if tried else detect(question)
@@ -104,7 +106,7 @@ def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
     if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
     if searched.skipped:
-        notes += (message("workflow.skipped", names=tuple(map(_called, dict.fromkeys(searched.skipped)))),)
+        notes += (message("workflow.skipped", names=tuple(map(_display_name, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
     return Answer(AnswerStatus.ABSTAINED, question, language, (), (), names, provenance, notes=notes)
 
@@ -112,15 +114,15 @@ def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
 # --- something helps --------------------------------------------------------------------------------------------------
 
 
-def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) -> Flow:
+def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Flow:
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
     written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
     if not written.stands:
-        return nothing_stands(answer, written, ours)
+        return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
-    return finished(answer, written, evidence, unnamed(leading.relevance), possible)
+    return completed_answer(answer, written, evidence, unnamed_note(leading.relevance), possible)
 
 
 def compared(
@@ -128,8 +130,8 @@ def compared(
     statements: tuple[Statement, ...],
     ours: tuple[Evidence, ...],
     theirs: tuple[Evidence, ...],
-    beyond: Tried | None,
-) -> Generator[Requests, Any, tuple[Conflict, ...]]:
+    beyond: SearchedTier | None,
+) -> Step[tuple[Conflict, ...]]:
     """Where ``statements`` from ``ours`` may conflict with an answer from ``theirs``, the evidence of ``beyond``."""
     if not beyond:
         return ()
@@ -138,14 +140,14 @@ def compared(
     return conflicts(question, citing(statements, ours), citing(checked, theirs))
 
 
-def nothing_stands(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
+def without_statements(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
     """``answer`` as an abstention: nothing was drafted, or all of it was withheld."""
-    answer = answer if written.statements else showing(answer, evidence)
+    answer = answer if written.statements else with_nearest_sentences(answer, evidence)
     answer = replace(answer, verification=written.verification, notes=answer.notes + written.notes)
     return abstained(answer, ALL_WITHHELD if written.statements else NOT_ENOUGH)
 
 
-def finished(
+def completed_answer(
     answer: Answer,
     written: Written,
     evidence: tuple[Evidence, ...],
@@ -161,7 +163,7 @@ def finished(
         status=AnswerStatus.ANSWERED,
         statements=written.statements,
         evidence=shown,
-        verification=doubted(written.verification, notes),
+        verification=downgraded(written.verification, notes),
         notes=answer.notes + written.notes + notes + warnings(shown),
         conflicts=possible,
     )
@@ -170,21 +172,21 @@ def finished(
 # --- nothing helps ----------------------------------------------------------------------------------------------------
 
 
-def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, provenance: Provenance) -> Flow:
+def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, provenance: Provenance) -> Flow:
     """Own knowledge if it is allowed and certain, else sub-questions, else abstention."""
-    answer = begun(question, searched, provenance)
+    answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
-        own: tuple[Statement, ...] = yield from _own(question)
+        own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
             return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
     if DECOMPOSITION.name not in plan.roles:
-        return (yield from with_nearest(answer, searched))
-    return (yield from _in_parts(answer, request, searched, plan))
+        return (yield from abstained_with_nearest(answer, searched))
+    return (yield from _by_sub_questions(answer, request, searched, plan))
 
 
-def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
+def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:
     """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
     try:
         certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
@@ -194,27 +196,27 @@ def _own(question: str) -> Generator[Requests, Any, tuple[Statement, ...]]:
     return own
 
 
-def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
+def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
     questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
-    parts: list[PartFound] = []
+    parts: list[SubQuestion] = []
     known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker
     for question in questions:
         part_request, _ = yield from finding.request(question, request.filters, plan)
-        part: Searched = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
+        part: TierSearch = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
         searched += part
         if part.leading:
             evidence = yield from finding.minted(part.leading.hits, known)
             known = tuple(dict.fromkeys((*known, *evidence)))
-            parts.append(PartFound(question, part.leading, evidence))
-    answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
+            parts.append(SubQuestion(question, part.leading, evidence))
+    answer = replace(initial_answer(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
-        return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
-    return (yield from _put_together(answer, parts, len(questions), plan))
+        return (yield from abstained_with_nearest(replace(answer, notes=answer.notes + notes), searched))
+    return (yield from _synthesised(answer, parts, len(questions), plan))
 
 
-def with_nearest(answer: Answer, searched: Searched) -> Flow:
+def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
     lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
@@ -225,10 +227,10 @@ def with_nearest(answer: Answer, searched: Searched) -> Flow:
     if not nearest:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
-    return abstained(showing(answer, evidence), reason)
+    return abstained(with_nearest_sentences(answer, evidence), reason)
 
 
-def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
+def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
     """``answer`` with a sentence of each of the first pieces of ``evidence``, which do not answer."""
     nearest = evidence[:NEAREST]
     if not nearest:
@@ -237,7 +239,7 @@ def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
     return replace(answer, evidence=nearest, parts=(NearestPart(quotations),))
 
 
-def _put_together(answer: Answer, parts: list[PartFound], count: int, plan: Plan) -> Flow:
+def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Plan) -> Flow:
     """The reference passage of ``parts`` guides the answer; its markers are those of the original passages."""
     reference, notes = "", Notes()
     if SYNTHESIS.name in plan.roles:
@@ -247,12 +249,12 @@ def _put_together(answer: Answer, parts: list[PartFound], count: int, plan: Plan
     dense = parts[0].leading.result.dense
     written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
     if not written.stands:
-        return nothing_stands(answer, written, evidence)
+        return without_statements(answer, written, evidence)
     missing = count - len(parts)
     lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
     notes += (message(UNNAMED, words=lacking),) if lacking else ()
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
-    return finished(answer, written, evidence, notes)
+    return completed_answer(answer, written, evidence, notes)
 
 
 # --- what the reader is told ------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ def abstained(answer: Answer, reason: Message) -> Answer:
     return replace(answer, notes=(*answer.notes, reason))
 
 
-def doubted(verification: Verification, notes: Notes) -> Verification:
+def downgraded(verification: Verification, notes: Notes) -> Verification:
     """Never green where the sources lack a word of the question, or a part of it found nothing."""
     lacking = next((note for note in notes if note.code in DOUBTS), None)
     if lacking is None or verification.badge is not Badge.GREEN:
@@ -280,7 +282,7 @@ def doubted(verification: Verification, notes: Notes) -> Verification:
     return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
-def unnamed(relevance: Relevance) -> Notes:
+def unnamed_note(relevance: Relevance) -> Notes:
     """Where the sources lack a word of the question, the reader sees that they may be about something else."""
     return (message(UNNAMED, words=relevance.unnamed),) if relevance.unnamed else ()
 
@@ -296,6 +298,6 @@ def _out_of_force(evidence: Evidence) -> Message:
     return Message(f"workflow.{evidence.status.value}", tuple(named.items()))
 
 
-def _called(name: str) -> Message | str:
+def _display_name(name: str) -> Message | str:
     """A tier's member: a kind by its label, a collection by its name."""
     return Message(f"source.kind.{name}") if name in set(Kind) else name

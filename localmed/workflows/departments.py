@@ -12,9 +12,8 @@ It points the way and never says what somebody has. The guide is whatever the co
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import Draft
 from localmed.agents.guidance import DEPARTMENT, SHOWN, Advised, CheckInput, Department, Guidance, GuidanceInput
@@ -42,7 +41,7 @@ from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
 from localmed.workflows.finding import Notes, Plan, minted
-from localmed.workflows.flow import Cite, Flow, Requests, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
@@ -58,6 +57,8 @@ ALWAYS = message("departments.always")
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
+
+Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the account of the gate, and notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _signs(flags: Sequence[str]) -> tuple[Message, ...]:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step:
+def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
     """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
     flagged = bool(flags)
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
@@ -152,7 +153,7 @@ def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: S
     return GuideResult()
 
 
-def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step:
+def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step[GuideResult]:
     """The departments with evidence for their sections; each passage has one marker."""
     every = {hit.passage.id: hit for hits in (*grouped.values(), urgent) for hit in hits}
     pieces: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
@@ -170,7 +171,7 @@ def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searche
 # --- what is advised --------------------------------------------------------------------------------------------------
 
 
-def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[str]) -> Step:
+def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[str]) -> Step[Checked]:
     """What was chosen and passed the gate, emergencies first; the account of the gate; and notes.
 
     Beside an emergency only departments that its signs belong to are named: another one would send somebody there.
@@ -199,7 +200,7 @@ def _fitting(
     return fitting or tuple(Advised(one.name, (reason(one, complaint),)) for one in [*others][:1])
 
 
-def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, plan: Plan) -> Step:
+def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, plan: Plan) -> Step[Checked]:
     """Those of ``advised`` that pass the gate, its account, and notes; a reason that is not carried is left out.
 
     A section's exceptions are not added to its reasons: they say whom another department sees.
@@ -221,7 +222,7 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
 
 def _part(
     advised: Advised, evidence: tuple[Evidence, ...], filters: SearchFilter, language: str
-) -> Generator[Requests, Any, tuple[DepartmentPart, tuple[Evidence, ...]]]:
+) -> Step[tuple[DepartmentPart, tuple[Evidence, ...]]]:
     """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
     name, more = advised.department, tuple[Evidence, ...]()
     floor = guide.floor(name, [piece.passage for piece in evidence])

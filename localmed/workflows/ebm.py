@@ -15,7 +15,7 @@ never used: where nothing helps, not even for the question as it was asked, the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,15 +57,15 @@ from localmed.workflows.ask import (
     NO_TIER,
     NO_WORDS,
     abstained,
-    begun,
+    abstained_with_nearest,
     compared,
-    finished,
-    nothing_stands,
-    unnamed,
-    with_nearest,
+    completed_answer,
+    initial_answer,
+    unnamed_note,
+    without_statements,
 )
-from localmed.workflows.finding import Notes, Plan, Searched, Tried
-from localmed.workflows.flow import Cite, Flow, LookUp, Read, Requests, Search, attempt
+from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
+from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
@@ -86,8 +86,8 @@ class Case:
 class Gathered:
     """The evidence: ``ours`` is answered from, ``theirs`` (of the tier beyond) is compared with it."""
 
-    leading: Tried
-    beyond: Tried | None
+    leading: SearchedTier
+    beyond: SearchedTier | None
     ours: tuple[Evidence, ...]
     theirs: tuple[Evidence, ...]
 
@@ -108,12 +108,12 @@ def ebm(
     queries = searched(question, pico, record)
     done, request, waiting = yield from _searched(queries, filters, plan)
     case = Case(question, pico, request.question, record)
-    further = Searched()
+    further = TierSearch()
     if done.leading and plan.further:
         further = yield from finding.search(request, waiting, plan, most=1)
     if done.leading and request.question == question != queries[0]:
         notes += (AS_ASKED,)
-    answer = begun(question, done + further, provenance)
+    answer = initial_answer(question, done + further, provenance)
     answer = replace(answer, language=detect(question), workflow="ebm", notes=answer.notes + notes)
     if done.leading is None:
         return (yield from _abstained(answer, case, done))
@@ -121,17 +121,15 @@ def ebm(
     return (yield from _recommended(answer, case, gathered, plan))
 
 
-def _abstained(answer: Answer, case: Case, done: Searched) -> Flow:
+def _abstained(answer: Answer, case: Case, done: TierSearch) -> Flow:
     """The abstention with its reason; where something was found that does not answer, with the nearest of it."""
     if not done.tried or not words(case.question):
         return abstained(replace(answer, parts=_of_case(case)), NO_WORDS if done.tried else NO_TIER)
-    nearest: Answer = yield from with_nearest(answer, done)
+    nearest: Answer = yield from abstained_with_nearest(answer, done)
     return replace(nearest, parts=(*nearest.parts, *_of_case(case)))
 
 
-def _pico(
-    question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
-) -> Generator[Requests, Any, tuple[Pico, Notes]]:
+def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[tuple[Pico, Notes]]:
     """The PICO question: the user's own, else the role's."""
     labelled = by_labels(question)
     if labelled or is_pico or PICO.name not in plan.roles:
@@ -141,20 +139,20 @@ def _pico(
 
 def _searched(
     queries: tuple[str, ...], filters: SearchFilter, plan: Plan
-) -> Generator[Requests, Any, tuple[Searched, Search, Iterator[Tier]]]:
+) -> Step[tuple[TierSearch, Search, Iterator[Tier]]]:
     """The tiers searched for one query after the other until something helps; that search, and the tiers beyond."""
-    done, last = Searched(), len(queries) - 1
+    done, last = TierSearch(), len(queries) - 1
     for number, query in enumerate(queries):
         request, _ = yield from finding.request(query, filters, plan)
         waiting = iter(plan.tiers)
-        tiers: Searched = yield from finding.search(request, waiting, plan)
+        tiers: TierSearch = yield from finding.search(request, waiting, plan)
         done += tiers
         if tiers.leading or number == last:
             break
     return done, request, waiting
 
 
-def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> Generator[Requests, Any, Gathered]:
+def _gathered(case: Case, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Step[Gathered]:
     """The hits that help, what else the guidelines say that apply, and the hits of the tier beyond, as evidence."""
     hits = leading.hits
     opened = yield from _opened(case, leading, plan)
@@ -166,7 +164,7 @@ def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> G
     return Gathered(leading, beyond, evidence[:number], evidence[number:])
 
 
-def _opened(case: Case, leading: Tried, plan: Plan) -> Generator[Requests, Any, tuple[str, ...]]:
+def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ...]]:
     """The guidelines of the map that apply to the question."""
     helpful = {hit.passage.document_id for hit in leading.hits}
     guidelines = []
@@ -188,14 +186,14 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record)
     written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
-        return nothing_stands(replace(answer, parts=_of_case(case)), written)
+        return without_statements(replace(answer, parts=_of_case(case)), written)
     possible = yield from compared(case.query, written.statements, ours, gathered.theirs, gathered.beyond)
     fitting = yield from _fitting(case, written, gathered, plan)
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = unnamed(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
-    answer = finished(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
+    notes = unnamed_note(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
+    answer = completed_answer(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,
         *_of_case(case),
@@ -235,7 +233,7 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Generator[Requests, Any, Written]:
+def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Step[Written]:
     """What the sources cited say of patients like this one, checked like the recommendation."""
     nothing = Written((), written.verification)
     if case.record is None or APPLICABILITY.name not in plan.roles:
@@ -258,7 +256,7 @@ def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statemen
     return tuple(statement for statement in checked if statement.text not in texts)
 
 
-def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Requests, Any, tuple[Part, ...]]:
+def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part, ...]]:
     """The record's allergies to what is shown, and interactions that the concept graph lists."""
     if case.record is None:
         return ()

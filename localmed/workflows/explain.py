@@ -4,7 +4,7 @@ LINS, medical order explanation (Fig. 4a and Methods): terms of the order as wri
 for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
 Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
 Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
-every number, dose and negation of the order's (``verification.survival``), or the order's own words stand alone and
+every number, dose and negation of the order's (``verification.faithfulness``), or the order's own words stand alone and
 that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
 a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
 questions are screened first, as a patient's.
@@ -16,9 +16,8 @@ Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named wi
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import AnswerInput
 from localmed.agents.orders import (
@@ -69,8 +68,8 @@ from localmed.verification import citations
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
-from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Flow, LookUp, Perform, Requests, Search, attempt
+from localmed.workflows.finding import Notes, Plan, TierSearch
+from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
@@ -122,21 +121,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    explained, unexplained = yield from _explained(_once(terms), task, filters, plan, cited)
+    explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
     answered = yield from _answers(task, terms, filters, plan, cited)
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = cited.evidence
-    return Answer(
-        AnswerStatus.ANSWERED,
-        order,
-        language,
-        (),
-        shown,
-        searched,
-        provenance,
+    answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
+    return replace(
+        answer,
         notes=(*notes, *more, *of_lines, *overdue(shown)),
-        workflow="explain",
         parts=(*parts, *_level(parts)),
         released_by=" ".join(task.released_by.split()),
     )
@@ -152,13 +145,13 @@ def _bounded(task: ExplainInput) -> Notes:
     return notes
 
 
-def _terms(text: str, plan: Plan) -> Generator[Requests, Any, tuple[tuple[OrderTerm, ...], Notes]]:
+def _terms(text: str, plan: Plan) -> Step[tuple[tuple[OrderTerm, ...], Notes]]:
     if MEDICAL_TERMS.name not in plan.roles or not text.strip():
         return (), ()
     return (yield from attempt(MEDICAL_TERMS, OrderInput(text)))
 
 
-def _once(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
+def _first_occurrences(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
     """Each term where it first stands."""
     first: dict[str, OrderTerm] = {}
     for term in terms:
@@ -176,7 +169,7 @@ def lines_of(order: str) -> Iterator[tuple[int, int]]:
             yield match.end() - len(match[0].lstrip()), match.end()
 
 
-def _lines(order: str, language: str, plan: Plan) -> Generator[Requests, Any, tuple[tuple[Part, ...], Notes]]:
+def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
     """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role."""
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -195,7 +188,7 @@ def _lines(order: str, language: str, plan: Plan) -> Generator[Requests, Any, tu
     return tuple(parts), notes
 
 
-def _in_plain_words(lines: list[str]) -> Generator[Requests, Any, tuple[list[str], Notes]]:
+def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
     """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
     try:
         plain = yield Perform(PLAIN_ORDER, PlainInput(tuple(lines)))
@@ -217,7 +210,7 @@ def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
 
 def _explained(
     terms: list[OrderTerm], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Requests, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
+) -> Step[tuple[tuple[Part, ...], tuple[str, ...]]]:
     """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
     parts: list[TermPart] = []
     language = detect(task.order)
@@ -247,9 +240,9 @@ def _definition(card: Card | None, language: str) -> Definition | None:
 
 def _quoted_or_written(
     term: OrderTerm, names: tuple[str, ...], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Requests, Any, tuple[Statement, ...]]:
+) -> Step[tuple[Statement, ...]]:
     question = _question(term, names, detect(task.order))
-    hits, dense = yield from _leaflets_first(question, filters, plan)
+    hits, dense = yield from _by_tier_priority(question, filters, plan)
     if not hits:
         return ()
     evidence = yield from finding.minted(hits, cited.evidence)
@@ -266,9 +259,7 @@ def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
     return f"{term.text}{also}是什么？" if language == "zh" else f"What is {term.text}{also}?"
 
 
-def _leaflets_first(
-    question: str, filters: SearchFilter, plan: Plan
-) -> Generator[Requests, Any, tuple[tuple[Hit, ...], bool]]:
+def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[tuple[Hit, ...], bool]]:
     """The best passages of all tiers at once, ordered by tier: a term is explained by whatever source defines it."""
     tier_of = {name: place for place, tier in enumerate(plan.tiers) for name in tier.collections}
     if not tier_of:
@@ -286,7 +277,7 @@ def _answers(
     filters: SearchFilter,
     plan: Plan,
     cited: _Cited,
-) -> Generator[Requests, Any, tuple[Part, ...]]:
+) -> Step[tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
     problems = task.patient.problems if task.patient else ()
@@ -300,12 +291,10 @@ def _answers(
     return tuple(parts)
 
 
-def _answer(
-    alone: str, filters: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Requests, Any, tuple[tuple[Statement, ...], bool]]:
+def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Step[tuple[tuple[Statement, ...], bool]]:
     """What answers a question; or nothing, and whether that is since its badge is not green."""
     request, _ = yield from finding.request(alone, filters, plan)
-    searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
+    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
     if not searched.leading:
         return (), False
     evidence = yield from finding.minted(searched.leading.hits, cited.evidence)

@@ -5,9 +5,8 @@ With the relevance role off, what the first tier finds is taken as it is: plain 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
@@ -15,7 +14,7 @@ from localmed.clinical import qualifiers
 from localmed.domain import Evidence, Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.flow import Cite, Requests, Search, attempt
+from localmed.workflows.flow import Cite, Search, Step, attempt
 
 Notes = tuple[Message, ...]
 
@@ -44,7 +43,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SearchedTier:
     """A tier that was searched, and how its hits were judged."""
 
     tier: Tier
@@ -58,24 +57,24 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class TierSearch:
     """The tiers ``tried``, the names that were ``skipped`` since the library holds nothing of them."""
 
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[SearchedTier, ...] = ()
     skipped: tuple[str, ...] = ()
     notes: Notes = ()
 
     @property
-    def leading(self) -> Tried | None:
+    def leading(self) -> SearchedTier | None:
         """The tier that answers."""
         return self.tried[-1] if self.tried and self.tried[-1].relevance.enough else None
 
-    def __add__(self, other: Searched) -> Searched:
+    def __add__(self, other: TierSearch) -> TierSearch:
         """Both searches."""
-        return Searched(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
+        return TierSearch(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
 
 
-def request(question: str, filters: SearchFilter, plan: Plan) -> Generator[Requests, Any, tuple[Search, Notes]]:
+def request(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Search, Notes]]:
     """The search for ``question``, by its keywords as well if the plan wants any."""
     keywords, notes = Keywords(), Notes()
     if plan.keywords and KEYWORDS.name in plan.roles:
@@ -83,19 +82,17 @@ def request(question: str, filters: SearchFilter, plan: Plan) -> Generator[Reque
     return Search(question, filters, plan.passages, keywords.words), notes
 
 
-def search(
-    request: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = ""
-) -> Generator[Requests, Any, Searched]:
+def search(request: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = "") -> Step[TierSearch]:
     """Search tier by tier until one is helpful, or ``most`` (0: all) are searched, for a part of ``whole``."""
-    done = Searched()
+    done = TierSearch()
     for tier in tiers:
-        done += Searched(skipped=tier.skipped)
+        done += TierSearch(skipped=tier.skipped)
         if not tier.collections:
             continue
         result: Found = yield replace(request, filters=tier.limit(request.filters))
         labels, notes = yield from judged(request.question, result, plan)
         relevance = of_the_same(request.question, result.hits, labels, whole)
-        done += Searched((Tried(tier, result, relevance),), notes=notes)
+        done += TierSearch((SearchedTier(tier, result, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
     return done
@@ -111,14 +108,14 @@ def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole:
     return replace(relevance, probabilities=kept, differing=everywhere)
 
 
-def judged(question: str, result: Found, plan: Plan) -> Generator[Requests, Any, tuple[Relevance, Notes]]:
+def judged(question: str, result: Found, plan: Plan) -> Step[tuple[Relevance, Notes]]:
     """How likely each hit of ``result`` holds an answer to ``question``; with the role off all do."""
     if RELEVANCE.name not in plan.roles:
         return Relevance((1.0,) * len(result.hits), 1.0), ()
     return (yield from attempt(RELEVANCE, RelevanceInput(question, result.hits, result.dense, result.reranker)))
 
 
-def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Generator[Requests, Any, tuple[Evidence, ...]]:
+def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Evidence, ...]]:
     """Evidence for ``hits``, in their order: what is ``known`` keeps its marker, the others get the next ones."""
     by_passage = {piece.passage.id: piece for piece in known}
     fresh = tuple(hit for hit in hits if hit.passage.id not in by_passage)

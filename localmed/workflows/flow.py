@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.roles import Role
@@ -126,10 +126,11 @@ class Perform:
         return self.role.name
 
 
+T = TypeVar("T")
 Request = Search | LookUp | Read | Cite | Judge | Compare | Studies | Resolve | Perform
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
-Step = Generator[Requests, Any, Any]  # a part of a flow
+Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
 
 # The module and the function of each; only the one that runs is imported, all of them cost a command 0.1 s.
 FLOWS: Mapping[str, tuple[str, str]] = {
@@ -151,7 +152,7 @@ def flow_named(name: str) -> Callable[..., Flow]:
     return function
 
 
-def attempt(role: Role, task: Any) -> Generator[Requests, Any, tuple[Any, tuple[Message, ...]]]:
+def attempt(role: Role, task: Any) -> Step[tuple[Any, tuple[Message, ...]]]:
     """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
     try:
         return (yield Perform(role, task)), ()

@@ -14,9 +14,8 @@ What fails leaves a visible gap. The outcome of each step stands in ``Answer.ver
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
@@ -25,7 +24,7 @@ from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verific
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Judge, Requests, attempt
+from localmed.workflows.flow import Judge, Step, attempt
 
 _JUDGES = {role.name: role for role in ROLES}
 
@@ -34,7 +33,7 @@ Checked = tuple[tuple[bool, ...], Verification, Notes]
 
 def checked(
     draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True
-) -> Generator[Requests, Any, tuple[tuple[Statement, ...], Verification, Notes]]:
+) -> Step[tuple[tuple[Statement, ...], Verification, Notes]]:
     """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
 
     Without ``exceptions`` nothing is added, and a verdict comes for each of the draft's statements.
@@ -62,7 +61,7 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
     return wrong if plan.unsupported == "regenerate" else ()
 
 
-def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Generator[Requests, Any, Coherence]:
+def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Step[Coherence]:
     """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
     own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
     if COHERENCE.name not in plan.roles or not own:
@@ -81,7 +80,7 @@ def with_coherence(before: Verification, coherence: Coherence) -> Verification:
     return replace(before, checks=(*before.checks, ended))
 
 
-def standing(task: CheckInput, before: Verification, plan: Plan) -> Generator[Requests, Any, Checked]:
+def standing(task: CheckInput, before: Verification, plan: Plan) -> Step[Checked]:
     """Step 3 for departments: which of ``task.advised`` stand, by rule always and by the role where it is served."""
     passed = check_by_rule(task)
     notes: Notes = ()
@@ -98,7 +97,7 @@ def badged(
     evidence: tuple[Evidence, ...],
     before: Verification,
     jury: tuple[str, ...],
-) -> Generator[Requests, Any, Verification]:
+) -> Step[Verification]:
     """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
     shown = citations.shown(statements)
     if not shown or not jury:
@@ -117,7 +116,7 @@ def badged(
     return replace(
         before,
         badge=_badge(votes),
-        reason=badge.reason(_criteria(votes)),
+        reason=badge.reason(badge.majority([vote.criteria for vote in votes])),
         badge_judges=tuple(vote.judge for vote in votes),
         badge_before=_badge(earlier),
         badges=tuple(alone),
@@ -126,7 +125,7 @@ def badged(
 
 def _votes(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
-) -> Generator[Requests, Any, list[Vote]]:
+) -> Step[list[Vote]]:
     """The vote of each of the jury on ``statements`` and the evidence that they cite."""
     task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes = []
@@ -136,9 +135,5 @@ def _votes(
     return votes
 
 
-def _criteria(votes: Sequence[Vote]) -> badge.Criteria:
-    return badge.majority([vote.criteria for vote in votes])
-
-
 def _badge(votes: Sequence[Vote]) -> Badge:
-    return badge.badge(_criteria(votes))
+    return badge.badge(badge.majority([vote.criteria for vote in votes]))

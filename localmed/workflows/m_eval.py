@@ -7,7 +7,7 @@ withdrawn, addressed to a model) is left out before anything is judged, and name
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,9 +21,9 @@ from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
 from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
+from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
-from localmed.verification.wording import find_verbatim
-from localmed.workflows.flow import Compare, Judge, Perform, Requests, Studies
+from localmed.workflows.flow import Compare, Judge, Perform, Step, Studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeighedStudy:
     """A study that counts; ``provided`` if the answer rests on it."""
 
     study: Study
@@ -52,7 +52,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedStudy:
     """A study that may not count, and why (see ``standing``)."""
 
     study: Study
@@ -61,7 +61,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimResult:
     """A claim, what of each study was held against it, and the outcome; ``unjudged`` studies are in another language
     than the judge's."""
 
@@ -75,9 +75,9 @@ class Held:
 class Assessment:
     """All of it. ``quality`` is that of the evidence given, ``None`` where there was none."""
 
-    claims: tuple[Held, ...] = ()
-    studies: tuple[Weighed, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
+    studies: tuple[WeighedStudy, ...] = ()
+    left_out: tuple[ExcludedStudy, ...] = ()
     quality: Quality | None = None
 
     @property
@@ -86,7 +86,7 @@ class Assessment:
         return [held.outcome.label for held in self.claims]
 
 
-Assessing = Generator[Requests, Any, Assessment]
+Assessing = Step[Assessment]
 
 
 def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds) -> Assessing:
@@ -113,29 +113,29 @@ def _without(retrieved: tuple[Study, ...], provided: tuple[Study, ...]) -> tuple
 
 def _standing(
     provided: tuple[Study, ...], retrieved: tuple[Study, ...]
-) -> tuple[list[tuple[Study, bool]], tuple[LeftOut, ...]]:
+) -> tuple[list[tuple[Study, bool]], tuple[ExcludedStudy, ...]]:
     """The studies that may count, each with whether it was given, and those that may not."""
     both = [*((study, True) for study in provided), *((study, False) for study in retrieved)]
     reasons = [excluded(study.document, study.text) for study, _ in both]
     counting = [pair for pair, reason in zip(both, reasons, strict=True) if not reason]
     pairs = zip(both, reasons, strict=True)
-    return counting, tuple(LeftOut(study, reason, own) for (study, own), reason in pairs if reason)
+    return counting, tuple(ExcludedStudy(study, reason, own) for (study, own), reason in pairs if reason)
 
 
-def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Generator[Requests, Any, tuple[Weighed, ...]]:
+def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Step[tuple[WeighedStudy, ...]]:
     """The given studies and the ``kept`` most reliable of those found, each with its reliability."""
     studies = [study for study, _ in counting]
     failed = (yield from _appraised(studies)) if bounds.appraise else ((),) * len(studies)
     dates = bonuses([study.document.edition for study in studies])
     weighed = [
-        Weighed(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
+        WeighedStudy(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
         for (study, own), date, lacks in zip(counting, dates, failed, strict=True)
     ]
     ranked = sorted((entry for entry in weighed if not entry.provided), key=lambda entry: -entry.reliability.score)
     return (*(entry for entry in weighed if entry.provided), *ranked[: bounds.kept])
 
 
-def _appraised(studies: list[Study]) -> Generator[Requests, Any, tuple[tuple[str, ...], ...]]:
+def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
     """The aspects that each study does not show; by the rules where a model's reply cannot be used."""
     inputs = [AppraisalInput(study.document.title, study.text) for study in studies]
     try:
@@ -145,7 +145,7 @@ def _appraised(studies: list[Study]) -> Generator[Requests, Any, tuple[tuple[str
     return failed
 
 
-def _held(claims: tuple[Claim, ...], weighed: tuple[Weighed, ...]) -> Generator[Requests, Any, tuple[Held, ...]]:
+def _held(claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
     read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
     premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
@@ -159,23 +159,25 @@ def _held(claims: tuple[Claim, ...], weighed: tuple[Weighed, ...]) -> Generator[
     return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
 
 
-def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Any) -> Held:
+def _outcome(claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any) -> ClaimResult:
     taken: list[Stance | None] = [next(stances) if row_premise.text else None for row_premise in row]
     votes = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
     scores = [entry.reliability.score for entry in weighed]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
-    return Held(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
+    return ClaimResult(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
 
 
-def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighed) -> int:
+def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: WeighedStudy) -> int:
     """The vote of a study; whatever a judge makes of it, what it says word for word it does not contradict."""
     side = vote(stance) if stance else 0
     passage = weighed.study.passages[premise.place]
     return 1 if side < 0 and find_verbatim(passage.text, claim.text, passage.table) else side
 
 
-def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:
+def _quality(
+    held: tuple[ClaimResult, ...], weighed: tuple[WeighedStudy, ...], left_out: tuple[ExcludedStudy, ...]
+) -> Quality | None:
     """Of what the answer rests on; a study that may not count is one that is out of date."""
     places = [place for place, entry in enumerate(weighed) if entry.provided]
     excluded_count = sum(entry.provided for entry in left_out)

@@ -31,7 +31,7 @@ MODULES = (
     "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
     "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",
     "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
-    "verification.link_eval", "workflows.finding", "workflows.gathering", "workflows.explain", "retrieval.studies",
+    "verification.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain", "retrieval.studies",
     "workflows.m_eval", "verification.answer_file",
     "verification.badge", "agents.judging",
 )  # fmt: skip

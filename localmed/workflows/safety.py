@@ -9,18 +9,15 @@ harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.language import detect
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Perform, Requests, attempt
+from localmed.workflows.flow import Perform, Step, attempt
 
 
-def screened(text: str, plan: Plan, own_words: bool = True) -> Generator[Requests, Any, Concern]:
+def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks.
 
     Without ``own_words`` (a clinician's order, say) nothing is likened: the likeness was not fitted on such texts.

@@ -13,9 +13,8 @@ question's, is in no trace.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.domain import (
     Answer,
@@ -44,7 +43,7 @@ from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Notes, Plan, minted
-from localmed.workflows.flow import Cite, Flow, Judge, Requests, Resolve
+from localmed.workflows.flow import Cite, Flow, Judge, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, assess
 from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
 
@@ -88,7 +87,7 @@ def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     """The flow of one answer."""
     marked = read(task.text[:MOST_CHARACTERS])
     language = detect(f"{task.question}\n{task.text[:MOST_CHARACTERS]}")
-    notes = _reading(task, marked)
+    notes = _input_notes(task, marked)
     known = (*task.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
     cited = yield from _cited(marked)
@@ -98,12 +97,14 @@ def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
     account = Verification(len(cited.statements), 0, len(cited.missing), judges)
     if task.question.strip() and (bounds.judged or not cited.open):
-        account = yield from gate.badged(task.question, _all(marked, cited), cited.evidence, account, bounds.jury)
+        account = yield from gate.badged(
+            task.question, _all_sentences(marked, cited), cited.evidence, account, bounds.jury
+        )
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,
         task.question, language, (), evidence, bounds.collections, provenance,
         account,
-        notes + _noted(assessment, cited, bounds, provenance) + overdue(evidence),
+        notes + _result_notes(assessment, cited, bounds, provenance) + overdue(evidence),
         workflow="verify",
         parts=(*parts(assessment, _by_passage(evidence), cited.carried and account.badge is not Badge.RED),
                *cited_parts(cited.named, cited.statements)),
@@ -127,37 +128,37 @@ def ask_and_verify(
     cited = _Cited(tuple(zip(names, studies, strict=True)))
     assessed = parts(assessment, _by_passage(evidence), answer.verification.badge is not Badge.RED)
     fresh = tuple(piece for piece in evidence if piece not in answer.evidence)
-    notes = answer.notes + _noted(assessment, cited, bounds, provenance) + overdue(fresh)
+    notes = answer.notes + _result_notes(assessment, cited, bounds, provenance) + overdue(fresh)
     return replace(answer, evidence=evidence, parts=(*answer.parts, *assessed), notes=notes)
 
 
 # --- the citations ----------------------------------------------------------------------------------------------------
 
 
-def _cited(marked: MarkedText) -> Generator[Requests, Any, _Cited]:
+def _cited(marked: MarkedText) -> Step[_Cited]:
     """The citations looked up, and the sentences that carry them checked against what was found."""
     named = yield from _looked_up(marked)
     studies = {reference.marker: study for reference, study in named}
-    carrying = [sentence for sentence in marked.sentences if sentence.markers]
+    citing = [sentence for sentence in marked.sentences if sentence.markers]
     usable = {name: study for name, study in studies.items() if study and not excluded(study.document, study.text)}
     reads = {name: [Read.of(passage.text) for passage in study.passages] for name, study in usable.items()}
-    hits = {sentence: _hits(sentence, usable, reads) for sentence in carrying}
-    ordered = tuple({hit.passage.id: hit for sentence in carrying for hit in hits[sentence]}.values())
+    hits = {sentence: _hits(sentence, usable, reads) for sentence in citing}
+    ordered = tuple({hit.passage.id: hit for sentence in citing for hit in hits[sentence]}.values())
     evidence: tuple[Evidence, ...] = (yield Cite(ordered)) if ordered else ()
     by_passage = _by_passage(evidence)
     # Two markers may name one document.
     sources = {
-        sentence: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[sentence])) for sentence in carrying
+        sentence: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[sentence])) for sentence in citing
     }
     checked = yield from _checked(
-        [statement(sentence.text, sources[sentence]) for sentence in carrying if sources[sentence]], evidence
+        [statement(sentence.text, sources[sentence]) for sentence in citing if sources[sentence]], evidence
     )
     waiting = iter(checked)
-    statements = tuple(next(waiting) if sources[sentence] else _unfounded(sentence, studies) for sentence in carrying)
+    statements = tuple(next(waiting) if sources[sentence] else _unsupported(sentence, studies) for sentence in citing)
     return _Cited(named, statements, evidence)
 
 
-def _looked_up(marked: MarkedText) -> Generator[Requests, Any, tuple[tuple[Reference, Study | None], ...]]:
+def _looked_up(marked: MarkedText) -> Step[tuple[tuple[Reference, Study | None], ...]]:
     """What each marker names; what is listed and never cited is given with the answer all the same."""
     markers = tuple(dict.fromkeys(name for sentence in marked.sentences for name in sentence.markers))
     names = {marker: marked.reference(marker) for marker in markers}
@@ -176,9 +177,7 @@ def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read
     return [Hit(usable[marker].passages[place], 0.0) for marker, place in zip(cited, places, strict=True)]
 
 
-def _checked(
-    statements: Sequence[Statement], evidence: tuple[Evidence, ...]
-) -> Generator[Requests, Any, tuple[Statement, ...]]:
+def _checked(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> Step[tuple[Statement, ...]]:
     """The statements with verdicts, marked and not withheld: whoever asks has the text, and is told what is wrong."""
     if not statements:
         return ()
@@ -188,7 +187,7 @@ def _checked(
     return judged
 
 
-def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
+def _unsupported(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
     """A sentence that cites nothing which could support it."""
     cited = [study for marker in sentence.markers if (study := studies.get(marker))]
     reasons = [excluded(study.document, study.text) for study in cited]
@@ -198,7 +197,7 @@ def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
     return replace(plain, verdict=Verdict(Support.UNSUPPORTED, LOOKED_UP, reason))
 
 
-def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
+def _all_sentences(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
     """Every sentence, those without a citation too; none where nothing cited is there to judge by."""
     if not cited.evidence:
         return ()
@@ -209,7 +208,7 @@ def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
 # --- evidence and notes -----------------------------------------------------------------------------------------------
 
 
-def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Generator[Requests, Any, tuple[Evidence, ...]]:
+def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Step[tuple[Evidence, ...]]:
     """``known`` and evidence for the passages of every study that had a vote."""
     voting = (
         assessment.studies[place].study.passages[held.premises[place].place]
@@ -231,7 +230,7 @@ def _decided(assessment: Assessment, cited: _Cited) -> bool:
     return bool(cited.statements) or not undecided.issuperset(assessment.labels)
 
 
-def _reading(task: VerifyInput, marked: MarkedText) -> Notes:
+def _input_notes(task: VerifyInput, marked: MarkedText) -> Notes:
     """What a reader must know of how the text was read."""
     count = len(marked.sentences)
     cites = any(sentence.markers for sentence in marked.sentences)
@@ -245,7 +244,7 @@ def _reading(task: VerifyInput, marked: MarkedText) -> Notes:
     return tuple(note for holds, note in candidates if holds)
 
 
-def _noted(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
+def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
     unjudged = sum(held.unjudged for held in assessment.claims)
     count, claims = len(cited.statements), assessment.claims
     candidates = (

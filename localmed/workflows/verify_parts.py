@@ -23,9 +23,9 @@ from localmed.domain.parts import (
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.verification.standing import DOUBTED, NOTICE, doubted
+from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import response
-from localmed.verification.wording import find_verbatim
-from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
+from localmed.workflows.m_eval import Assessment, ClaimResult, ExcludedStudy, WeighedStudy
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
 NEAREST = 3  # sentences quoted for a claim that nobody judged
@@ -59,7 +59,7 @@ def cited_parts(named: Sequence[tuple[Reference, Study | None]], statements: tup
 
 
 def _document(study: Study | None) -> Titled | None:
-    return _titled(study, provided=True) if study else None
+    return Titled(study.document.title, study.document.edition, True) if study else None
 
 
 def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
@@ -71,27 +71,26 @@ def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
 
 def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
-    alerts = [(left.reason, _titled(left.study, left.provided)) for left in assessment.left_out if _notable(left)]
-    alerts += [(DOUBTED, _titled(one.study, one.provided)) for one in assessment.studies if doubted(one.study.document)]
+    alerts = [(left.reason, _titled(left)) for left in assessment.left_out if _notable(left)]
+    alerts += [(DOUBTED, _titled(one)) for one in assessment.studies if doubted(one.study.document)]
     return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
-def _notable(left: LeftOut) -> bool:
+def _notable(left: ExcludedStudy) -> bool:
     """A notice found beside the studies is no news."""
     return left.provided or left.reason != NOTICE
 
 
-def _titled(study: Study, provided: bool) -> Titled:
-    return Titled(study.document.title, study.document.edition, provided)
+def _titled(entry: WeighedStudy | ExcludedStudy) -> Titled:
+    return Titled(entry.study.document.title, entry.study.document.edition, entry.provided)
 
 
-def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
+def _claim(held: ClaimResult, studies: Sequence[WeighedStudy], minted: Minted) -> ClaimPart:
     """Label, votes and spread, then the sentences that decided, or that are nearest where nothing was decided."""
     outcome, claim = held.outcome, held.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
     main, dropped = (
-        tuple(_titled(studies[place].study, studies[place].provided) for place in _best(places, studies))
-        for places in (outcome.main, outcome.dropped)
+        tuple(_titled(studies[place]) for place in _best(places, studies)) for places in (outcome.main, outcome.dropped)
     )
     return ClaimPart(
         claim.text,
@@ -111,7 +110,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
     )
 
 
-def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
+def quoted(held: ClaimResult, studies: Sequence[WeighedStudy]) -> list[int]:
     """The places of the studies that are quoted for a claim: the most reliable of the winning group.
 
     Where nobody judged, those with the sentences that are nearest to the claim.
@@ -122,11 +121,11 @@ def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
     return _best(held.outcome.main, studies)[:QUOTED]
 
 
-def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
+def _best(places: Sequence[int], studies: Sequence[WeighedStudy]) -> list[int]:
     return sorted(places, key=lambda place: -studies[place].reliability.score)
 
 
-def _quotation(held: Held, studies: Sequence[Weighed], place: int, minted: Minted) -> Statement:
+def _quotation(held: ClaimResult, studies: Sequence[WeighedStudy], place: int, minted: Minted) -> Statement:
     premise = held.premises[place]
     passage = studies[place].study.passages[premise.place]
     return minted[passage.id].quotation(premise.start, premise.end)
@@ -138,7 +137,7 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
     decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
     return tuple(
         StudyRow(
-            _titled(one.study, one.provided),
+            _titled(one),
             one.reliability.score,
             one.reliability.base,
             one.reliability.bonus,

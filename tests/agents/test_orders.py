@@ -21,7 +21,8 @@ from localmed.agents.orders import (
     without_identity,
 )
 from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question, terms
-from localmed.agents.roles import Role
+from localmed.agents.roles import Role, Writing
+from localmed.domain import message
 from localmed.errors import Rejected
 from tests.scripted import ScriptedChat
 from tests.values import evidence, passage
@@ -62,6 +63,13 @@ def test_a_plain_line_that_loses_or_adds_something_is_left_to_the_rules() -> Non
         "The order says to take enalapril, 5 mg.",
     )
     assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(replies)}) == (replies[0], "", "", "", "")
+
+
+def test_what_was_wrong_with_an_explanation_is_told_in_words() -> None:
+    wrong = (message("agents.sentence_contradicts"),)
+    task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, conflict=wrong, term="INR")
+    assert isinstance(TERM_EXPLANATION.form, Writing)
+    assert TERM_EXPLANATION.form.prompt(task) == "INR\nCORRECT: a sentence contradicts its source"
 
 
 def test_an_explanation_in_another_language_is_not_taken() -> None:

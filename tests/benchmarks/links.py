@@ -32,7 +32,7 @@ from localmed.operations import importing, lookups
 from localmed.session import Session
 from localmed.verification import link_eval
 from localmed.verification.link_eval import VALID_FROM, of_answer
-from localmed.verification.wording import holds
+from localmed.verification.verbatim import holds
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA

@@ -1,4 +1,4 @@
-"""How well what needs no model judges entailment, beside what the starter's rule claims (verification/wording.py).
+"""How well what needs no model judges entailment, beside what the starter's rule claims (verification/verbatim.py).
 
 HealthVer's test pairs (claims about COVID-19, sentences of abstracts), three-way; COVID-Fact's labelled pairs, whose
 refuted claims differ from the supported ones by a word or two, two-way. Neither has a licence: they are measured with,

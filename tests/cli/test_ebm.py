@@ -84,7 +84,7 @@ def test_chinese(starter: Localmed) -> None:
     assert "PICO 问题" in out
     assert "氯沙坦" in out
     assert "血压" in out
-    assert "级别: 1 级" in out
+    assert "级别：1 级" in out
     assert "The record" not in out
     assert "the record" not in out
 

@@ -15,10 +15,11 @@ import pytest
 
 from localmed.config import IngestSettings, Settings
 from localmed.domain import Box, Collection, Document, Kind, Passage, Span, message
+from localmed.domain.previews import FilePreview
 from localmed.errors import LibraryError, UsageError
 from localmed.ingest import draw
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.preview import AHEAD, PREFIX, Looked, Preview
+from localmed.ingest.preview import AHEAD, PREFIX, Preview
 from localmed.presentation import preview as preview_page
 from localmed.presentation.preview import PreviewPage, by_page
 from localmed.presentation.tables import grids
@@ -67,7 +68,7 @@ def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, Looked]:
+def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, FilePreview]:
     files = Preview(settings, manifest or described()).files(list(paths))
     return {Path(file.path).name: file for file in files}
 
@@ -252,7 +253,7 @@ def test_ocr_is_said(tmp_path: Path) -> None:
     document = Document("d", "ward", "k", "Scan", "en", "/s.txt", "0" * 64, "c", "text")
     passage = Passage("p", "d", "ward", "en", "", "Scan", (), "Read by a machine.", "0-18", ocr=0.934)
     with empty_page() as made:
-        made.add(Looked("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
+        made.add(FilePreview("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
         assert "read by OCR, confidence 93%" in Seen("".join(made.chunks())).text
 
 
@@ -268,7 +269,7 @@ def test_nothing_that_a_browser_obeys_reaches_the_page(tmp_path: Path) -> None:
     ]
     reason = message("literal", text=odd)
     with PreviewPage(odd, "en", draw.thumbnails, "2026-01-02", "1.0") as made:
-        made.add(Looked(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
+        made.add(FilePreview(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
         written = "".join(made.chunks())
     seen = Seen(written)
     assert not seen.all("b")

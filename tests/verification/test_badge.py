@@ -11,7 +11,7 @@ from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInpu
 from localmed.agents.judging_rules import carried
 from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification, message
 from localmed.messages import catalogue, render
-from localmed.presentation.badge import badge_view
+from localmed.presentation.answer import badge_view
 from localmed.verification.badge import Criteria, Vote, badge, majority, reason
 from tests.scripted import ScriptedChat
 from tests.values import evidence, quotation

@@ -34,10 +34,10 @@ def by_words(premise: str, hypothesis: str) -> Stance:
 def counted(task: LinkInput, scores: Sequence[float | None] = (), basis: LinkBasis = BASIS) -> LinkCounts:
     """The counts by ``by_words``, as the flow takes them."""
     sets = link_eval.citation_sets(task, basis.languages)
-    right = link_eval.correct(sets, judged(link_eval.wholes(sets)))
-    cited = link_eval.irreplaceable(right, judged(link_eval.remainders(right)))
-    conflicts = link_eval.conflicts(judged(link_eval.opposed(task, basis.languages)))
-    gold = link_eval.holds_gold(task, judged(link_eval.golden(task, basis.languages)))
+    right = link_eval.correct(sets, judged(link_eval.set_pairs(sets)))
+    cited = link_eval.irreplaceable(right, judged(link_eval.reduced_pairs(right)))
+    conflicts = link_eval.conflicts(judged(link_eval.contradiction_pairs(task, basis.languages)))
+    gold = link_eval.holds_gold(task, judged(link_eval.gold_pairs(task, basis.languages)))
     known_scores = scores or (None,) * len(task.sources)
     return link_eval.counted(task, basis, sets, cited, known_scores, (conflicts, gold, None))
 
@@ -106,7 +106,7 @@ def test_a_second_source_that_says_the_same_lowers_precision() -> None:
 def test_word_for_word_is_entailed_without_a_judge() -> None:
     task = LinkInput("?", (link_statement("Rest helps.", "4"),), SOURCES)
     sets = link_eval.citation_sets(task, ("en",))
-    assert link_eval.wholes(sets) == ()
+    assert link_eval.set_pairs(sets) == ()
     counts = counted(task, SCORES)
     assert (counts.correct_sets, counts.verbatim_sets, counts.correct_citations) == (1, 1, 1)
 
@@ -149,7 +149,7 @@ def test_markers_without_a_source_are_never_correct() -> None:
 
 def test_empty_evidence_carries_nothing_and_is_not_judged_by_a_model() -> None:
     task = LinkInput("?", (link_statement("Rest helps.", "1", "2"),), (source("1", ""), source("2", " . ")))
-    assert link_eval.wholes(link_eval.citation_sets(task, ("en",))) == ()
+    assert link_eval.set_pairs(link_eval.citation_sets(task, ("en",))) == ()
     counts = counted(task)
     assert (counts.citation_set_precision, counts.citation_precision) == (0.0, 0.0)
 
@@ -207,7 +207,7 @@ def test_correctness(texts: tuple[str, ...], gold: str, consistency: float | Non
 def test_two_hundred_statements_are_bounded_and_the_rest_is_told() -> None:
     texts = tuple(link_statement(f"Drug {number} helps.", "4") for number in range(200))
     task = LinkInput("?", texts, SOURCES, gold="Drug 3 helps.")
-    assert len(link_eval.opposed(task, ("en",))) == MOST_COMPARED * (MOST_COMPARED - 1)
+    assert len(link_eval.contradiction_pairs(task, ("en",))) == MOST_COMPARED * (MOST_COMPARED - 1)
     counts = counted(task, SCORES)
     assert counts.sets == counts.citations == 200
     assert counts.pairs + counts.unjudged_pairs == 200 * 199 // 2

@@ -23,10 +23,9 @@ from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NOT_ENOUGH
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
-from localmed.workflows.gathering import Gathered, Sources
 from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
-from localmed.workflows.strategies import PLANS, STRATEGIES
+from localmed.workflows.strategies import PLANS, STRATEGIES, Gathered, Sources
 from tests.fakes import Steps, services
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, hit, quotation

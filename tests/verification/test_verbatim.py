@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.verification.wording import find_verbatim, holds
+from localmed.verification.verbatim import find_verbatim, holds
 
 TEXT = """Do not give ramipril in pregnancy. Avoid macrolides in patients with
 a prolonged QT interval. Give 1,000 mg, i.e. 1 g, in two doses.

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from localmed.clinical.numbers import english
 from localmed.language import HAN, content_words, fold
 
 LEAST_WORDS = 2  # content words of a statement; "Pregnancy." as a sentence of its own states nothing
@@ -22,12 +23,6 @@ _TOKEN = re.compile(
     rf"[{HAN}]|(?P<grouped>\d{{1,3}}(?:,\d{{3}})+(?![\d,]))|\d+(?:[.,·]\d+)*|[^\W\d_{HAN}]+|(?P<minus>[-–−](?=\d))"
     rf"|[^\s\w{_SIGNLESS}-]"
 )
-_NUMBERS = {
-    word: str(value)
-    for value, word in enumerate(
-        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-    )
-}
 _ITEM_CHARACTERS = 12  # before a sentence, in which the mark of a list's item stands
 _STOP = re.compile(r"[.!?](?=$|[\s\"'”’)\]])|[。！？]")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -70,7 +65,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text):
         plain = "-" if match["minus"] else fold(match[0])
         plain = plain.replace(",", "") if match["grouped"] else plain
-        yield _Token(_NUMBERS.get(plain, plain), match.start(), match.end())
+        yield _Token(str(english().get(plain, plain)), match.start(), match.end())
 
 
 def _runs(tokens: Sequence[str], words: Sequence[str]) -> Iterator[tuple[int, int]]:
