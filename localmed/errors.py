@@ -44,7 +44,7 @@ class LocalmedError(Exception):
 
     exit_code = 1
 
-    def __init__(self, code: str | Message, remedy: str | Message = "", /, **parameters: Parameter) -> None:
+    def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
         self.message = code if isinstance(code, Message) else message(code, **parameters)
         self._remedy = remedy
         super().__init__(self.message.code)
@@ -52,14 +52,10 @@ class LocalmedError(Exception):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What happened, and what to do next where that can be said."""
-        from localmed.messages import known, parts
+        from localmed.messages import parts
 
         what, *remedy = parts(self.message)
-        if not what.parameters and not known(what.code):  # of a caller that has no words in the catalogue yet
-            what = message("literal", text=what.code)
-        if self._remedy:
-            remedy = [self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)]
-        return what, *remedy
+        return (what, self._remedy) if self._remedy else (what, *remedy)
 
     @property
     def full_message(self) -> Message:

@@ -102,8 +102,8 @@ def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, LocalmedError) and kind is not LocalmedError:
             with pytest.raises(kind) as caught:
-                protocol.raise_error(protocol.error_frame(kind("what", "remedy")))
-            assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")
+                protocol.raise_error(protocol.error_frame(kind("host.none_answers")))
+            assert (type(caught.value).__name__, str(caught.value)) == (name, str(kind("host.none_answers")))
 
 
 def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
