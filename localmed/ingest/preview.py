@@ -29,7 +29,7 @@ from localmed.config import Settings
 from localmed.domain import Document, Kind, message
 from localmed.domain.previews import FilePreview, Outcome
 from localmed.errors import InputError, NoLibrary, UsageError
-from localmed.files import Opener, open_regular
+from localmed.files import Opener, open_regular, told_if_full
 from localmed.ingest.ahead import children_of
 from localmed.ingest.duplicates import in_order
 from localmed.ingest.manifest import Manifest
@@ -39,7 +39,6 @@ from localmed.ingest.sources import absolute, empty, find, missing
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
-from localmed.library.space import told_if_full
 
 FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
 PREFIX = "localmed-preview-"  # of the temporary folder's name

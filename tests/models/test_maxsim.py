@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localmed.models.maxsim import MaxSim
-from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
+from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MaxSim, MiniLM
 
 PASSAGES = [
     "Noonan syndrome. Mutations in the PTPN11 gene cause about half of all cases.",
