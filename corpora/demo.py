@@ -46,12 +46,12 @@ def main(folder: Path) -> None:
         documents = CORPORA / "starter" / manifest.stem.removeprefix("starter-")
         localmed(data, "import", str(documents), "-c", manifest.stem, "--manifest", str(manifest))
     questions = tomllib.loads((CORPORA / "starter_questions.toml").read_text("utf-8"))["question"][:QUESTIONS]
-    for each in questions:
-        print(f"\n== {each['text']}", flush=True)
-        localmed(data, "ask", each["text"])
+    for entry in questions:
+        print(f"\n== {entry['text']}", flush=True)
+        localmed(data, "ask", entry["text"])
     image = folder / "cited_page.png"
-    for each in questions:
-        if drawn := cited_page(data, each["text"], image):
+    for entry in questions:
+        if drawn := cited_page(data, entry["text"], image):
             print(f"\n== Written {image}: {drawn}")
             return
     sys.exit("demo: no answer cited a page")

@@ -180,5 +180,5 @@ def outcome(code: int | None) -> Message:
         return message("process.not_ended")
     if code >= 0:
         return message("process.exit", code=code)
-    known = {each.value: each.name for each in signal.Signals}
+    known = {signal_.value: signal_.name for signal_ in signal.Signals}
     return message("process.signal", name=known.get(-code, str(-code)))

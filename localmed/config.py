@@ -299,9 +299,9 @@ def profile_known(settings: Settings) -> None:
         raise BadSettings("settings.no_profile", profile=settings.profile, known=tuple(PROFILES))
 
 
-def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
-    """The data folder: ``given``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``; absolute."""
-    chosen = given or os.environ.get("LOCALMED_DATA") or Path.home() / ".local" / "share" / "localmed"
+def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """The data folder: ``folder``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``; absolute."""
+    chosen = folder or os.environ.get("LOCALMED_DATA") or Path.home() / ".local" / "share" / "localmed"
     return Path(chosen).expanduser().absolute()
 
 
@@ -341,7 +341,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         elif path == "roles" and isinstance(value, dict):
             changes[name] = {role: _text(value[role], f"roles.{role}", file) for role in value}
         elif isinstance(current, Mapping) and isinstance(value, dict):
-            changes[name] = {**current, **{each: _tiers(value[each], f"{path}.{each}", file) for each in value}}
+            changes[name] = {**current, **{preset: _tiers(value[preset], f"{path}.{preset}", file) for preset in value}}
         elif isinstance(current, tuple):
             changes[name] = _names(value, path, file)
         elif isinstance(current, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -368,7 +368,7 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
-    if isinstance(value, list) and len(value) >= least and all(isinstance(each, str) and each for each in value):
+    if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
         return tuple(value)
     raise BadSettings("settings.names", file=file, path=path)
 

@@ -141,10 +141,10 @@ def place(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
-def _lower(kind: int, wanted: int) -> None:
-    """Set the soft limit to ``wanted``, or to the hard limit where that is lower."""
+def _lower(kind: int, amount: int) -> None:
+    """Set the soft limit to ``amount``, or to the hard limit where that is lower."""
     hard = resource.getrlimit(kind)[1]
-    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    soft = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
     resource.setrlimit(kind, (soft, hard))
 
 

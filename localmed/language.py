@@ -65,14 +65,14 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """
     import sentencex  # lazily: the command line's --help must not wait for it
 
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     offset = 0
     for line in text.split("\n"):
         if line.strip():
             for boundary in sentencex.get_sentence_boundaries(detect(line), line):
-                found.extend(_trimmed(text, offset + boundary["start_index"], offset + boundary["end_index"]))
+                spans.extend(_trimmed(text, offset + boundary["start_index"], offset + boundary["end_index"]))
         offset += len(line) + 1
-    return found
+    return spans
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -111,16 +111,16 @@ def aligned(text: str) -> str:
 
 def words(text: str, for_query: bool = False) -> list[str]:
     """The searchable words of ``text`` in order (see the module's docstring); any text gives a list, maybe empty."""
-    found: list[str] = []
+    searchable: list[str] = []
     for chinese, other in _TOKEN.findall(_POSSESSIVE.sub("", fold(text))):
         if other:
-            found.append(other)
+            searchable.append(other)
             continue
         pairs = [chinese[i : i + 2] for i in range(len(chinese) - 1)]
         if not for_query or not pairs:
-            found.extend(chinese)
-        found.extend(pairs)
-    return found
+            searchable.extend(chinese)
+        searchable.extend(pairs)
+    return searchable
 
 
 def question_words(question: str) -> list[str]:
@@ -135,13 +135,13 @@ def question_words(question: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """The words of ``text`` without stop words and asking, in order; Chinese ones whole, not in pairs. Maybe empty."""
-    found: list[str] = []
+    content: list[str] = []
     for chinese, other in _TOKEN.findall(_POSSESSIVE.sub("", fold(text))):
         if other:
-            found += [other] if other not in _ENGLISH_FILLER else []
+            content += [other] if other not in _ENGLISH_FILLER else []
         else:
-            found += _chinese_words(chinese)
-    return found
+            content += _chinese_words(chinese)
+    return content
 
 
 def _chinese_words(text: str) -> list[str]:
@@ -152,12 +152,12 @@ def _chinese_words(text: str) -> list[str]:
     """
     import rjieba  # lazily: its dictionary takes 0.25 s
 
-    found: list[str] = []
+    content: list[str] = []
     singles = ""
     for word in [*rjieba.cut(text), ""]:
         if len(word) == 1 and word not in _CHINESE_PARTICLES:
             singles += word
             continue
-        found += [each for each in (singles, word) if len(each) > 1 and each not in _CHINESE_FILLER]
+        content += [part for part in (singles, word) if len(part) > 1 and part not in _CHINESE_FILLER]
         singles = ""
-    return found
+    return content

@@ -21,8 +21,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor
-from localmed.workflows.flow import Driver
-from localmed.workflows.flows import flow
+from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.config import Settings
@@ -113,7 +112,7 @@ class Session:
     def ask(
         self,
         question: str,
-        wanted: SearchFilter,
+        filters: SearchFilter,
         preset: str | None = None,
         earlier: Sequence[str] = (),
         hooks: Hooks = SILENT,
@@ -129,23 +128,23 @@ class Session:
             self.allow("verify")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan, provenance = workspace.plan(wanted, preset), workspace.provenance(judged=check)
-            asked = (clean(question), wanted, plan, provenance, tuple(map(clean, earlier)))
-            return (*asked, workspace.bounds()) if check else asked
+            plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
+            basis = (clean(question), filters, plan, provenance, tuple(map(clean, earlier)))
+            return (*basis, workspace.bounds()) if check else basis
 
         return self._run("ask_and_verify" if check else "ask", arguments, hooks)
 
-    def verify(self, given: VerifyInput, hooks: Hooks = SILENT) -> Answer:
+    def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
         self.allow("verify")
         return self._run(
             "verify",
-            lambda workspace: (given.cleaned(), workspace.bounds(), workspace.provenance(judged=True)),
+            lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)),
             hooks,
         )
 
     def plan_sources(
-        self, question: str, wanted: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
+        self, question: str, filters: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
     ) -> Answer:
         """Answer ``question`` from a source plan made by ``strategy`` (see ``workflows.strategies``).
 
@@ -158,26 +157,26 @@ class Session:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan, sources = workspace.plan(wanted), workspace.sources(wanted)
-            return clean(question), wanted, plan, sources, strategy, workspace.provenance()
+            plan, sources = workspace.plan(filters), workspace.sources(filters)
+            return clean(question), filters, plan, sources, strategy, workspace.provenance()
 
         return self._run("plan", arguments, hooks)
 
-    def explain(self, given: ExplainInput, wanted: SearchFilter, hooks: Hooks = SILENT) -> Answer:
+    def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
         self.allow("explain")
-        cleaned = replace(given, order=clean(given.order), questions=tuple(map(clean, given.questions)))
+        cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            plan = replace(workspace.plan(wanted, "patient"), audience="patient")
-            return cleaned, wanted, plan, workspace.provenance()
+            plan = replace(workspace.plan(filters, "patient"), audience="patient")
+            return cleaned, filters, plan, workspace.provenance()
 
         return self._run("explain", arguments, hooks)
 
     def ebm(
         self,
         question: str,
-        wanted: SearchFilter,
+        filters: SearchFilter,
         record: PatientRecord | None = None,
         is_pico: bool = False,
         hooks: Hooks = SILENT,
@@ -186,7 +185,7 @@ class Session:
         self.allow("ebm")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            return clean(question), wanted, workspace.plan(wanted, "ebm"), workspace.provenance(), record, is_pico
+            return clean(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
 
         return self._run("ebm", arguments, hooks)
 
@@ -195,28 +194,28 @@ class Session:
         self.allow("departments")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
-            wanted = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
-            plan = replace(workspace.plan(wanted), audience="patient")
-            return clean(complaint), wanted, plan, workspace.provenance()
+            filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
+            plan = replace(workspace.plan(filters), audience="patient")
+            return clean(complaint), filters, plan, workspace.provenance()
 
         return self._run("departments", arguments, hooks)
 
-    def links(self, given: LinkInput, wanted: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
-        """Evaluate an answer by Link-Eval; ``wanted`` and ``preset`` are those that it was asked with."""
+    def links(self, task: LinkInput, filters: SearchFilter, preset: str | None = None, hooks: Hooks = SILENT) -> Answer:
+        """Evaluate an answer by Link-Eval; ``filters`` and ``preset`` are those that it was asked with."""
         from localmed.verification.link_eval import LinkBasis
 
         judge = self.site.entailment
         basis = LinkBasis(judge.name, tuple(judge.languages))
         return self._run(
             "links",
-            lambda workspace: (given, wanted, workspace.plan(wanted, preset), basis, workspace.provenance()),
+            lambda workspace: (task, filters, workspace.plan(filters, preset), basis, workspace.provenance()),
             hooks,
         )
 
-    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
         with self.workspace() as workspace:
-            return workspace.search(question, wanted, limit)
+            return workspace.search(question, filters, limit)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
         """See ``Workspace.concept``."""
@@ -242,10 +241,10 @@ class Session:
         """Drive the flow called ``workflow`` to its answer."""
         for _ in range(RUNS):
             with following(hooks), self.workspace() as workspace:
-                given = arguments(workspace)
+                values = arguments(workspace)
                 if hooks.recorder:
-                    hooks.recorder.begin(workflow, given)
-                answer = Driver(workspace.services(hooks), hooks).run(flow(workflow)(*given))
+                    hooks.recorder.begin(workflow, values)
+                answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*values))
                 if self._holds(answer, workspace):
                     break
         else:
@@ -256,8 +255,8 @@ class Session:
     def _holds(self, answer: Answer, workspace: Workspace) -> bool:
         """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
         withdrawn, hidden = workspace.withdrawn(), self.hidden()
-        cited = [each for each in answer.evidence if each.status is not Status.WITHDRAWN]
-        return not any(each.passage.document_id in withdrawn or each.passage.collection in hidden for each in cited)
+        cited = [source.passage for source in answer.evidence if source.status is not Status.WITHDRAWN]
+        return not any(passage.document_id in withdrawn or passage.collection in hidden for passage in cited)
 
     # --- changes -----------------------------------------------------------------------------------------------------
 

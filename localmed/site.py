@@ -24,7 +24,6 @@ from localmed.library.library import Library, today
 from localmed.library.reading import reading, unaltered
 from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
 from localmed.models.registry.registry import Registry
@@ -182,9 +181,9 @@ class Site:
         with self._making:
             made, self._made = self._made, {}
             self._models += 1
-        for each in made.values():
-            if isinstance(each, chat_choice.Closing):
-                each.close()
+        for model in made.values():
+            if isinstance(model, chat_choice.Closing):
+                model.close()
 
     # --- which models serve ----------------------------------------------------------------------------------------
 
@@ -228,7 +227,7 @@ class Site:
 
     def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
         """Be the model host of this data folder until something can be read from the file number ``stop``."""
-        from localmed.library.nearest import Nearest
+        from localmed.library.dense import Nearest
         from localmed.models.host import hosting
 
         def made() -> Host:
@@ -243,7 +242,7 @@ class Site:
         return hosting.status(self.data, self.settings.host, self._choices())
 
     def _choices(self) -> dict[str, str]:
-        return choices(self.serving, self.registry.registrations, self.settings.chat)
+        return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
 _Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden
@@ -259,9 +258,9 @@ class _Pool:
     def take(self, key: _Key) -> Workspace | None:
         """An open library of ``key``, if one is idle; those of another generation are closed."""
         with self._lock:
-            stale = [each for each in self._idle if each[0][:2] != key[:2]]
-            self._idle = [each for each in self._idle if each[0][:2] == key[:2]]
-            place = next((place for place, each in enumerate(self._idle) if each[0] == key), None)
+            stale = [entry for entry in self._idle if entry[0][:2] != key[:2]]
+            self._idle = [entry for entry in self._idle if entry[0][:2] == key[:2]]
+            place = next((place for place, entry in enumerate(self._idle) if entry[0] == key), None)
             taken = self._idle.pop(place)[1] if place is not None else None
         _close(stale)
         return taken

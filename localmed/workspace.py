@@ -36,7 +36,7 @@ from localmed.retrieval.search import Found, HybridSearch
 from localmed.retrieval.tiers import Tier, tiers_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
-from localmed.workflows.gathering import Sources
+from localmed.workflows.strategies import Sources
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.m_eval import Bounds
@@ -65,7 +65,7 @@ class Workspace:
         """What answers the requests of one run of a flow; what the rules remember ends with the run."""
         library, search = self.library, self.settings.search
         return Services(
-            search=lambda question, wanted, limit, keywords: self.finder.search(question, wanted, limit, keywords),
+            search=lambda question, filters, limit, keywords: self.finder.search(question, filters, limit, keywords),
             look_up=self.look_up,
             read=self.read,
             mint=self.mint,
@@ -89,23 +89,23 @@ class Workspace:
 
     def within(self, collections: tuple[str, ...]) -> SearchFilter:
         """The filter of ``collections``; raise ``UnknownName`` for one that does not exist."""
-        wanted = SearchFilter(collections)
-        self._known(wanted)
-        return wanted
+        filters = SearchFilter(collections)
+        self._known(filters)
+        return filters
 
-    def documents(self, wanted: SearchFilter) -> list[Document]:
-        """The documents of the collections that ``wanted`` names."""
+    def documents(self, filters: SearchFilter) -> list[Document]:
+        """The documents of the collections that ``filters`` name."""
         catalogue = self.library.catalogue
-        return [document for name in wanted.collections for document in catalogue.documents(name)]
+        return [document for name in filters.collections for document in catalogue.documents(name)]
 
     # --- how a question is asked -------------------------------------------------------------------------------------
 
-    def plan(self, wanted: SearchFilter, preset: str | None = None) -> Plan:
-        """How a question within ``wanted`` is asked by ``preset``."""
-        self._known(wanted)
+    def plan(self, filters: SearchFilter, preset: str | None = None) -> Plan:
+        """How a question within ``filters`` is asked by ``preset``."""
+        self._known(filters)
         chosen = self.settings.ask.preset if preset is None else preset
         return Plan(
-            tiers=self.tiers(chosen, wanted.collections),
+            tiers=self.tiers(chosen, filters.collections),
             passages=self.settings.ask.passages,
             keywords=self._keywords(),
             further=chosen in self.settings.tiers.further,
@@ -122,7 +122,7 @@ class Workspace:
         known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
         if unknown := set(named) - known:
             raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
-        return tuple(each for each in named if self.roles.by(ROLES[each]) != "off")
+        return tuple(role for role in named if self.roles.by(ROLES[role]) != "off")
 
     def _safety(self) -> tuple[tuple[str, Message], ...]:
         """The site's safety message in each language."""
@@ -137,19 +137,17 @@ class Workspace:
             known = tuple(presets)
             raise UnknownName("settings.preset_unknown", known=known, name=preset)
         catalogue, hidden = self.library.catalogue, self.library.hidden
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        named = [[each for each in tier if each not in hidden] for tier in presets[preset]] if preset else ()
-        return tiers_of(named, catalogue.collections(), filled, only)
+        named = [[name for name in tier if name not in hidden] for tier in presets[preset]] if preset else ()
+        return tiers_of(named, catalogue.collections(), self._filled(), only)
 
-    def sources(self, wanted: SearchFilter) -> Sources:
-        """The collections of each source of a plan: those of its kind that hold a passage and that ``wanted`` "
-        "allows."""
-        catalogue = self.library.catalogue
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        there = [
-            collection for collection in catalogue.collections() if collection.name in (wanted.collections or filled)
-        ]
-        named = {source: tuple(each.name for each in there if each.kind is kind) for source, kind in SOURCES.items()}
+    def sources(self, filters: SearchFilter) -> Sources:
+        """The collections of each source of a plan: those of its kind that hold a passage and that ``filters``
+        allow."""
+        allowed = filters.collections or self._filled()
+        named = {
+            source: tuple(name for name in self.of_kinds((kind,)) if name in allowed)
+            for source, kind in SOURCES.items()
+        }
         return Sources(**named, graph=bool(self.library.graph.counts()))
 
     def provenance(self, judged: bool = False) -> Provenance:
@@ -158,7 +156,7 @@ class Workspace:
         by_chat = chat is not None and any(self.roles.by(role) == "chat" for role in ROLES.values())
         models = [("encoder", f"{identity.name} {identity.version}")]
         models += [("reranker", reranker.name)] if reranker else []
-        models += [("chat", chat.identity.name if chat and by_chat else "none: extractive")]
+        models += [("chat", chat.identity.name)] if chat and by_chat else []
         models += [("entailment", self._site.entailment.name)] if by_chat or judged else []
         return Provenance(
             generation=self.library.path.name,
@@ -180,16 +178,17 @@ class Workspace:
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
-        catalogue = self.library.catalogue
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        filled, collections = self._filled(), self.library.catalogue.collections()
         return tuple(
-            collection.name
-            for collection in catalogue.collections()
-            if collection.kind in kinds and collection.name in filled
+            collection.name for collection in collections if collection.kind in kinds and collection.name in filled
         )
 
-    def _known(self, wanted: SearchFilter) -> None:
-        for name in wanted.collections:
+    def _filled(self) -> set[str]:
+        """The collections that hold a passage."""
+        return {name for name, (_, passages) in self.library.catalogue.counts().items() if passages}
+
+    def _known(self, filters: SearchFilter) -> None:
+        for name in filters.collections:
             self.library.catalogue.collection(name)
 
     def _keywords(self) -> int:
@@ -217,13 +216,13 @@ class Workspace:
         """Hybrid search of this library."""
         return HybridSearch(self.library, self._site.encoder, self.settings.search, self._site.reranker)
 
-    def search(self, question: str, wanted: SearchFilter, limit: int) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int) -> Found:
         """Hybrid search; raise ``UnknownName`` for a collection that does not exist."""
-        self._known(wanted)
-        asked, most = clean(question), self._keywords()
+        self._known(filters)
+        text, most = clean(question), self._keywords()
         rules = RoleRules(self.library, self._site)
-        found: Keywords = rules[KEYWORDS.name](KeywordsInput(asked, most)) if most else Keywords()
-        return self.finder.search(asked, wanted, limit, found.words)
+        keywords: Keywords = rules[KEYWORDS.name](KeywordsInput(text, most)) if most else Keywords()
+        return self.finder.search(text, filters, limit, keywords.words)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph does not know it."""
@@ -241,8 +240,8 @@ class Workspace:
         site = self._site
         reranker = (site.reranker or concepts.Cosine(site.encoder)) if by_meaning and question else None
         known = site.encoder.identity.languages if reranker else ()
-        asked, text = clean(question), clean(context)
-        return concepts.card(self.library.graph, clean(term), asked, reranker, site.expand, text, known)
+        cleaned, text = clean(question), clean(context)
+        return concepts.card(self.library.graph, clean(term), cleaned, reranker, site.expand, text, known)
 
     def read(self, document: str, hits: tuple[Hit, ...]) -> tuple[Passage, ...]:
         """The passages of ``document``: all of a short one, else those of ``hits`` that are its, as many as fit."""
@@ -254,8 +253,8 @@ class Workspace:
         if not judge.languages:  # it judges nothing, and compares
             return judge.judge(pairs)
         known = [{*map(detect, pair)} <= {*judge.languages} for pair in pairs]
-        asked = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
-        stances = iter(judge.judge(asked) if asked else ())
+        judged_pairs = [pair for pair, judged in zip(pairs, known, strict=True) if judged]
+        stances = iter(judge.judge(judged_pairs) if judged_pairs else ())
         return [next(stances) if judged else NOT_JUDGED for judged in known]
 
     def compare(self, question: str, texts: Sequence[str]) -> tuple[float, ...]:

@@ -154,19 +154,19 @@ def documents(settings: Settings, collection: str = "") -> dict[str, Document]:
         return {document.key.rpartition("/")[2]: document for document in library.catalogue.documents(collection)}
 
 
-def answers(settings: Settings, question: str, wanted: SearchFilter = ANY, limit: int = 10) -> set[str]:
+def answers(settings: Settings, question: str, filters: SearchFilter = ANY, limit: int = 10) -> set[str]:
     """The titles of the documents that both indexes together find for ``question``."""
     with Library.open(settings.data) as library:
-        return titles(library, question, wanted, limit)
+        return titles(library, question, filters, limit)
 
 
-def titles(library: Library, question: str, wanted: SearchFilter = ANY, limit: int = 10) -> set[str]:
+def titles(library: Library, question: str, filters: SearchFilter = ANY, limit: int = 10) -> set[str]:
     """The titles that an open library finds by words, which must be those of documents that it may find by meaning."""
     vector = HashedWords().encode([question], "query")[0]
-    found = library.search_lexical(question, limit, wanted, 3.0, 64)
-    near = library.search_dense(vector, 1000, wanted)
-    assert {each[1] for each in found} <= {each[1] for each in near}
-    return {passage.title for passage in library.passages([each[0] for each in found]).values()}
+    lexical = library.search_lexical(question, limit, filters, 3.0, 64)
+    near = library.search_dense(vector, 1000, filters)
+    assert {row[1] for row in lexical} <= {row[1] for row in near}
+    return {passage.title for passage in library.passages([row[0] for row in lexical]).values()}
 
 
 def verify(data: Path) -> None:
@@ -175,7 +175,7 @@ def verify(data: Path) -> None:
         assert generations.check(library.path, whole=True) == []
         catalogued = library.catalogue.passages_by_document()
         lexical: dict[str, int] = {}
-        for passage in library.lexical.each():
+        for passage in library.lexical.all_passages():
             lexical[passage.document_id] = lexical.get(passage.document_id, 0) + 1
         assert lexical == catalogued
         assert library.dense.documents() == catalogued

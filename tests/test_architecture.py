@@ -143,12 +143,12 @@ NAMES = frozenset(module(path) for path in files())
 
 def own(path: Path, lazy: bool = True) -> set[str]:
     """The modules of localmed that ``path`` imports."""
-    found = set()
+    modules = set()
     for name in imports(path, lazy):
         if name.split(".")[0] == "localmed":
             inner = name.removeprefix("localmed").removeprefix(".")
-            found.add(inner if inner in NAMES else inner.rpartition(".")[0] or "__init__")
-    return found
+            modules.add(inner if inner in NAMES else inner.rpartition(".")[0] or "__init__")
+    return modules
 
 
 def test_every_part_has_a_level() -> None:
@@ -244,46 +244,46 @@ def drawn_errors() -> dict[str, str]:
     """The error tree of the docstring: name -> parent."""
     parents, trail = {}, [(-1, "LocalmedError")]
     for line in (errors.__doc__ or "").splitlines():
-        found = re.match(r"    ([|`\- ]*)([A-Z]\w+)", line)
-        if found:
-            depth = len(found[1])
-            trail = [each for each in trail if each[0] < depth]
-            parents[found[2]] = trail[-1][1]
-            trail.append((depth, found[2]))
+        entry = re.match(r"    ([|`\- ]*)([A-Z]\w+)", line)
+        if entry:
+            depth = len(entry[1])
+            trail = [level for level in trail if level[0] < depth]
+            parents[entry[2]] = trail[-1][1]
+            trail.append((depth, entry[2]))
     return parents
 
 
 def test_the_error_tree_is_drawn_as_it_is() -> None:
     classes = {
-        name: each for name, each in vars(errors).items() if inspect.isclass(each) and issubclass(each, Exception)
+        name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)
     }
-    actual = {name: each.__bases__[0].__name__ for name, each in classes.items()}
+    actual = {name: kind.__bases__[0].__name__ for name, kind in classes.items()}
     assert drawn_errors() | {"LocalmedError": "Exception"} == actual
 
 
 def test_the_exit_codes_are_drawn_as_they_are() -> None:
     for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"    \S*\s*(?:-- )?([A-Z]\w+) +(\d)\b", line):
-            assert getattr(errors, found[1]).exit_code == int(found[2]), found[1]
+        if entry := re.match(r"    \S*\s*(?:-- )?([A-Z]\w+) +(\d)\b", line):
+            assert getattr(errors, entry[1]).exit_code == int(entry[2]), entry[1]
 
 
 def readme_tree() -> dict[str, str]:
     """The README's tree: path -> its line."""
     text = README.read_text("utf-8")
     block = text.split("## Where things are", 1)[1].split("```")[1]
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     trail: list[tuple[int, str]] = []
     for line in block.splitlines()[1:]:
         entry = re.match(r"([\s│├└─|`-]*)(\.?[\w.][\w./-]*)", line)
         if not entry:
             continue
         depth = len(entry[1])
-        trail = [each for each in trail if each[0] < depth]
+        trail = [level for level in trail if level[0] < depth]
         path = "/".join([*(name.rstrip("/") for _, name in trail), entry[2].rstrip("/")])
-        found[path] = line
+        lines[path] = line
         if entry[2].endswith("/"):
             trail.append((depth, entry[2]))
-    return found
+    return lines
 
 
 def test_the_readme_tree_names_what_there_is() -> None:

@@ -18,17 +18,17 @@ MOST = 1000  # bytes of a line
 
 @contextmanager
 def child(script: str) -> Iterator[Child]:
-    found = Child([sys.executable, "-c", script], MOST)
+    process = Child([sys.executable, "-c", script], MOST)
     try:
-        yield found
+        yield process
     finally:
-        found.kill()
-        assert not found.alive()
+        process.kill()
+        assert not process.alive()
 
 
-def ended(found: Child) -> bool:
+def ended(process: Child) -> bool:
     with pytest.raises(BrokenPipeError):
-        found.line(20)
+        process.line(20)
     return True
 
 
@@ -36,50 +36,50 @@ def test_what_it_is_sent_and_says() -> None:
     script = (
         "import sys; print(sys.stdin.readline().strip()[::-1], sys.argv[-1].isdigit()); print('x', file=sys.stderr)"
     )
-    with child(script) as found:
-        found.send(b"abc\n", 5)
-        assert found.line(20) == b"cba True"
-        assert ended(found)
-        assert found.code() == 0
+    with child(script) as process:
+        process.send(b"abc\n", 5)
+        assert process.line(20) == b"cba True"
+        assert ended(process)
+        assert process.code() == 0
 
 
 def test_no_wait_is_longer_than_told() -> None:
-    with child("import time; time.sleep(60)") as found:
+    with child("import time; time.sleep(60)") as process:
         began = time.monotonic()
-        assert found.line(0.1) is None
-        assert found.line(-1.0) is None
+        assert process.line(0.1) is None
+        assert process.line(-1.0) is None
         with pytest.raises(TimeoutError):
-            found.send(b"x" * 10**6, 0.1)
+            process.send(b"x" * 10**6, 0.1)
         assert time.monotonic() - began < 5
-        assert found.alive()
+        assert process.alive()
 
 
 def test_one_that_ended() -> None:
-    with child("import os; os.kill(os.getpid(), 11)") as found:
-        assert ended(found)
-        assert found.code() == -signal.SIGSEGV
+    with child("import os; os.kill(os.getpid(), 11)") as process:
+        assert ended(process)
+        assert process.code() == -signal.SIGSEGV
         with pytest.raises(BrokenPipeError):
-            found.send(b"x", 1)
+            process.send(b"x", 1)
 
 
 def test_one_that_only_closed_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localmed.children.GRACE", 0.1)
-    with child("import os, time; os.close(1); time.sleep(60)") as found:
-        assert ended(found)
-        assert found.code() is None
+    with child("import os, time; os.close(1); time.sleep(60)") as process:
+        assert ended(process)
+        assert process.code() is None
 
 
 def test_several_lines_at_once_come_one_by_one() -> None:
-    with child("import os; os.write(1, b'one\\ntwo\\nthree\\n'); input(); os.write(1, b'four\\n')") as found:
-        assert (found.line(20), found.line(20)) == (b"one", b"two")
-        found.forget()
-        found.send(b"\n", 5)
-        assert found.line(20) == b"four"
+    with child("import os; os.write(1, b'one\\ntwo\\nthree\\n'); input(); os.write(1, b'four\\n')") as process:
+        assert (process.line(20), process.line(20)) == (b"one", b"two")
+        process.forget()
+        process.send(b"\n", 5)
+        assert process.line(20) == b"four"
 
 
 def test_a_child_that_sends_too_long_a_line() -> None:
-    with child("print('x' * 2000, end='', flush=True); input()") as found, pytest.raises(TooLong):
-        found.line(20)
+    with child("print('x' * 2000, end='', flush=True); input()") as process, pytest.raises(TooLong):
+        process.line(20)
 
 
 def test_one_answer() -> None:
@@ -95,8 +95,8 @@ def test_one_answer() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_lines_from_pieces(size: int) -> None:
-    said, lines = b"one\n\nthree\nfour", Lines(5)
-    pieces = [said[start : start + size] for start in range(0, len(said), size)]
+    text, lines = b"one\n\nthree\nfour", Lines(5)
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
     assert [line for piece in pieces for line in lines.take(piece)] == [b"one", b"", b"three"]
     assert lines.take(b"\n") == [b"four"]
 

@@ -32,13 +32,13 @@ COMPILED_AT_INSTALL = "llama"  # an extra that a machine may do without
 
 def pins() -> list[tuple[str, str, bool]]:
     """``(distribution, version or "", optional)`` of every requirement."""
-    found = []
+    pinned = []
     extras = PROJECT["optional-dependencies"]
     for extra, requirements in (("", PROJECT["dependencies"]), *extras.items()):
         for requirement in requirements:
             name, version = re.match(r"([\w.-]+)(?:\[[\w,]+\])?(?:==([\w.+!]+))?", requirement).groups()  # type: ignore[union-attr]
-            found.append((name, version or "", extra == COMPILED_AT_INSTALL))
-    return found
+            pinned.append((name, version or "", extra == COMPILED_AT_INSTALL))
+    return pinned
 
 
 @pytest.mark.parametrize(("name", "version", "optional"), pins())

@@ -21,9 +21,9 @@ from localmed.messages import render
 from localmed.models.bert import BATCH
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEncoder
-from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from tests.fakes import HashedWords, described, import_into, opened, write
+from tests.scripted import ScriptedChat
 
 QUESTION = "What thins blood?"
 ROLES = ("keywords", "relevance", "cited_answer", "coherence", "decomposition")
@@ -53,11 +53,11 @@ def test_every_step_is_told_when_it_begins_and_when_it_ended(filled: Settings) -
 
 
 def test_a_choice_tells_how_many_passages_are_judged(filled: Settings) -> None:
-    told: list[tuple[float, float]] = []
+    steps: list[tuple[float, float]] = []
     model = ScriptedChat(["relevant"] * 50)
     with opened(replace(filled, roles={"relevance": "chat"}), HashedWords(), chat=model) as session:
-        session.ask(QUESTION, SearchFilter(), hooks=Hooks(progress=lambda done, total, _: told.append((done, total))))
-    assert [each for each in told if each[1] == 3] == [(1, 3), (2, 3), (3, 3)]
+        session.ask(QUESTION, SearchFilter(), hooks=Hooks(progress=lambda done, total, _: steps.append((done, total))))
+    assert [step for step in steps if step[1] == 3] == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("step", ["search", "relevance", "cited_answer"])
@@ -65,9 +65,9 @@ def test_a_workflow_ends_between_two_steps(filled: Settings, step: str) -> None:
     cancel = Cancel()
     seen: list[str] = []
 
-    def finished(each: TraceStep) -> None:
-        seen.append(each.name)
-        if each.name == step:
+    def finished(ended: TraceStep) -> None:
+        seen.append(ended.name)
+        if ended.name == step:
             cancel.cancel()
 
     with opened(filled, HashedWords()) as session, pytest.raises(Cancelled) as raised:
@@ -86,46 +86,46 @@ def test_a_cancelled_question_leaves_the_session_as_it_was(filled: Settings) -> 
 
 def test_a_chat_model_is_told_in_the_middle_of_its_work(filled: Settings) -> None:
     cancel = Cancel()
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def reply(messages: Sequence[Any]) -> Any:
-        asked.append(messages[0].content)
+        prompts.append(messages[0].content)
         cancel.cancel()
         return "relevant"
 
     settings = replace(filled, roles=dict.fromkeys(ROLES, "rules") | {"relevance": "chat"})
     with opened(settings, HashedWords(), chat=ScriptedChat(reply)) as session, pytest.raises(Cancelled):
         session.ask(QUESTION, SearchFilter(), hooks=Hooks(cancel=cancel))
-    assert len(asked) == 1, "the other two passages are not judged any more"
+    assert len(prompts) == 1, "the other two passages are not judged any more"
 
 
 def test_judging_by_a_chat_model_is_told() -> None:
     cancel = Cancel()
     judge = ChatEntailment(ScriptedChat(["supports"] * 9))
     pairs = [(f"premise {number}", "hypothesis") for number in range(3)]
-    told: list[float] = []
+    amounts: list[float] = []
 
     def progress(done: float, *_: object) -> None:
-        told.append(done)
+        amounts.append(done)
         cancel.cancel()
 
     with following(Hooks(progress=progress, cancel=cancel)), pytest.raises(Cancelled):
         judge.judge(pairs)
-    assert told == [1]
+    assert amounts == [1]
 
 
 def test_the_encoder_looks_between_its_batches() -> None:
     cancel, encoder = Cancel(), MiniLM()
     texts = [f"text number {number}" for number in range(3 * BATCH)]
-    told: list[float] = []
+    amounts: list[float] = []
 
     def progress(done: float, *_: object) -> None:
-        told.append(done)
+        amounts.append(done)
         cancel.cancel()
 
     with following(Hooks(progress=progress, cancel=cancel)), pytest.raises(Cancelled):
         encoder.encode(texts, "passage")
-    assert told == [BATCH]
+    assert amounts == [BATCH]
 
 
 def test_who_waits_for_a_model_may_give_up() -> None:
@@ -178,9 +178,9 @@ def test_an_import_ends_between_two_files_and_changes_nothing(filled: Settings, 
 
 
 def test_nobody_is_told_of_the_work_of_another_thread() -> None:
-    told: list[float] = []
-    with following(Hooks(progress=lambda done, *_: told.append(done))):
+    amounts: list[float] = []
+    with following(Hooks(progress=lambda done, *_: amounts.append(done))):
         thread = threading.Thread(target=lambda: list(hooks.batches([1, 2, 3], 1)))
         thread.start()
         thread.join()
-    assert told == []
+    assert amounts == []

@@ -87,7 +87,7 @@ def test_sentences_lie_in_order_within_the_text(text: str) -> None:
 
 @given(st.one_of(ANY, MEDICAL))
 def test_sentences_lose_nothing_but_blanks(text: str) -> None:
-    kept = "".join("".join(each.split()) for each in split(text))
+    kept = "".join("".join(sentence.split()) for sentence in split(text))
     assert kept == "".join(text.split())
 
 
@@ -100,7 +100,7 @@ def test_a_break_point_moves_on(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Give 2.5 mg/kg of β-blocker", ["give", "2.5", "mg", "kg", "of", "β", "blocker"]),
         ("Crohn's disease", ["crohn", "disease"]),
@@ -111,8 +111,8 @@ def test_a_break_point_moves_on(text: str, limit: int) -> None:
         ("", []),
     ],
 )
-def test_words(text: str, found: list[str]) -> None:
-    assert words(text) == found
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
 
 
 def test_chinese_words_are_pairs() -> None:
@@ -125,7 +125,7 @@ def test_chinese_words_are_pairs() -> None:
 @given(st.one_of(ANY, MEDICAL, WITH_SURROGATES))
 def test_width_and_case_make_no_difference(text: str) -> None:
     assert words(text) == words(fold(text))
-    wide = "".join(chr(ord(each) + 0xFEE0) if "A" <= each <= "Z" or "0" <= each <= "9" else each for each in text)
+    wide = "".join(chr(ord(c) + 0xFEE0) if "A" <= c <= "Z" or "0" <= c <= "9" else c for c in text)
     assert words(wide) == words(text)
 
 
@@ -172,4 +172,4 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
     cleaned = clean(text)
     assert cleaned.encode("utf-8").decode("utf-8") == cleaned
     assert clean(cleaned) == cleaned
-    assert all(unicodedata.category(each) != "Cc" or each in "\t\n\r" or ord(each) >= 0x80 for each in cleaned)
+    assert all(unicodedata.category(c) != "Cc" or c in "\t\n\r" or ord(c) >= 0x80 for c in cleaned)

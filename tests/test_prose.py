@@ -16,9 +16,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "localmed"
 
-# Where prose may be made; and where some still is.
+# Where prose may be made.
 HOMES = ("messages", "presentation", "clinical", "training")
-PENDING = ("cli", "operations", "evaluation")
 PROMPTS = (
     "agents/appraisal.py", "agents/asking.py", "agents/chat.py", "agents/chat_entailment.py", "agents/decomposing.py",
     "agents/evidence.py", "agents/guidance.py", "agents/judging.py", "agents/linking.py", "agents/orders.py",
@@ -26,26 +25,17 @@ PROMPTS = (
 )  # fmt: skip
 ALLOWED = {
     # file: why its strings are no prose of ours; a whole file only where it is data of one kind
-    "domain/parts.py": "M-Eval's own names of its labels, which files of results hold",
-    "agents/orders_rules.py": "words that name no subject, to compare texts with",
-    "agents/pico_rules.py": "headings of PICO questions, to read them with",
+    "cli/evaluate_links.py": "a status, which files of results hold",
     "confined.py": "a line for the process that a child of a child tells",
-    "ingest/governance.py": "labels of facts in documents, to read them with",
-    "ingest/readers/oncokb.py": "what a row of OncoKB says, as a passage's text",
+    "evaluation/medquad.py": "the name of a set and the form of a line, as files of results hold them",
+    "evaluation/plot.py": "names of fonts",
+    "evaluation/stance.py": "the name of a judge, which files of results hold",
     "ingest/readers/pdf/text.py": "characters that fonts show for others",
-    "ingest/readers/pptx.py": "titles that programs give, to pass over",
-    "ingest/readers/values.py": "words of a status, to read it with",
-    "ingest/records/cues.py": "words that name no allergy, to read records with",
-    "ingest/records/named_fields.py": "names of fields and headings of records, to read them with",
-    "ingest/records/parts.py": "names of measures",
     "language.py": "characters that most sentences hold",
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
     "models/host/server.py": "a line of the host's log",
-    "verification/matching.py": "stems of words that mean the same, to compare texts with",
-    "verification/quantities.py": "number words, to read texts with",
-    "verification/survival.py": "number words and frequencies, to read texts with",
-    "verification/levels.py": "publication types, to read records with",
+    "operations/audit.py": "the outcome of a log's first entry, stored and compared with",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")
@@ -53,14 +43,18 @@ _WORD = re.compile(r"(?<!\{)\b[A-Za-z][A-Za-z'’-]*\b(?![^{]*\})")
 _HAN = re.compile(rf"[\u4e00-\u9fff]{{{HAN},}}")
 _SQL = re.compile(r"^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|ALTER|DROP|WITH|ATTACH|VACUUM|REPLACE)\b")
 _PATTERN = re.compile(r"\\[bswdSWD.+*?]|\(\?|\[\^|\|\w+\||\.\*|\]\*|\]\+|\)\?|\{\d,")
+# The help of commands is English, as click's own words in it are, and is read before settings could choose a language:
+# exempt are docstrings and what is passed under these names.
+_HELP = ("help", "short_help", "epilog", "metavar")
+_PRINTING = ("echo", "echo_wrapped", "print_table", "click.echo", "click.secho", "TextColumn", "bar.add_task")
+# A word that is no name, unit, option or field of a format.
+_PRINTED = re.compile(r"(?!localmed\b|ms\b|Link-Eval\b)(?<![\w{.-])[A-Za-z]{2,}|[\u4e00-\u9fff]")
 _FOR_DEVELOPERS = ("ValueError", "TypeError", "AssertionError", "KeyError", "RuntimeError", "AttributeError")
 
 
 def modules() -> list[Path]:
     return sorted(
-        path
-        for path in PACKAGE.rglob("*.py")
-        if not str(path.relative_to(PACKAGE)).startswith((*HOMES, *PENDING, *PROMPTS))
+        path for path in PACKAGE.rglob("*.py") if not str(path.relative_to(PACKAGE)).startswith((*HOMES, *PROMPTS))
     )
 
 
@@ -73,6 +67,8 @@ def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
             passed |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.compile", "re.search", "re.findall"):
             passed |= {id(inner) for inner in ast.walk(node)}
+        if isinstance(node, ast.keyword) and node.arg in _HELP:
+            passed |= {id(inner) for inner in ast.walk(node.value)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed:
             yield node.lineno, node.value
@@ -87,12 +83,68 @@ def prose(text: str) -> bool:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_prose_is_made(path: Path) -> None:
-    found = [f"{line}: {text}" for line, text in literals(ast.parse(path.read_text("utf-8"))) if prose(text)]
+    phrases = [f"{line}: {text}" for line, text in literals(ast.parse(path.read_text("utf-8"))) if prose(text)]
     name = str(path.relative_to(PACKAGE))
     if name in ALLOWED:
-        assert found, f"{name} is free of prose: take it from the list"
+        assert phrases, f"{name} is free of prose: take it from the list"
     else:
-        assert not found
+        assert not phrases
+
+
+def printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The words of titles, columns and lines that a command prints without looking them up, with their lines."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in _PRINTING:
+            for part in (part for argument in call.args for part in _written(argument)):
+                if _PRINTED.search(str(part.value)):
+                    yield part.lineno, str(part.value)
+
+
+def _written(argument: ast.expr) -> Iterator[ast.Constant]:
+    """The strings that are printed themselves: of an argument and its f-strings and tuples, not of calls in it."""
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        yield argument
+    elif isinstance(argument, ast.JoinedStr | ast.Tuple | ast.List):
+        for inner in argument.values if isinstance(argument, ast.JoinedStr) else argument.elts:
+            yield from _written(inner)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("cli/*.py")), ids=lambda path: path.name)
+def test_commands_look_up_what_they_print(path: Path) -> None:
+    assert not list(printed(ast.parse(path.read_text("utf-8"))))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ('print_table("Claims by vote", ("class", text("column.of")), rows)', ["Claims by vote", "class"]),
+        ('echo(f"{seconds} seconds")', [" seconds"]),
+        ('echo("已完成")', ["已完成"]),
+        ('echo(f"localmed: {words} --span {start}-{end} {took} ms", err=True)', []),
+    ],
+)
+def test_what_is_printed_is_recognised(code: str, expected: list[str]) -> None:
+    assert [part for _, part in printed(ast.parse(code))] == expected
+
+
+def joins(tree: ast.Module) -> Iterator[int]:
+    """The lines where texts are joined by a comma or a semicolon of one language."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "join":
+            separator = call.func.value
+            if isinstance(separator, ast.Constant) and str(separator.value).strip() in (",", ";", "、", "，", "；"):
+                yield call.lineno
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for top in ("cli", "presentation") for path in sorted(PACKAGE.glob(f"{top}/*.py"))],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_texts_are_joined_as_the_language_joins_them(path: Path) -> None:
+    """By ``messages.joined``, but for rows of tables as they were read and for what files of results hold."""
+    lines = list(joins(ast.parse(path.read_text("utf-8"))))
+    assert bool(lines) is (path.name in ("tables.py", "evaluate_badges.py")), lines
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def filled(settings: Settings, corpus: Path) -> Settings:
 
 def test_what_is_withdrawn_while_an_answer_is_made_is_not_in_it(filled: Settings) -> None:
     with opened(filled, HashedWords()) as session:
-        document = next(each for each in lookups.documents(session) if each.title == "Aspirin")
+        document = next(document for document in lookups.documents(session) if document.title == "Aspirin")
 
         def withdraw(step: TraceStep) -> None:
             if step.name == "cite" and not withdrawn:
@@ -47,7 +47,7 @@ def test_what_is_withdrawn_while_an_answer_is_made_is_not_in_it(filled: Settings
         withdrawn: list[str] = []
         answer = session.ask(QUESTION, SearchFilter(), hooks=Hooks(finished=withdraw))
         assert withdrawn
-        assert {each.document_title for each in answer.evidence} == {"Heparin"}
+        assert {source.document_title for source in answer.evidence} == {"Heparin"}
 
 
 def test_what_is_hidden_while_an_answer_is_made_is_not_in_it(filled: Settings, tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_what_is_hidden_while_an_answer_is_made_is_not_in_it(filled: Settings, t
         answer = reader.ask("Does warfarin or heparin thin the blood?", SearchFilter(), hooks=Hooks(finished=close))
         assert answer.evidence
         assert librarian.access.all()
-        assert "Warfarin" not in {each.document_title for each in answer.evidence}
+        assert "Warfarin" not in {source.document_title for source in answer.evidence}
 
 
 def test_documents_withdrawn_again_and_again_are_no_endless_loop(filled: Settings) -> None:
     with opened(filled, HashedWords()) as session:
-        document = next(each for each in lookups.documents(session) if each.title == "Aspirin")
+        document = next(document for document in lookups.documents(session) if document.title == "Aspirin")
 
         def change(step: TraceStep) -> None:
             if step.name == "keywords":
@@ -90,10 +90,10 @@ def test_threads_share_no_open_library(filled: Settings) -> None:
                 barrier.wait(30)
 
         threads = [threading.Thread(target=lease) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert len({id(library) for library in seen}) == 4
         with session.workspace() as workspace:
             assert workspace.library in seen, "one that is idle is used again"

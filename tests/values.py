@@ -53,10 +53,10 @@ def evidence(marker: str, text: str, title: str = "Title", status: Status = Stat
 def quotation(source: Evidence, start: int, end: int) -> Statement:
     """A statement that quotes ``start:end`` of ``source``."""
     text = source.passage.text[start:end]
-    found = source.passage
-    boxes = found.boxes(start, end)
+    passage = source.passage
+    boxes = passage.boxes(start, end)
     citation = Citation(
-        source.marker, found.id, found.document_id, start, end, text, boxes[0].page if boxes else 0, boxes
+        source.marker, passage.id, passage.document_id, start, end, text, boxes[0].page if boxes else 0, boxes
     )
     return Statement(text, (citation,), Origin.EXTRACTIVE)
 

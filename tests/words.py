@@ -9,14 +9,14 @@ from localmed.ingest.parsed import Fault
 from localmed.messages import render
 
 
-def words(said: Any) -> Any:
+def words(value: Any) -> Any:
     """The words of a message, of several, or of a fault (its place and its reason); "" of none."""
-    if said is None:
+    if value is None:
         return ""
-    if isinstance(said, Message):
-        return render(said, "en")
-    if isinstance(said, Fault):
-        return words(said.where), words(said.reason)
-    if isinstance(said, (tuple, list)):
-        return type(said)(words(part) for part in said)
-    return said
+    if isinstance(value, Message):
+        return render(value, "en")
+    if isinstance(value, Fault):
+        return words(value.where), words(value.reason)
+    if isinstance(value, (tuple, list)):
+        return type(value)(words(part) for part in value)
+    return value

@@ -358,12 +358,12 @@ def read_layouts() -> dict[str, Layout]:
 
 def read_facts() -> dict[str, tuple[str, Facts]]:
     """Every described file's folder within the corpus, and its facts."""
-    found = {}
+    written = {}
     for manifest in MANIFESTS:
         folder = manifest.stem.removeprefix("starter-")
         for name, entry in tomllib.loads(manifest.read_text(encoding="utf-8")).get("documents", {}).items():
-            found[name] = folder, Facts(entry["title"], entry["edition"], entry["language"])
-    return found
+            written[name] = folder, Facts(entry["title"], entry["edition"], entry["language"])
+    return written
 
 
 def main() -> None:

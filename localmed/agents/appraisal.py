@@ -45,17 +45,12 @@ class AppraisalInput:
         return detect(self.text)
 
 
-def by_rules(given: AppraisalInput) -> tuple[str, ...]:
-    """See ``reliability.failed``."""
-    return reliability.failed(given.title, given.text)
+def _prompt(task: AppraisalInput) -> str:
+    return shown.between_marks("study", "\n".join((task.title, task.text[:READ]))) + "\n"
 
 
-def _task(given: AppraisalInput) -> str:
-    return shown.between_marks("study", "\n".join((given.title, given.text[:READ]))) + "\n"
-
-
-def _branches(given: AppraisalInput) -> tuple[str, ...]:
-    return tuple(_QUESTIONS[aspect][given.language] for aspect in reliability.ASPECTS)
+def _branches(task: AppraisalInput) -> tuple[str, ...]:
+    return tuple(_QUESTIONS[aspect][task.language] for aspect in reliability.ASPECTS)
 
 
 def _failed(_: AppraisalInput, choices: Sequence[Choice]) -> tuple[str, ...]:
@@ -76,10 +71,10 @@ APPRAISAL = Role(
             f"{shown.QUOTED['zh']}只回答一个字：是或否。",
         },
         {"en": ("yes", "no"), "zh": ("是", "否")},
-        _task,
+        _prompt,
         _branches,
         _failed,
     ),
 )
 ROLES = (APPRAISAL,)
-RULES: Rules = {APPRAISAL.name: by_rules}
+RULES: Rules = {APPRAISAL.name: lambda study: reliability.failed(study.title, study.text)}

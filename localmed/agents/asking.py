@@ -6,13 +6,12 @@ no orders. What comes back is held to it: a reply in another language, of unknow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.budget import Fitted
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.roles import Choosing, Fitted, Role, Texts, Writing
 from localmed.domain import Evidence, Hit, Message, Statement, message
 from localmed.errors import Rejected
 from localmed.language import detect
@@ -23,7 +22,7 @@ KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionInput:
     """A question, as the input of a role that needs nothing else."""
 
     question: str
@@ -35,7 +34,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class KeywordsInput(Asked):
+class KeywordsInput(QuestionInput):
     """At most ``most`` keywords are wanted. The result is a ``Keywords``."""
 
     most: int
@@ -50,7 +49,7 @@ class Keywords:
 
 
 @dataclass(frozen=True, slots=True)
-class RelevanceInput(Asked):
+class RelevanceInput(QuestionInput):
     """``dense`` says whether the similarities of ``hits`` count, ``reranker`` whose scores they carry ("": nobody's).
 
     The result is a ``Relevance``.
@@ -91,7 +90,7 @@ class Relevance:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerInput(Asked):
+class AnswerInput(QuestionInput):
     """The result is a ``Draft``: markers only from ``evidence``.
 
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
@@ -114,7 +113,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class CoherenceInput(Asked):
+class CoherenceInput(QuestionInput):
     """Whether ``statements`` agree with the ``evidence`` they cite. The result is a ``Coherence``."""
 
     statements: tuple[Statement, ...]
@@ -131,7 +130,7 @@ class Coherence:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowUp(Asked):
+class FollowUp(QuestionInput):
     """A question after ``earlier`` ones, oldest first. The result is a question that stands alone."""
 
     earlier: tuple[str, ...]
@@ -145,35 +144,48 @@ def _passage(hit: Hit) -> str:
     return shown.between_marks("passage", hit.passage.in_context)
 
 
-def _keywords(given: KeywordsInput, value: Any) -> Keywords:
-    words = tuple(dict.fromkeys(word for each in value["keywords"] if (word := " ".join(each.split()))))
+def _keywords(task: KeywordsInput, value: Any) -> Keywords:
+    words = tuple(dict.fromkeys(word for keyword in value["keywords"] if (word := " ".join(keyword.split()))))
     if not words:
         raise Rejected("agents.no_keyword")
-    return Keywords(words[: given.most])
+    return Keywords(words[: task.most])
 
 
-def _self_contained(given: FollowUp, value: Any) -> str:
-    return shown.in_language(" ".join(str(value["question"]).split()), given.language)
+def _self_contained(task: FollowUp, value: Any) -> str:
+    return shown.in_language(" ".join(str(value["question"]).split()), task.language)
 
 
-def _answer_task(given: AnswerInput) -> str:
-    reference = [f"REFERENCE: {given.reference}"] if given.reference else []
-    return "\n".join((given.question, *reference, *to_correct(given)))
+def _answer_prompt(task: AnswerInput) -> str:
+    reference = [f"REFERENCE: {task.reference}"] if task.reference else []
+    return "\n".join((task.question, *reference, *to_correct(task)))
 
 
-def to_correct(given: AnswerInput) -> list[str]:
+def to_correct(task: AnswerInput) -> list[str]:
     """What a model is told to write otherwise, in the question's language, as a line of its task."""
-    wrong = "; ".join(render(reason, given.language) for reason in given.conflict)
+    wrong = "; ".join(render(reason, task.language) for reason in task.conflict)
     return [f"CORRECT: {wrong}"] if wrong else []
 
 
-def _draft(given: AnswerInput, value: Any) -> Draft:
-    statements = shown.cited(value["statements"], given.evidence, given.language)
-    return Draft(statements, (given.left_out,) if given.left_out else ())
+def _draft(task: AnswerInput, value: Any) -> Draft:
+    statements = shown.cited(value["statements"], task.evidence, task.language)
+    return Draft(statements, (task.left_out,) if task.left_out else ())
 
 
-def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
-    return replace(given, evidence=tuple(given.evidence[place] for place in fitted.kept), left_out=fitted.note)
+def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
+    return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
+
+
+def cited_writing(instructions: Texts, prompt: Callable[[Any], str], max_tokens: int) -> Writing:
+    """A chat model writes statements that cite the ``evidence`` of an ``AnswerInput``; read as a ``Draft``."""
+    return Writing(
+        instructions,
+        lambda task: shown.statements_schema(task.evidence),
+        prompt,
+        _draft,
+        lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
+        _shortened,
+        max_tokens,
+    )
 
 
 def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
@@ -181,13 +193,14 @@ def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
     return Coherence(agrees, "chat", None if agrees else message("agents.answer_contradicts"))
 
 
-def _statement_and_sources(given: CoherenceInput) -> tuple[str, ...]:
-    known = {each.marker: each for each in given.evidence}
-    stating = [statement for statement in given.statements if not statement.withheld and statement.citations]
-    sources = [[known[marker] for marker in dict.fromkeys(c.marker for c in each.citations)] for each in stating]
+def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
+    known = {piece.marker: piece for piece in task.evidence}
+    stating = [statement for statement in task.statements if not statement.withheld and statement.citations]
+    markers = [dict.fromkeys(citation.marker for citation in statement.citations) for statement in stating]
     return tuple(
-        f"{shown.evidence_text(tuple(cited))}\n{shown.between_marks('statement', each.text)}"
-        for each, cited in zip(stating, sources, strict=True)
+        f"{shown.evidence_text([known[marker] for marker in cited])}\n"
+        f"{shown.between_marks('statement', statement.text)}"
+        for statement, cited in zip(stating, markers, strict=True)
     )
 
 
@@ -207,8 +220,8 @@ RELEVANCE = Role(
             f"主题相同但没有回答问题的，为无关。{shown.QUOTED['zh']}只回答两个字：有关或无关。",
         },
         {"en": ("relevant", "irrelevant"), "zh": ("有关", "无关")},
-        lambda given: f"{given.question}\n",
-        lambda given: tuple(_passage(hit) for hit in given.hits),
+        lambda task: f"{task.question}\n",
+        lambda task: tuple(_passage(hit) for hit in task.hits),
         _relevance,
     ),
 )
@@ -223,8 +236,8 @@ KEYWORDS = Role(
             "the most important first. Use the question's own words.",
             "zh": "请列出检索该医学问题答案所需的关键词或短语，最重要的在前，使用问题中原有的词。",
         },
-        lambda given: shown.texts_schema("keywords", given.most, 60),
-        lambda given: given.question,
+        lambda task: shown.texts_schema("keywords", task.most, 60),
+        lambda task: task.question,
         _keywords,
         max_tokens=200,
     ),
@@ -234,7 +247,7 @@ CITED_ANSWER = Role(
     "Statements that answer, each with its citation",
     "2",
     "LINS, MAIRAG: generator",
-    Writing(
+    cited_writing(
         {
             "en": "Answer the medical question from the sources only, in short sentences. Give each sentence the "
             "markers of the sources that say it. Keep numbers, units, negations and exceptions exactly as the source "
@@ -242,11 +255,7 @@ CITED_ANSWER = Role(
             "zh": "请仅依据所给来源，用短句回答该医学问题，并为每句标明出处编号。数字、单位、否定和例外必须与来源一致。"
             f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
         },
-        lambda given: shown.statements_schema(given.evidence),
-        _answer_task,
-        _draft,
-        lambda given: tuple(shown.evidence_text((each,)) for each in given.evidence),
-        _shortened,
+        _answer_prompt,
         max_tokens=900,
     ),
 )
@@ -264,7 +273,7 @@ COHERENCE = Role(
             f"来源说法不同（数字、药名不同或相反）的，为矛盾。{shown.QUOTED['zh']}只回答两个字：一致或矛盾。",
         },
         {"en": ("agrees", "conflicts"), "zh": ("一致", "矛盾")},
-        lambda given: f"{given.question}\n",
+        lambda task: f"{task.question}\n",
         _statement_and_sources,
         _coherence,
     ),
@@ -281,7 +290,7 @@ SELF_CONTAINED = Role(
             "zh": "请改写最后一个问题，使它脱离前面的问题也能看懂；不改变其他内容，也不要回答。",
         },
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
-        lambda given: "\n".join((*given.earlier, given.question)),
+        lambda task: "\n".join((*task.earlier, task.question)),
         _self_contained,
         max_tokens=200,
     ),

@@ -2,19 +2,22 @@
 
 A reply that cannot be used is asked for once more, with another seed and our reason (never the reply) at the end of the
 conversation; then it is ``Rejected``. Evidence that does not fit the context is left out by whole passages, with a note
-in the prompt; instructions never are. The model is handed what one request needs and remembers nothing.
+in the prompt and in the answer; instructions never are. Nothing is kept between requests.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from localmed.agents.budget import fit
-from localmed.agents.roles import Choosing, Role, Writing
-from localmed.errors import Rejected, UsageError
+from localmed.agents.roles import Choosing, Fitted, Role, Writing
+from localmed.domain import message
+from localmed.errors import ModelError, Rejected, UsageError
 from localmed.messages import render
 from localmed.ports import UNWATCHED, CountingChat, Message, Request, Watch
 
+NOTE_TOKENS = 40  # the note in any tokenizer
+TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
 TRIES = 2  # a reply that cannot be used is asked for once more
 AGAIN = {
     "en": "Your last reply could not be used ({reason}). Reply once more, as instructed.",
@@ -29,45 +32,67 @@ class ChatRoles:
         """``watch`` follows every request."""
         self._model, self._watch = model, watch
 
-    def perform(self, role: Role, given: Any) -> Any:
+    def perform(self, role: Role, task: Any) -> Any:
         """See ``Performer.perform``. Raise ``ModelError`` where the model itself fails."""
         if isinstance(role.form, Choosing):
-            return self._choose(role.form, given)
+            return self._choose(role.form, task)
         if isinstance(role.form, Writing):
-            return self._write(role.form, given)
+            return self._write(role.form, task)
         raise UsageError("agents.role_not_served", role=role.name)
 
-    def _choose(self, form: Choosing, given: Any) -> Any:
-        branches = list(form.branches(given))
-        prefix = (Message("system", form.instructions[given.language]), Message("user", form.task(given)))
-        labels = form.labels[given.language]
+    def _choose(self, form: Choosing, task: Any) -> Any:
+        branches = list(form.branches(task))
+        prefix = (Message("system", form.instructions[task.language]), Message("user", form.prompt(task)))
+        labels = form.labels[task.language]
         choices = self._model.choose(prefix, branches, labels, self._watch) if branches else []
-        return form.read(given, choices)
+        return form.read(task, choices)
 
-    def _write(self, form: Writing, given: Any) -> Any:
-        given, messages, schema = self._fitted(form, given)
+    def _write(self, form: Writing, task: Any) -> Any:
+        task, messages, schema = self._fitted(form, task)
         for attempt in range(TRIES):
             request = Request(messages, form.max_tokens, schema, seed=attempt)
             try:
                 reply = self._model.complete(request, self._watch)
-                return form.read(given, reply.text if schema is None else reply.value)
+                return form.read(task, reply.text if schema is None else reply.value)
             except Rejected as rejected:
                 if attempt == TRIES - 1:
                     raise
-                again = AGAIN[given.language].format(reason=render(rejected.messages[0], given.language))
+                again = AGAIN[task.language].format(reason=render(rejected.messages[0], task.language))
                 messages = (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{again}"))
         raise AssertionError("unreachable")
 
-    def _fitted(self, form: Writing, given: Any) -> tuple[Any, tuple[Message, ...], Any]:
+    def _fitted(self, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
         """The input with the passages that fit, the messages and the schema of them."""
-        instructions, passages = form.instructions[given.language], list(form.passages(given))
+        instructions, passages = form.instructions[task.language], list(form.passages(task))
         note: str = ""
         if passages:
-            counts = self._model.count([instructions, form.task(given), AGAIN[given.language], *passages])
+            counts = self._model.count([instructions, form.prompt(task), AGAIN[task.language], *passages])
             fitted = fit(counts[:3], counts[3:], form.max_tokens, self._model.identity.context)
-            note = render(fitted.note, given.language) if fitted.note else ""
-            given = form.shortened(given, fitted)
+            note = render(fitted.note, task.language) if fitted.note else ""
+            task = form.shortened(task, fitted)
             passages = [passages[place] for place in fitted.kept]
-        text = "\n\n".join(each for each in (form.task(given), note, *passages) if each)
+        text = "\n\n".join(part for part in (form.prompt(task), note, *passages) if part)
         messages = (Message("system", instructions), Message("user", text))
-        return given, messages, form.schema(given)
+        return task, messages, form.schema(task)
+
+
+def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
+    """Which passages fit, the first ones being the most important; all numbers are tokens.
+
+    ``instructions`` are the counts of everything that must stay. Passages are taken in order until one does not fit:
+    a later one that happens to be short does not overtake it. Raise ``ModelError`` where not even one fits.
+    """
+    fixed = sum(instructions) + TURN_TOKENS * len(instructions) + reply
+    needs = [count + TURN_TOKENS for count in passages]
+    if fixed + sum(needs) <= context:
+        return Fitted(tuple(range(len(needs))))
+    left = context - fixed - NOTE_TOKENS
+    kept = 0
+    for need in needs:
+        if need > left:
+            break
+        left -= need
+        kept += 1
+    if not kept:
+        raise ModelError("agents.no_room", fixed=fixed, first=needs[0] if needs else 0, context=context)
+    return Fitted(tuple(range(kept)), message("agents.left_out", left=len(needs) - kept, passages=len(needs)))

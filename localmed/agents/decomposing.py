@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Evidence
 
@@ -15,24 +15,24 @@ QUESTION_CHARACTERS = 300  # of a sub-question
 
 
 @dataclass(frozen=True, slots=True)
-class SynthesisInput(Asked):
+class SynthesisInput(QuestionInput):
     """What was found for the ``parts`` of a question: (sub-question, its evidence). The result is a ``str``."""
 
     parts: tuple[tuple[str, tuple[Evidence, ...]], ...]
 
 
-def _sub_questions(given: Asked, value: Any) -> tuple[str, ...]:
-    asked = dict.fromkeys(" ".join(each.split()) for each in value["questions"])
-    return tuple(each for each in asked if each and each != given.question)[:SUB_QUESTIONS]
+def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
+    questions = dict.fromkeys(" ".join(question.split()) for question in value["questions"])
+    return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]
 
 
-def _synthesis(given: SynthesisInput, value: Any) -> str:
-    return shown.in_language(str(value["passage"]).strip(), given.language)
+def _synthesis(task: SynthesisInput, value: Any) -> str:
+    return shown.in_language(str(value["passage"]).strip(), task.language)
 
 
-def _synthesis_task(given: SynthesisInput) -> str:
-    parts = [f"{question}\n{shown.evidence_text(evidence)}" for question, evidence in given.parts]
-    return "\n\n".join((given.question, *parts))
+def _synthesis_prompt(task: SynthesisInput) -> str:
+    parts = [f"{question}\n{shown.evidence_text(evidence)}" for question, evidence in task.parts]
+    return "\n\n".join((task.question, *parts))
 
 
 SELF_KNOWLEDGE = Role(
@@ -48,7 +48,7 @@ SELF_KNOWLEDGE = Role(
             "只回答两个字：确定或不定。",
         },
         {"en": ("certain", "uncertain"), "zh": ("确定", "不定")},
-        lambda given: f"{given.question}\n",
+        lambda task: f"{task.question}\n",
         lambda _: ("",),
         lambda _, choices: choices[0].best == 0,
     ),
@@ -65,8 +65,8 @@ OWN_ANSWER = Role(
             "zh": "请凭自己的知识用最多四句短句回答该医学问题，不要提及任何来源。",
         },
         lambda _: shown.texts_schema("sentences", 4, 600),
-        lambda given: given.question,
-        lambda given, value: shown.unverified(value["sentences"], given.language),
+        lambda task: task.question,
+        lambda task, value: shown.unverified(value["sentences"], task.language),
     ),
 )
 DECOMPOSITION = Role(
@@ -83,7 +83,7 @@ DECOMPOSITION = Role(
             "无法拆分时给出空列表。",
         },
         lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
-        lambda given: given.question,
+        lambda task: task.question,
         _sub_questions,
         max_tokens=400,
     ),
@@ -101,7 +101,7 @@ SYNTHESIS = Role(
             f"{shown.QUOTED['zh']}",
         },
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": 3000}}),
-        _synthesis_task,
+        _synthesis_prompt,
         _synthesis,
         max_tokens=700,
     ),

@@ -32,8 +32,8 @@ def between_marks(name: str, text: str) -> str:
 def evidence_text(evidence: Sequence[Evidence]) -> str:
     """Each piece of evidence under its marker, with title, headings and date."""
     return "\n".join(
-        between_marks(f"source {each.marker} ({each.edition or 'no date'})", each.passage.in_context)
-        for each in evidence
+        between_marks(f"source {piece.marker} ({piece.edition or 'no date'})", piece.passage.in_context)
+        for piece in evidence
     )
 
 
@@ -55,19 +55,19 @@ def texts_schema(name: str, most: int, characters: int) -> Mapping[str, Any]:
 
 def statements_schema(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
     """Statements that can cite no other marker than those of ``evidence``."""
-    sources = {"type": "array", "items": {"enum": [each.marker for each in evidence]}, "minItems": 1, "maxItems": 6}
+    sources = {"type": "array", "items": {"enum": [piece.marker for piece in evidence]}, "minItems": 1, "maxItems": 6}
     text = {"type": "string", "minLength": 1, "maxLength": STATEMENT_CHARACTERS}
     item = object_of({"text": text, "sources": sources})
     return object_of({"statements": {"type": "array", "items": item, "maxItems": STATEMENTS}})
 
 
-def cited(said: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], wanted: str) -> tuple[Statement, ...]:
+def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], expected: str) -> tuple[Statement, ...]:
     """The statements a model wrote, as ``GENERATED``; raise ``Rejected`` for another language or an unknown marker."""
-    known = {each.marker: each for each in evidence}
+    known = {piece.marker: piece for piece in evidence}
     statements = []
-    for each in said:
-        text = in_language(" ".join(str(each["text"]).split()), wanted)
-        markers = dict.fromkeys(map(str, each["sources"]))
+    for item in replies:
+        text = in_language(" ".join(str(item["text"]).split()), expected)
+        markers = dict.fromkeys(map(str, item["sources"]))
         if not markers or set(markers) - set(known):
             raise Rejected("agents.unknown_source")
         statements.append(Statement(text, tuple(citation(known[name], text) for name in markers), Origin.GENERATED))
@@ -76,32 +76,30 @@ def cited(said: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], wante
 
 def nearest_sentence(question: str, evidence: Evidence) -> Statement:
     """The sentence of ``evidence`` that shares most words with ``question``, quoted."""
-    quotation = citation(evidence, question)
-    return Statement(quotation.quote, (quotation,), Origin.EXTRACTIVE)
+    return evidence.quotation(*_nearest_span(evidence.passage.text, question))
 
 
 def citation(evidence: Evidence, text: str) -> Citation:
     """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
-    passage = evidence.passage
-    wanted = set(language.words(text))
-    spans = language.sentences(passage.text) or [(0, len(passage.text))]
-    start, end = max(spans, key=lambda span: len(wanted & set(language.words(passage.text[span[0] : span[1]]))))
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    quote = passage.text[start:end]
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, quote, page, boxes)
+    return evidence.citation(*_nearest_span(evidence.passage.text, text))
 
 
-def unverified(sentences: Sequence[str], wanted: str) -> tuple[Statement, ...]:
+def _nearest_span(source: str, text: str) -> tuple[int, int]:
+    words = set(language.words(text))
+    spans = language.sentences(source) or [(0, len(source))]
+    return max(spans, key=lambda span: len(words & set(language.words(source[span[0] : span[1]]))))
+
+
+def unverified(sentences: Sequence[str], expected: str) -> tuple[Statement, ...]:
     """What a model says from its own knowledge: without citations, and labelled so."""
     texts = [" ".join(sentence.split()) for sentence in sentences]
-    return tuple(Statement(in_language(text, wanted), (), Origin.UNVERIFIED) for text in texts if text)
+    return tuple(Statement(in_language(text, expected), (), Origin.UNVERIFIED) for text in texts if text)
 
 
-def in_language(text: str, wanted: str) -> str:
+def in_language(text: str, expected: str) -> str:
     """``text``; raise ``Rejected`` if it is empty or in the other language."""
     if not text:
         raise Rejected("agents.nothing_said")
-    if sum(each.isalpha() for each in text) >= LETTERS and language.detect(text) != wanted:
+    if sum(character.isalpha() for character in text) >= LETTERS and language.detect(text) != expected:
         raise Rejected("agents.other_language")
     return text

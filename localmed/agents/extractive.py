@@ -9,32 +9,16 @@ ordered by source and place, so that it reads. Every statement is a quotation: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localmed import language
-from localmed.agents.asking import (
-    CITED_ANSWER,
-    COHERENCE,
-    KEYWORDS,
-    RELEVANCE,
-    SELF_CONTAINED,
-    AnswerInput,
-    Asked,
-    Coherence,
-    CoherenceInput,
-    Draft,
-    FollowUp,
-    Keywords,
-    KeywordsInput,
-    Relevance,
-    RelevanceInput,
-)
+from localmed.agents import asking
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.config import AskSettings, KeywordSettings
-from localmed.domain import Citation, Evidence, Origin, Passage, Statement, Support, message
+from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
@@ -76,6 +60,11 @@ class Candidate:
         """The sentence."""
         return self.evidence.passage.text[self.start : self.end]
 
+    @property
+    def quotation(self) -> Statement:
+        """A statement that is nothing but the sentence, cited."""
+        return self.evidence.quotation(self.start, self.end)
+
 
 class Extractive:
     """The roles of a question by rule."""
@@ -93,61 +82,65 @@ class Extractive:
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            KEYWORDS.name: self.extract_keywords,
-            RELEVANCE.name: self.judge,
-            CITED_ANSWER.name: self.answer,
+            asking.KEYWORDS.name: self.extract_keywords,
+            asking.RELEVANCE.name: self.judge,
+            asking.CITED_ANSWER.name: self.answer,
             DECOMPOSITION.name: sub_questions,
             SYNTHESIS.name: self.synthesise,
-            COHERENCE.name: coherence,
-            SELF_CONTAINED.name: self_contained,
+            asking.COHERENCE.name: coherence,
+            asking.SELF_CONTAINED.name: self_contained,
         }
 
-    def extract_keywords(self, given: KeywordsInput) -> Keywords:
+    def extract_keywords(self, task: asking.KeywordsInput) -> asking.Keywords:
         """N-grams that the library holds, by rarity and likeness to the question."""
-        asked = given.question[:READ]
-        known = [candidate for candidate in candidates(asked) if self._index.holds(candidate)]
-        terms = [self._weighed(each) for each in known if " " not in each or self._index.binding(each) >= BOUND]
+        question = task.question[:READ]
+        known = [candidate for candidate in candidates(question) if self._index.holds(candidate)]
+        terms = [self._weighed(text) for text in known if " " not in text or self._index.binding(text) >= BOUND]
         grams = outermost(terms, self._compare)
-        if grams and language.detect(asked) in self._encoder.identity.languages:
-            vectors = self._encoder.encode([asked, *(gram.text for gram in grams)], "query")
+        if grams and language.detect(question) in self._encoder.identity.languages:
+            vectors = self._encoder.encode([question, *(gram.text for gram in grams)], "query")
             similarities = vectors[1:] @ vectors[0]
             grams = [replace(gram, similarity=float(near)) for gram, near in zip(grams, similarities, strict=True)]
-        unknown = [term for term in dict.fromkeys(language.content_words(asked)) if not self._index.holds(term)]
-        return Keywords(ranked(grams, given.most), tuple(unknown))
+        unknown = [term for term in dict.fromkeys(language.content_words(question)) if not self._index.holds(term)]
+        return asking.Keywords(ranked(grams, task.most), tuple(unknown))
 
     def _weighed(self, text: str) -> NGram:
         terms = tuple(self._index.analyse(text, for_query=True))
         return NGram(text, terms, sum(self._index.rarity(terms)) / len(terms))
 
-    def judge(self, given: RelevanceInput) -> Relevance:
+    def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, by the rules of ``retrieval.relevance``."""
-        question = weigh(given.question, self._index)
-        threshold = self._settings.abstain_below if given.dense else self._settings.abstain_below_lexical
-        probabilities = relevance(question, given.hits, self._index, given.dense, given.reranker)
-        judged = Relevance(probabilities, threshold)
-        return replace(judged, unnamed=unnamed(given.question, judged.helpful(given.hits), self._index, UNNAMED))
+        question = weigh(task.question, self._index)
+        threshold = self._settings.abstain_below if task.dense else self._settings.abstain_below_lexical
+        probabilities = relevance(question, task.hits, self._index, task.dense, task.reranker)
+        judged = asking.Relevance(probabilities, threshold)
+        return replace(judged, unnamed=unnamed(task.question, judged.helpful(task.hits), self._index, UNNAMED))
 
-    def answer(self, given: AnswerInput) -> Draft:
+    def answer(self, task: asking.AnswerInput) -> asking.Draft:
         """The best sentences, verbatim; with a reference those that were put into it."""
-        if given.reference:
-            candidates = self._candidates(given.question, given.evidence)
-            return Draft(tuple(quotation(candidate) for candidate in candidates if candidate.text in given.reference))
-        return Draft(tuple(quotation(each) for each in self._best(given)))
+        chosen: Iterable[Candidate]
+        if task.reference:
+            candidates = self._candidates(task.question, task.evidence)
+            chosen = (candidate for candidate in candidates if candidate.text in task.reference)
+        else:
+            chosen = self._best(task)
+        return asking.Draft(tuple(candidate.quotation for candidate in chosen))
 
-    def synthesise(self, given: SynthesisInput) -> str:
+    def synthesise(self, task: SynthesisInput) -> str:
         """The best sentences for each sub-question, verbatim."""
-        dense = given.language in self._encoder.identity.languages
-        best = [each for part, evidence in given.parts for each in self._best(AnswerInput(part, evidence, dense))]
-        return "\n".join(dict.fromkeys(each.text for each in best))
+        dense = task.language in self._encoder.identity.languages
+        tasks = (asking.AnswerInput(question, evidence, dense) for question, evidence in task.parts)
+        best = (candidate for part in tasks for candidate in self._best(part))
+        return "\n".join(dict.fromkeys(candidate.text for candidate in best))
 
-    def _best(self, given: AnswerInput) -> list[Candidate]:
-        return self.chosen(self.scored(given))
+    def _best(self, task: asking.AnswerInput) -> list[Candidate]:
+        return self.chosen(self.scored(task))
 
-    def scored(self, given: AnswerInput) -> list[Candidate]:
+    def scored(self, task: asking.AnswerInput) -> list[Candidate]:
         """The sentences of the evidence, best first; by meaning as well where it counts."""
-        candidates = sorted(self._candidates(given.question, given.evidence), key=_rank)
-        if given.dense:
-            candidates = sorted(self._compared(given.question, candidates[:ENCODED]), key=_rank)
+        candidates = sorted(self._candidates(task.question, task.evidence), key=_rank)
+        if task.dense:
+            candidates = sorted(self._compared(task.question, candidates[:ENCODED]), key=_rank)
         return candidates
 
     def chosen(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -158,14 +151,14 @@ class Extractive:
                 break
             if not any(_overlap(candidate, other) > NEAR_COPY for other in chosen):
                 chosen.append(candidate)
-        return sorted(chosen, key=lambda each: (each.place, each.start))
+        return sorted(chosen, key=lambda candidate: (candidate.place, candidate.start))
 
-    def _candidates(self, asked: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
+    def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
-        question, subject = weigh(asked, self._index), Subject.of(asked)
-        quantity = QUANTITY_WEIGHT if _ASKS_QUANTITY.search(asked) else 0.0
-        for place, each in enumerate(evidence):
-            passage = each.passage
+        question, subject = weigh(question_text, self._index), Subject.of(question_text)
+        quantity = QUANTITY_WEIGHT if _ASKS_QUANTITY.search(question_text) else 0.0
+        for place, piece in enumerate(evidence):
+            passage = piece.passage
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
@@ -176,10 +169,10 @@ class Extractive:
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += quantity if _NUMBER.search(text) else 0.0
-                    yield Candidate(each, place, start, end, score, frozenset(own))
+                    yield Candidate(piece, place, start, end, score, frozenset(own))
                 before = own if end - start >= SHORTEST else before
 
-    def _compared(self, asked: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _compared(self, question: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates with the similarity to the question added to their scores."""
         if not candidates:
             return
@@ -187,32 +180,32 @@ class Extractive:
             ". ".join((candidate.evidence.passage.title, *candidate.evidence.passage.headings[-1:], candidate.text))
             for candidate in candidates
         ]
-        vectors = self._encoder.encode([asked, *texts], "passage")
-        for each, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
-            yield Candidate(each.evidence, each.place, each.start, each.end, each.score + float(similarity), each.words)
+        vectors = self._encoder.encode([question, *texts], "passage")
+        for candidate, similarity in zip(candidates, vectors[1:] @ vectors[0], strict=True):
+            yield replace(candidate, score=candidate.score + float(similarity))
 
 
-def sub_questions(given: Asked) -> tuple[str, ...]:
+def sub_questions(task: asking.QuestionInput) -> tuple[str, ...]:
     """Each question that is asked, where several are asked at once; else none (LINS, QDA, without a model).
 
     A single question is not cut at its "and": what is joined there is as often one thing.
     """
-    text = given.question.strip()
-    asked = [each.strip() for each in _ASKED.findall(text) if language.question_words(each)]
-    return tuple(dict.fromkeys(asked))[:SUB_QUESTIONS] if len(asked) > 1 else ()
+    text = task.question.strip()
+    questions = [question.strip() for question in _ASKED.findall(text) if language.question_words(question)]
+    return tuple(dict.fromkeys(questions))[:SUB_QUESTIONS] if len(questions) > 1 else ()
 
 
-def coherence(given: CoherenceInput) -> Coherence:
+def coherence(task: asking.CoherenceInput) -> asking.Coherence:
     """Quotations agree with what they quote; a model's words were compared by entailment when they were checked."""
     contradicted = any(
-        statement.verdict and statement.verdict.support is Support.CONTRADICTED for statement in given.statements
+        statement.verdict and statement.verdict.support is Support.CONTRADICTED for statement in task.statements
     )
-    return Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
+    return asking.Coherence(not contradicted, "rules", message("agents.sentence_contradicts") if contradicted else None)
 
 
-def self_contained(given: FollowUp) -> str:
+def self_contained(task: asking.FollowUp) -> str:
     """The question with the one before it, which names what it is about."""
-    return f"{given.earlier[-1]} {given.question}" if given.earlier else given.question
+    return f"{task.earlier[-1]} {task.question}" if task.earlier else task.question
 
 
 def units(passage: Passage) -> list[tuple[int, int]]:
@@ -222,27 +215,10 @@ def units(passage: Passage) -> list[tuple[int, int]]:
     return [match.span() for match in _ROW.finditer(passage.text)]
 
 
-def quotation(candidate: Candidate) -> Statement:
-    """A statement that is nothing but the cited sentence."""
-    passage = candidate.evidence.passage
-    boxes = passage.boxes(candidate.start, candidate.end)
-    citation = Citation(
-        marker=candidate.evidence.marker,
-        passage_id=passage.id,
-        document_id=passage.document_id,
-        start=candidate.start,
-        end=candidate.end,
-        quote=candidate.text,
-        page=boxes[0].page if boxes else passage.page,
-        boxes=boxes,
-    )
-    return Statement(candidate.text, (citation,), Origin.EXTRACTIVE)
-
-
 def _rank(candidate: Candidate) -> tuple[float, int, int]:
     return -candidate.score, candidate.place, candidate.start
 
 
-def _overlap(one: Candidate, other: Candidate) -> float:
-    union = one.words | other.words
-    return len(one.words & other.words) / len(union) if union else 1.0
+def _overlap(first: Candidate, second: Candidate) -> float:
+    union = first.words | second.words
+    return len(first.words & second.words) / len(union) if union else 1.0

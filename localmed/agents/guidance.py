@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
-from localmed.agents.budget import Fitted
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.asking import QuestionInput
+from localmed.agents.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.errors import Rejected
 from localmed.ports import Choice
@@ -34,7 +33,7 @@ class Department:
 
 
 @dataclass(frozen=True, slots=True)
-class GuidanceInput(Asked):
+class GuidanceInput(QuestionInput):
     """``question`` is the complaint; ``departments`` as they were found. The result is a ``Guidance``.
 
     ``dense`` says whether the similarities of the hits count, ``reranker`` whose scores they carry ("": nobody's).
@@ -62,7 +61,7 @@ class Guidance:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckInput(Asked):
+class CheckInput(QuestionInput):
     """What was ``advised``, each beside its department as the guide has it. The result is a ``bool`` for each."""
 
     advised: tuple[Advised, ...]
@@ -84,20 +83,20 @@ _DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may
 )
 
 
-def stands(given: CheckInput, advised: Advised) -> bool:
+def stands(task: CheckInput, advised: Advised) -> bool:
     """Whether ``advised`` is of the guide: its name, its citations, and no word of what the patient has."""
-    department = given.department(advised.department)
+    department = task.department(advised.department)
     if department is None or not advised.why:
         return False
-    own = {each.marker for each in department.evidence}
-    cited = {citation.marker for each in advised.why for citation in each.citations}
-    written = (each.text for each in advised.why if each.origin is Origin.GENERATED)
+    own = {piece.marker for piece in department.evidence}
+    cited = {citation.marker for statement in advised.why for citation in statement.citations}
+    written = (statement.text for statement in advised.why if statement.origin is Origin.GENERATED)
     return bool(cited) and cited <= own and not any(_DIAGNOSIS.search(text) for text in written)
 
 
-def check_by_rule(given: CheckInput) -> tuple[bool, ...]:
+def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
     """The final check without a model."""
-    return tuple(stands(given, each) for each in given.advised)
+    return tuple(stands(task, advised) for advised in task.advised)
 
 
 # --- how a chat model is asked ----------------------------------------------------------------------------------------
@@ -107,39 +106,39 @@ def _section(department: Department) -> str:
     return f"{department.name}\n{shown.evidence_text(department.evidence)}"
 
 
-def _schema(given: GuidanceInput) -> Any:
-    names = [department.name for department in given.departments]
-    markers = [evidence.marker for each in given.departments for evidence in each.evidence]
+def _schema(task: GuidanceInput) -> Any:
+    names = [department.name for department in task.departments]
+    markers = [evidence.marker for department in task.departments for evidence in department.evidence]
     sources = {"type": "array", "items": {"enum": markers}, "minItems": 1, "maxItems": 3}
     reason = {"type": "string", "minLength": 1, "maxLength": REASON_CHARACTERS}
     item = shown.object_of({"department": {"enum": names}, "reason": reason, "sources": sources})
     return shown.object_of({"departments": {"type": "array", "items": item, "maxItems": SHOWN}})
 
 
-def _guidance(given: GuidanceInput, value: Any) -> Guidance:
-    known = {each.name: each for each in given.departments}
+def _guidance(task: GuidanceInput, value: Any) -> Guidance:
+    known = {department.name: department for department in task.departments}
     advised: dict[str, Advised] = {}
-    for each in value["departments"]:
-        if each["department"] not in known:
-            raise Rejected("the model named a department that it was not given", "Ask again, or choose another model")
-        department = known[each["department"]]
-        said = {"text": each["reason"], "sources": each["sources"]}
-        why = shown.cited([said], department.evidence, given.language)
+    for item in value["departments"]:
+        if item["department"] not in known:
+            raise Rejected("agents.unknown_department")
+        department = known[item["department"]]
+        reply = {"text": item["reason"], "sources": item["sources"]}
+        why = shown.cited([reply], department.evidence, task.language)
         advised.setdefault(department.name, Advised(department.name, why))
     return Guidance(tuple(advised.values())[:SHOWN])
 
 
-def _shortened(given: GuidanceInput, fitted: Fitted) -> GuidanceInput:
-    return replace(given, departments=tuple(given.departments[place] for place in fitted.kept))
+def _shortened(task: GuidanceInput, fitted: Fitted) -> GuidanceInput:
+    return replace(task, departments=tuple(task.departments[place] for place in fitted.kept))
 
 
-def _reasons(given: CheckInput) -> tuple[str, ...]:
-    found = []
-    for each in given.advised:
-        department = given.department(each.department)
-        section = _section(department) if department else each.department
-        found.append(f"{section}\n{shown.between_marks('reason', ' '.join(why.text for why in each.why))}")
-    return tuple(found)
+def _reasons(task: CheckInput) -> tuple[str, ...]:
+    sections = []
+    for advised in task.advised:
+        department = task.department(advised.department)
+        section = _section(department) if department else advised.department
+        sections.append(f"{section}\n{shown.between_marks('reason', ' '.join(why.text for why in advised.why))}")
+    return tuple(sections)
 
 
 def _checked(_: CheckInput, choices: Sequence[Choice]) -> tuple[bool, ...]:
@@ -162,9 +161,9 @@ DEPARTMENT = Role(
             f"{shown.QUOTED['zh']}",
         },
         _schema,
-        lambda given: shown.between_marks("complaint", given.question),
+        lambda task: shown.between_marks("complaint", task.question),
         _guidance,
-        lambda given: tuple(_section(each) for each in given.departments),
+        lambda task: tuple(_section(department) for department in task.departments),
         _shortened,
         max_tokens=600,
     ),
@@ -184,7 +183,7 @@ FINAL_CHECK = Role(
             f"所患疾病的，为相符；否则为不符。{shown.QUOTED['zh']}只回答两个字：相符或不符。",
         },
         {"en": ("fits", "unfit"), "zh": ("相符", "不符")},
-        lambda given: f"{shown.between_marks('complaint', given.question)}\n",
+        lambda task: f"{shown.between_marks('complaint', task.question)}\n",
         _reasons,
         _checked,
     ),

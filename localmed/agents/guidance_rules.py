@@ -13,19 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localmed import language
-from localmed.agents.guidance import (
-    DEPARTMENT,
-    FINAL_CHECK,
-    SHOWN,
-    Advised,
-    Department,
-    Guidance,
-    GuidanceInput,
-    check_by_rule,
-)
+from localmed.agents import guidance
 from localmed.agents.roles import Rules
 from localmed.clinical.lay_words import added, characters
-from localmed.domain import Citation, Evidence, Origin, Statement
+from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import is_emergency
 from localmed.retrieval.relevance import MAXSIM as READER
@@ -88,36 +79,38 @@ class GuidanceRules:
 
     def rules(self) -> Rules:
         """The roles it serves."""
-        return {DEPARTMENT.name: self.advise, FINAL_CHECK.name: check_by_rule}
+        return {guidance.DEPARTMENT.name: self.advise, guidance.FINAL_CHECK.name: guidance.check_by_rule}
 
-    def advise(self, given: GuidanceInput) -> Guidance:
+    def advise(self, task: guidance.GuidanceInput) -> guidance.Guidance:
         """The departments whose sections fit the complaint best, each with its best sentence as the why."""
-        own = weigh(given.question, self._index)
-        more = weigh(added(given.question, given.language), self._index)
-        each = characters(given.question).split()
-        single = Question(dict(zip(each, self._index.rarity(each), strict=True)))
-        least = (READ if _read(given) else SIMILAR) if given.dense else WORDS[given.language]
-        scored = [(self.score(department, given, (own, more, single)), department) for department in given.departments]
+        own = weigh(task.question, self._index)
+        more = weigh(added(task.question, task.language), self._index)
+        single_words = characters(task.question).split()
+        single = Question(dict(zip(single_words, self._index.rarity(single_words), strict=True)))
+        least = (READ if _read(task) else SIMILAR) if task.dense else WORDS[task.language]
+        scored = [(self.score(department, task, (own, more, single)), department) for department in task.departments]
         scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
-        close = [each for score, each in scored[:SHOWN] if score >= CLOSE * scored[0][0]]
-        return Guidance(tuple(Advised(each.name, (self._why(each, own, more),)) for each in close))
+        close = [department for score, department in scored[: guidance.SHOWN] if score >= CLOSE * scored[0][0]]
+        return guidance.Guidance(
+            tuple(guidance.Advised(department.name, (self._why(department, own, more),)) for department in close)
+        )
 
-    def score(self, department: Department, given: GuidanceInput, parts: Sequence[Question]) -> float:
+    def score(self, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]) -> float:
         """How well ``department`` fits; about 0 to 3."""
         held = [set(self._index.analyse(searched_text(hit.passage))) for hit in department.hits]
         total = max(
             sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
         )
-        if given.dense:
+        if task.dense:
             total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
-        if given.dense and _read(given):
+        if task.dense and _read(task):
             total += MAXSIM * max(hit.rerank_score or 0.0 for hit in department.hits)
         for group in GROUPS:
             if group.departments.search(department.name):
-                total += RIGHT_PERSON if group.people.search(given.question) else -WRONG_PERSON
+                total += RIGHT_PERSON if group.people.search(task.question) else -WRONG_PERSON
         return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
-    def _why(self, department: Department, own: Question, more: Question) -> Statement:
+    def _why(self, department: guidance.Department, own: Question, more: Question) -> Statement:
         """The sentence of the department's sections that holds most of the complaint's weight; of equals the first."""
 
         def held(text: str) -> float:
@@ -127,36 +120,26 @@ class GuidanceRules:
         return _best(department, held)
 
 
-def _read(given: GuidanceInput) -> bool:
+def _read(task: guidance.GuidanceInput) -> bool:
     """Whether MaxSim has read the sections; another reranker's scores are on another scale."""
-    return given.reranker.startswith(READER)
+    return task.reranker.startswith(READER)
 
 
-def reason(department: Department, complaint: str) -> Statement:
+def reason(department: guidance.Department, complaint: str) -> Statement:
     """The sentence of the department's sections that shares most words with ``complaint``; of equals the longest."""
-    said = set(language.words(complaint))
-    return _best(department, lambda text: len(said & set(language.words(text))) + len(text) / 10_000)
+    words = set(language.words(complaint))
+    return _best(department, lambda text: len(words & set(language.words(text))) + len(text) / 10_000)
 
 
-def _best(department: Department, score: Callable[[str], float]) -> Statement:
-    found = [
+def _best(department: guidance.Department, score: Callable[[str], float]) -> Statement:
+    sentences = [
         (score(evidence.passage.text[start:end]), evidence, start, end)
         for evidence in department.evidence
         for start, end in language.sentences(evidence.passage.text)
         if end - start >= SHORTEST
     ]
-    if not found:
+    if not sentences:
         evidence = department.evidence[0]
-        return quoted(evidence, 0, len(evidence.passage.text))
-    _, evidence, start, end = max(found, key=lambda each: each[0])
-    return quoted(evidence, start, end)
-
-
-def quoted(evidence: Evidence, start: int, end: int) -> Statement:
-    """A statement that is nothing but the cited characters."""
-    passage = evidence.passage
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    text = passage.text[start:end]
-    citation = Citation(evidence.marker, passage.id, passage.document_id, start, end, text, page, boxes)
-    return Statement(text, (citation,), Origin.EXTRACTIVE)
+        return evidence.quotation(0, len(evidence.passage.text))
+    _, evidence, start, end = max(sentences, key=lambda scored: scored[0])
+    return evidence.quotation(start, end)

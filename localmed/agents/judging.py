@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import BadgeJudge, Evidence, Statement
 from localmed.ports import Choice
@@ -48,24 +48,24 @@ _NAMES = {"en": ("question", "context", "answer"), "zh": ("问题", "材料", "�
 
 
 @dataclass(frozen=True, slots=True)
-class JudgingInput(Asked):
+class JudgingInput(QuestionInput):
     """An answer to ``question`` and its context. ``statements`` are those that the badge is about. Gives a ``Vote``."""
 
     evidence: tuple[Evidence, ...]
     statements: tuple[Statement, ...]
 
 
-def _task(given: JudgingInput) -> str:
-    question, context, answer = _NAMES[given.language]
+def _prompt(task: JudgingInput) -> str:
+    question, context, answer = _NAMES[task.language]
     left = CHARACTERS
     passages: list[str] = []
-    for each in given.evidence:
-        left -= len(each.passage.in_context)
+    for piece in task.evidence:
+        left -= len(piece.passage.in_context)
         if passages and left < 0:
             break
-        passages.append(each.passage.in_context[:CHARACTERS])
-    said = "\n".join(statement.text for statement in given.statements)
-    parts = ((question, given.question), (context, "\n\n".join(passages)), (answer, said))
+        passages.append(piece.passage.in_context[:CHARACTERS])
+    statements = "\n".join(statement.text for statement in task.statements)
+    parts = ((question, task.question), (context, "\n\n".join(passages)), (answer, statements))
     return "\n".join(shown.between_marks(name, text) for name, text in parts) + "\n"
 
 
@@ -91,8 +91,8 @@ BADGE = Role(
             f"{shown.QUOTED['zh']}请判断最后的说法是否成立，只回答一个字：对或错。",
         },
         _LABELS,
-        _task,
-        lambda given: _CRITERIA[given.language],
+        _prompt,
+        lambda task: _CRITERIA[task.language],
         _vote,
     ),
 )
@@ -110,8 +110,8 @@ BADGE_STRICT = Role(
             f"{shown.QUOTED['zh']}最后的说法是否成立？只回答：对或错。",
         },
         _LABELS,
-        _task,
-        lambda given: _STRICT[given.language],
+        _prompt,
+        lambda task: _STRICT[task.language],
         _strict_vote,
     ),
 )

@@ -41,33 +41,33 @@ class JudgingRules:
         """The role it serves."""
         return {BADGE.name: self.judge}
 
-    def judge(self, given: JudgingInput) -> Vote:
+    def judge(self, task: JudgingInput) -> Vote:
         """The vote of the rules."""
-        grounded = carried(given.statements)
-        if given.language not in self._encoder.identity.languages:
-            share = self._share(given)
+        grounded = carried(task.statements)
+        if task.language not in self._encoder.identity.languages:
+            share = self._share(task)
             return Vote(Criteria(share >= ANSWERS_BY_WORDS, share >= RELATED_BY_WORDS, grounded), BadgeJudge(RULES))
-        near = self._similarity(given)
+        near = self._similarity(task)
         return Vote(Criteria(near >= ANSWERS, near >= RELATED, grounded), MEASURED)
 
-    def _share(self, given: JudgingInput) -> float:
-        question = weigh(given.question, self._index)
-        held = [term for each in given.evidence for term in self._index.analyse(searched_text(each.passage))]
+    def _share(self, task: JudgingInput) -> float:
+        question = weigh(task.question, self._index)
+        held = [term for piece in task.evidence for term in self._index.analyse(searched_text(piece.passage))]
         return question.coverage(held)
 
-    def _similarity(self, given: JudgingInput) -> float:
+    def _similarity(self, task: JudgingInput) -> float:
         """Of the question and the cited sentence nearest to it; 0 where nothing is cited."""
-        titles = {each.marker: (each.passage.title, *each.passage.headings[-1:]) for each in given.evidence}
+        titles = {piece.marker: (piece.passage.title, *piece.passage.headings[-1:]) for piece in task.evidence}
         cited = dict.fromkeys(
             ". ".join((*titles[citation.marker], citation.quote))
-            for statement in given.statements
+            for statement in task.statements
             for citation in statement.citations
             if citation.marker in titles
         )
         texts = list(cited)[:COMPARED]
         if not texts:
             return 0.0
-        vectors = self._encoder.encode([given.question, *texts], "passage")
+        vectors = self._encoder.encode([task.question, *texts], "passage")
         return float((vectors[1:] @ vectors[0]).max())
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Passage
 from localmed.language import detect
@@ -18,7 +18,7 @@ from localmed.ports import Choice
 
 
 @dataclass(frozen=True, slots=True)
-class ValidityInput(Asked):
+class ValidityInput(QuestionInput):
     """References for a question. The result is a tuple: each one's score (0 to 1), None where there is none for it."""
 
     references: tuple[Passage, ...]
@@ -61,7 +61,7 @@ FLUENCY = Role(
         },
         {"en": ("fluent", "awkward"), "zh": ("流畅", "生硬")},
         lambda _: "",
-        lambda given: tuple(shown.between_marks("statement", statement) for statement in given.statements),
+        lambda task: tuple(shown.between_marks("statement", statement) for statement in task.statements),
         _fluency,
     ),
 )

@@ -24,26 +24,26 @@ class LinkRules:
         """The roles it serves."""
         return {VALIDITY.name: self.validity, FLUENCY.name: not_measured}
 
-    def validity(self, given: ValidityInput) -> tuple[float | None, ...]:
+    def validity(self, task: ValidityInput) -> tuple[float | None, ...]:
         """The probability that each reference holds an answer; None in a language that the encoder does not know.
 
         There words alone would be compared, and their score is on another scale than the threshold.
         """
         known = self._encoder.identity.languages
-        if given.language not in known:
-            return (None,) * len(given.references)
-        read = [reference for reference in given.references if detect(reference.text) in known]
-        scores = iter(self._scores(given.question, read) if read else ())
-        return tuple(next(scores) if detect(each.text) in known else None for each in given.references)
+        if task.language not in known:
+            return (None,) * len(task.references)
+        read = [reference for reference in task.references if detect(reference.text) in known]
+        scores = iter(self._scores(task.question, read) if read else ())
+        return tuple(next(scores) if detect(reference.text) in known else None for reference in task.references)
 
     def _scores(self, question: str, references: Sequence[Passage]) -> tuple[float, ...]:
         texts = [reference.in_context for reference in references]
-        asked = self._encoder.encode([question], "query")[0]
-        near = self._encoder.encode(texts, "passage") @ asked
+        vector = self._encoder.encode([question], "query")[0]
+        near = self._encoder.encode(texts, "passage") @ vector
         read = self._reranker.score(question, texts) if self._reranker else [None] * len(texts)
         hits = [
-            Hit(each, 0.0, float(similarity), rerank_score=score)
-            for each, similarity, score in zip(references, near, read, strict=True)
+            Hit(reference, 0.0, float(similarity), rerank_score=score)
+            for reference, similarity, score in zip(references, near, read, strict=True)
         ]
         name = self._reranker.name if self._reranker else ""
         return relevance(weigh(question, self._index), hits, self._index, True, name)

@@ -8,17 +8,17 @@ What does not is rejected. Plain words are a model's alone: there are no rules t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import CITED_ANSWER, AnswerInput, Asked
+from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
 from localmed.agents.roles import Role, Writing
 from localmed.clinical.medicines import names as medicines
 from localmed.errors import Rejected
 from localmed.language import detect
-from localmed.verification import survival
+from localmed.verification import faithfulness
 
 TERMS = 60  # of an order at most: what a page of orders holds
 LINES = 80  # of an order that are restated, the same page
@@ -76,7 +76,7 @@ class TermInput(AnswerInput):
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalInput(Asked):
+class RetrievalInput(QuestionInput):
     """A follow-up question about an order. ``patient`` is what is known of the patient, ``terms`` those of both texts.
 
     The result is a question that stands alone and holds nothing that identifies the patient.
@@ -87,36 +87,36 @@ class RetrievalInput(Asked):
     terms: tuple[OrderTerm, ...] = ()
 
 
-def _terms(given: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
-    found: list[OrderTerm] = []
+def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
+    terms: list[OrderTerm] = []
     place = 0
     for text in value["terms"]:
-        start = given.order.find(text, place)
+        start = task.order.find(text, place)
         if start < 0:
-            raise Rejected("the model named a term that is not in the order", "The rules name the terms instead")
+            raise Rejected("agents.unknown_term")
         place = start + len(text)
-        found.append(OrderTerm(text, start, place))
-    return tuple(found[:TERMS])
+        terms.append(OrderTerm(text, start, place))
+    return tuple(terms[:TERMS])
 
 
-def _plain(given: PlainInput, value: Any) -> tuple[str, ...]:
-    told = [" ".join(str(each).split()) for each in value["lines"]]
-    if len(told) != len(given.lines):
-        raise Rejected("the model left lines of the order out", "The order is quoted instead")
-    return tuple(_survivor(line, each, given.language) for line, each in zip(given.lines, told, strict=True))
+def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:
+    plain = [" ".join(str(line).split()) for line in value["lines"]]
+    if len(plain) != len(task.lines):
+        raise Rejected("agents.lines_left_out")
+    return tuple(_survivor(line, text, task.language) for line, text in zip(task.lines, plain, strict=True))
 
 
-def _survivor(line: str, told: str, wanted: str) -> str:
+def _survivor(line: str, plain: str, expected: str) -> str:
     """``told`` if every fact and medicine of ``line`` is in it, and none of its own, in ``wanted``; else ""."""
-    if not told or detect(told) != wanted or medicines(line) != medicines(told):
+    if not plain or detect(plain) != expected or medicines(line) != medicines(plain):
         return ""
-    return "" if survival.lost(line, told) or survival.added(line, told) else told
+    return "" if faithfulness.lost(line, plain) or faithfulness.added(line, plain) else plain
 
 
-def _alone(given: RetrievalInput, value: Any) -> str:
-    question = shown.in_language(" ".join(str(value["question"]).split()), given.language)
-    if IDENTIFYING.search(question) or any(name in question for name in names_in(f"{given.patient}\n{given.order}")):
-        raise Rejected("the model put what identifies the patient into a question", "The rules write it instead")
+def _alone(task: RetrievalInput, value: Any) -> str:
+    question = shown.in_language(" ".join(str(value["question"]).split()), task.language)
+    if IDENTIFYING.search(question) or any(name in question for name in names_in(f"{task.patient}\n{task.order}")):
+        raise Rejected("agents.identifying_question")
     return question
 
 
@@ -129,9 +129,9 @@ _NAMED = (
 
 def names_in(patient: str) -> tuple[str, ...]:
     """The names that a patient's information gives as such, whole and in parts, longest first."""
-    found = [match[1] for pattern in _NAMED for match in pattern.finditer(patient)]
-    found += [part for name in found for part in name.split() if len(part) > 2]
-    return tuple(sorted(set(found), key=lambda name: (-len(name), name)))
+    names = [match[1] for pattern in _NAMED for match in pattern.finditer(patient)]
+    names += [part for name in names for part in name.split() if len(part) > 2]
+    return tuple(sorted(set(names), key=lambda name: (-len(name), name)))
 
 
 def without_identity(text: str, patient: str = "") -> str:
@@ -141,34 +141,28 @@ def without_identity(text: str, patient: str = "") -> str:
     return IDENTIFYING.sub("…", text)
 
 
-def _parts_of(given: RetrievalInput) -> Iterator[str]:
-    if given.patient:
-        yield shown.between_marks("patient", without_identity(given.patient))
-    yield shown.between_marks("terms of the order", ", ".join(dict.fromkeys(term.text for term in given.terms)))
-    yield given.question
+def _parts_of(task: RetrievalInput) -> Iterator[str]:
+    if task.patient:
+        yield shown.between_marks("patient", without_identity(task.patient))
+    yield shown.between_marks("terms of the order", ", ".join(dict.fromkeys(term.text for term in task.terms)))
+    yield task.question
 
 
-def _plain_task(given: PlainInput) -> str:
-    return "\n".join(shown.between_marks(f"line {number}", line) for number, line in enumerate(given.lines, 1))
+def _plain_prompt(task: PlainInput) -> str:
+    return "\n".join(shown.between_marks(f"line {number}", line) for number, line in enumerate(task.lines, 1))
 
 
-def _plain_schema(given: PlainInput) -> Any:
-    count = len(given.lines)
+def _plain_schema(task: PlainInput) -> Any:
+    count = len(task.lines)
     item = {"type": "string", "maxLength": 800}
     return shown.object_of({"lines": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
 
 
-def _term_task(given: TermInput) -> str:
-    patient = (shown.between_marks("patient", given.patient),) if given.patient else ()
-    correct = (f"CORRECT: {given.conflict}",) if given.conflict else ()
-    return "\n".join((given.term, *patient, *correct))
+def _term_prompt(task: TermInput) -> str:
+    patient = (shown.between_marks("patient", task.patient),) if task.patient else ()
+    return "\n".join((task.term, *patient, *to_correct(task)))
 
 
-def _evidence(given: AnswerInput) -> Sequence[str]:
-    return tuple(shown.evidence_text((each,)) for each in given.evidence)
-
-
-assert isinstance(CITED_ANSWER.form, Writing)
 MEDICAL_TERMS = Role(
     "medical_terms",
     "The terms of an order that a patient may not know, exactly as written",
@@ -185,7 +179,7 @@ MEDICAL_TERMS = Role(
             f"{shown.QUOTED['zh']}",
         },
         lambda _: shown.texts_schema("terms", TERMS, 80),
-        lambda given: shown.between_marks("order", given.order),
+        lambda task: shown.between_marks("order", task.order),
         _terms,
         max_tokens=800,
     ),
@@ -205,7 +199,7 @@ PLAIN_ORDER = Role(
             f"否定、停用、暂停必须原样保留，不得加入建议。{shown.QUOTED['zh']}",
         },
         _plain_schema,
-        _plain_task,
+        _plain_prompt,
         _plain,
         max_tokens=1500,
     ),
@@ -215,7 +209,7 @@ TERM_EXPLANATION = Role(
     "What a term of an order means, in plain words, with citations",
     "1",
     "LINS, medical order explanation: term explanation",
-    Writing(
+    cited_writing(
         {
             "en": "Explain the medical term to a patient in at most three short, plain sentences, from the sources "
             "only. Give each sentence the markers of the sources that say it. Keep numbers and negations exactly. If "
@@ -224,11 +218,7 @@ TERM_EXPLANATION = Role(
             "数字和否定必须与来源一致。"
             f"来源没有解释时给出空列表。{shown.QUOTED['zh']}",
         },
-        CITED_ANSWER.form.schema,
-        _term_task,
-        CITED_ANSWER.form.read,
-        _evidence,
-        CITED_ANSWER.form.shortened,
+        _term_prompt,
         max_tokens=400,
     ),
 )
@@ -247,7 +237,7 @@ RETRIEVAL_QUESTION = Role(
             f"可识别患者的内容。不要回答。{shown.QUOTED['zh']}",
         },
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 500}}),
-        lambda given: "\n".join(_parts_of(given)),
+        lambda task: "\n".join(_parts_of(task)),
         _alone,
         max_tokens=200,
     ),

@@ -1,5 +1,10 @@
 """The roles of a medical order without a language model: terms by name, definitions by quotation, questions as asked.
 
+A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
+library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
+said of it: whether a medicine is started or stopped stands in the order's own line. Not covered: terms that neither
+table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
+
 A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
 sources in the order in which they were given (leaflets first). A sentence that only mentions the term, or that defines
 another of its family, explains nothing, and neither does one that holds a dose. Nothing is restated: ``PLAIN_ORDER``
@@ -9,35 +14,36 @@ needs a chat model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from localmed import language
+from localmed.agents import orders
 from localmed.agents.asking import Draft
-from localmed.agents.extractive import Candidate, quotation
-from localmed.agents.order_terms import terms
-from localmed.agents.orders import (
-    MEDICAL_TERMS,
-    RETRIEVAL_QUESTION,
-    TERM_EXPLANATION,
-    TERMS,
-    OrderInput,
-    OrderTerm,
-    RetrievalInput,
-    TermInput,
-    without_identity,
-)
 from localmed.agents.roles import Rules
 from localmed.clinical import medicines, units
 from localmed.clinical.abbreviations import meaning
+from localmed.clinical.tables import listed, table
 from localmed.domain import Passage, SearchFilter
+from localmed.language import HAN, aligned, detect
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
-REMEMBERED = 4_000  # names asked of the graph and the library, remembered for the same library
+CACHED = 4_000  # names looked up in the graph and the library, for the same library
 LOOKED_AT = 10  # passages whose headings are read for one name
+WORDS = 5  # of a term's name at most
+NAMED = 2_000  # names asked of graph and library for one order: each costs up to a tenth of a millisecond
+SHORTEST = 3  # characters of a name in English, 2 in Chinese
+
+Known = Callable[[str], bool]  # whether the graph or the library has a name
+
+_WORD = re.compile(rf"[A-Za-z0-9][A-Za-z0-9'’/.]*[A-Za-z0-9]|[A-Za-z0-9]|[{HAN}]+")
+_HAN = re.compile(f"[{HAN}]")
+_BETWEEN = re.compile(r"[ \t-]?")
+
+Span = tuple[int, int]
 
 _DEFINES = re.compile(
     r"(?:s|es)?\s*(?:\([^()]{0,80}\)\s*)?(?:in (?:a )?(?:low|high|small) doses? )?"
@@ -50,13 +56,6 @@ _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
-_NO_NAMES = frozenset(
-    """
-    notice about this leaflet what it does how to take side effects checks when stop dose doses interactions storage
-    reference range critical results sample interpretation assessment treatment diagnosis follow up summary introduction
-    prevention background references education medicine medicines department floor telephone patient information
-    """.split()  # noqa: SIM905  (headings of ours and of most leaflets, which name nothing)
-)
 
 
 class OrderRules:
@@ -65,32 +64,32 @@ class OrderRules:
     def __init__(self, graph: Graph, lexical: LexicalIndex) -> None:
         """``graph`` and ``lexical`` know names."""
         self._graph, self._lexical = graph, lexical
-        self._known = lru_cache(REMEMBERED)(self._is_name)
+        self._known = lru_cache(CACHED)(self._is_name)
 
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            MEDICAL_TERMS.name: self.terms,
-            TERM_EXPLANATION.name: explain,
-            RETRIEVAL_QUESTION.name: retrieval_question,
+            orders.MEDICAL_TERMS.name: self.terms,
+            orders.TERM_EXPLANATION.name: explain,
+            orders.RETRIEVAL_QUESTION.name: retrieval_question,
         }
 
-    def terms(self, given: OrderInput) -> tuple[OrderTerm, ...]:
+    def terms(self, task: orders.OrderInput) -> tuple[orders.OrderTerm, ...]:
         """The terms of an order, exactly as written."""
-        return tuple(terms(given.order, self._known)[:TERMS])
+        return tuple(terms(task.order, self._known)[: orders.TERMS])
 
     def _is_name(self, name: str) -> bool:
         """Whether the graph, or a title, heading or row of the library, is ``name``."""
-        wanted = folded(name)
-        if set(wanted.split()) <= _NO_NAMES:
+        key = folded(name)
+        if set(key.split()) <= set(listed(table("orders")["no_names"]["en"])):
             return False
         if any(matched.kind in ("name", "exact") for _, matched in self._graph.find(name)):
             return True
         if not self._lexical.holds(name):
             return False
-        found = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
-        passages = self._lexical.passages([passage_id for passage_id, _, _ in found]).values()
-        return any(wanted in names_of(passage) for passage in passages)
+        rows = self._lexical.search_all([name], LOOKED_AT, SearchFilter(), 4.0)
+        passages = self._lexical.passages([passage_id for passage_id, _, _ in rows]).values()
+        return any(key in names_of(passage) for passage in passages)
 
 
 def names_of(passage: Passage) -> frozenset[str]:
@@ -110,14 +109,76 @@ def _spellings(heading: str) -> Iterator[str]:
         yield part.strip(" ?？.。")
 
 
-def explain(given: TermInput) -> Draft:
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+def terms(order: str, known: Known = lambda _: False) -> list[orders.OrderTerm]:
+    """The terms of ``order``, in its order; ``known`` is asked for names."""
+    plain = aligned(order)
+    ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
+    taken = bytearray(len(order))
+    for start, (end, _) in ends.items():
+        taken[start:end] = b"\1" * (end - start)
+    for start, end in _named(plain, known):
+        if not any(taken[start:end]):
+            ends[start] = (end, "term")
+    return [orders.OrderTerm(order[start:end], start, end, kind) for start, (end, kind) in sorted(ends.items())]
+
+
+def _named(text: str, known: Known) -> Iterator[Span]:
+    """The names of the graph and the library, the longest at each place, until ``NAMED`` were asked for."""
+    words, place = list(_words(text)), 0
+    answers: dict[str, bool] = {}
+    while place < len(words) and len(answers) < NAMED:
+        runs = [span for span in _runs(text, words, place) if _is_known(text[slice(*span)], known, answers)]
+        if runs:
+            yield runs[0]
+        place += sum(1 for start, _ in words[place : place + WORDS] if start < runs[0][1]) if runs else 1
+
+
+def _is_known(name: str, known: Known, answers: dict[str, bool]) -> bool:
+    least = 2 if _HAN.search(name) else SHORTEST
+    key = folded(name)
+    if key not in answers:
+        meanings = meaning(name, detect(name))
+        answers[key] = len(name) >= least and (known(name) or bool(meanings and known(meanings.partition(",")[0])))
+    return answers[key]
+
+
+def _runs(text: str, words: list[Span], first: int) -> Iterator[Span]:
+    """The runs of words from ``first`` on without punctuation inside, longest first."""
+    last = first
+    while last + 1 < min(len(words), first + WORDS) and _BETWEEN.fullmatch(text, words[last][1], words[last + 1][0]):
+        last += 1
+    for end in range(last, first - 1, -1):
+        yield words[first][0], words[end][1]
+
+
+def _words(text: str) -> Iterator[Span]:
+    """English words, and Chinese ones as ``rjieba``'s dictionary cuts them."""
+    for match in _WORD.finditer(text):
+        if not _HAN.match(match[0]):
+            yield match.span()
+            continue
+        import rjieba  # lazily: its dictionary takes 0.25 s
+
+        start = match.start()
+        for word in rjieba.cut(match[0]):
+            yield start, start + len(word)
+            start += len(word)
+
+
+# --- explanations -----------------------------------------------------------------------------------------------------
+
+
+def explain(task: orders.TermInput) -> Draft:
     """The first sentence that defines the term, verbatim; none where no source does."""
-    names = [name for name in dict.fromkeys((given.term, *given.names)) if name]
-    for place, evidence in enumerate(given.evidence):
+    names = [name for name in dict.fromkeys((task.term, *task.names)) if name]
+    for evidence in task.evidence:
         text = evidence.passage.text
         for start, end in () if evidence.passage.table else language.sentences(text):
             if end - start <= LONGEST and defines(text[start:end], names):
-                return Draft((quotation(Candidate(evidence, place, start, end, 0.0, frozenset())),))
+                return Draft((evidence.quotation(start, end),))
     return Draft()
 
 
@@ -127,15 +188,15 @@ def defines(sentence: str, names: list[str]) -> bool:
         return False
     plain = _ARTICLE.sub("", sentence.lstrip(), count=1) if _ARTICLE.match(sentence.lstrip()) else sentence.lstrip()
     plain = plain.removeprefix("小剂量")
-    starting = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
-    return any(_DEFINES.match(rest) or _CHINESE_DEFINES.match(rest) for rest in starting)
+    predicates = (plain[len(name) :] for name in names if plain[: len(name)].lower() == name.lower())
+    return any(_DEFINES.match(predicate) or _CHINESE_DEFINES.match(predicate) for predicate in predicates)
 
 
-def names_for(term: OrderTerm, wanted: str) -> tuple[str, ...]:
+def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
     """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
-    meant = meaning(term.text, wanted) if term.text.isascii() else ""
-    ingredients = sorted(medicines.ingredients(term.text)) if wanted == "en" else []
-    names = (meant.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
+    meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
+    ingredients = sorted(medicines.ingredients(term.text)) if reader_language == "en" else []
+    names = (meanings.partition(",")[0].partition(" (")[0], *(ingredients if len(ingredients) == 1 else ()))
     return tuple(name for name in dict.fromkeys(names) if name and folded(name) != folded(term.text))
 
 
@@ -155,15 +216,13 @@ _INTRODUCED = re.compile(
 )
 
 
-def retrieval_question(given: RetrievalInput) -> str:
+def retrieval_question(task: orders.RetrievalInput) -> str:
     """The question without names, numbers and dates that identify; "this medicine" is named where there is only one."""
-    known = f"{given.patient}\n{given.order}"
-    asked = " ".join(without_identity(_INTRODUCED.sub("", given.question), known).replace("…", " ").split()).lstrip(
-        " .,;:。，；："
-    )
+    question = orders.without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
+    question = " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")
     for pattern, kind in _MEANT:
-        names = {folded(term.text): term.text for term in given.terms if term.kind == kind}
+        names = {folded(term.text): term.text for term in task.terms if term.kind == kind}
         if len(names) == 1:
             (name,) = names.values()
-            asked = pattern.sub(name.replace("\\", r"\\"), asked, count=1)
-    return asked
+            question = pattern.sub(name.replace("\\", r"\\"), question, count=1)
+    return question

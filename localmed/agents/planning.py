@@ -1,22 +1,18 @@
-"""The roles of source planning (Omni-RAG): which source is asked what, how good what came back is, and whom to ask
-again.
+"""The roles of source planning (Omni-RAG): which source is asked what, how good the result is, and whom to ask again.
 
-The planner writes the paper's tag format, so that a model tuned for it can take the role's place. Judging a plan
-against a gold answer is for training data only: no answer is ever shown to a user by it.
+The planner writes the paper's tag format, so that a model tuned for it can take the role's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
-from localmed.agents.roles import Choosing, Role, Writing
+from localmed.agents.asking import QuestionInput
+from localmed.agents.roles import Role, Writing
 from localmed.agents.source_plan import GRAPH, QUERIES, SOURCES, SourcePlan, parse, written
 from localmed.errors import Rejected
-from localmed.ports import Choice
 
 TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
 BEST = 5  # the highest score of what was found
@@ -44,7 +40,7 @@ _FORMAT = written(
 
 
 @dataclass(frozen=True, slots=True)
-class PlanInput(Asked):
+class PlanInput(QuestionInput):
     """A question, the sources there are, and what was said of earlier plans (plan, suggestion), oldest first.
 
     The result is a ``SourcePlan``.
@@ -55,14 +51,14 @@ class PlanInput(Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoInput(Asked):
+class PseudoInput(QuestionInput):
     """A passage is wanted as ``source`` might hold it (Query2Doc). The result is a ``str``."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class FoundInput(Asked):
+class FoundInput(QuestionInput):
     """What a plan found: ``texts``, best first. The result is a ``Feedback``."""
 
     plan: SourcePlan
@@ -78,44 +74,32 @@ class Feedback:
     suggestion: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GoldInput(Asked):
-    """Whether ``texts`` support ``gold`` as the answer. The result is a ``bool``."""
-
-    gold: str
-    texts: tuple[str, ...]
-
-
-def _sources(given: PlanInput) -> str:
-    described = DESCRIBED[given.language]
-    lines = [f"{source}: {described[source]}" for source in (*SOURCES, GRAPH) if source in given.sources]
-    said = [f"{written(plan)}\n{suggestion}" for plan, suggestion in given.feedback]
-    return "\n\n".join((given.question, "\n".join(lines), _FORMAT, *said))
+def _sources(task: PlanInput) -> str:
+    described = DESCRIBED[task.language]
+    lines = [f"{source}: {described[source]}" for source in (*SOURCES, GRAPH) if source in task.sources]
+    earlier = [f"{written(plan)}\n{suggestion}" for plan, suggestion in task.feedback]
+    return "\n\n".join((task.question, "\n".join(lines), _FORMAT, *earlier))
 
 
-def _plan(given: PlanInput, text: Any) -> SourcePlan:
+def _plan(task: PlanInput, text: Any) -> SourcePlan:
     plan = parse(str(text))
-    absent = [source for source in SOURCES if source not in given.sources and plan.queries(source)]
-    if absent or (plan.graph and GRAPH not in given.sources):
+    absent = [source for source in SOURCES if source not in task.sources and plan.queries(source)]
+    if absent or (plan.graph and GRAPH not in task.sources):
         raise Rejected("agents.unknown_plan_source")
     return plan
 
 
-def _terms(_: Asked, value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(" ".join(each.split()) for each in value["terms"]))[:TERMS]
+def _terms(_: QuestionInput, value: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(" ".join(term.split()) for term in value["terms"]))[:TERMS]
 
 
-def _feedback(given: FoundInput, value: Any) -> Feedback:
+def _feedback(task: FoundInput, value: Any) -> Feedback:
     suggestion = str(value["suggestion"]).strip()
-    return Feedback(int(value["score"]), shown.in_language(suggestion, given.language) if suggestion else "")
+    return Feedback(int(value["score"]), shown.in_language(suggestion, task.language) if suggestion else "")
 
 
-def _texts(given: FoundInput | GoldInput) -> tuple[str, ...]:
-    return tuple(shown.between_marks("found", text) for text in given.texts)
-
-
-def _supports(_: GoldInput, choices: Sequence[Choice]) -> bool:
-    return choices[0].best == 0
+def _texts(task: FoundInput) -> tuple[str, ...]:
+    return tuple(shown.between_marks("found", text) for text in task.texts)
 
 
 PLAN = Role(
@@ -154,7 +138,7 @@ GRAPH_TERMS = Role(
             "zh": f"请按原文列出问题中最多 {TERMS} 个医学术语，最重要的在前。",
         },
         lambda _: shown.texts_schema("terms", TERMS, 100),
-        lambda given: given.question,
+        lambda task: task.question,
         _terms,
         max_tokens=150,
     ),
@@ -172,8 +156,8 @@ PSEUDO_DOCUMENT = Role(
             "zh": "请按所列来源可能的写法，用最多二百字写一段回答该问题的文字，仅用于检索。",
         },
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": PSEUDO_CHARACTERS}}),
-        lambda given: f"{given.question}\n{DESCRIBED[given.language][given.source]}",
-        lambda given, value: shown.in_language(value["passage"].strip(), given.language),
+        lambda task: f"{task.question}\n{DESCRIBED[task.language][task.source]}",
+        lambda task, value: shown.in_language(value["passage"].strip(), task.language),
         max_tokens=400,
     ),
 )
@@ -199,29 +183,10 @@ FEEDBACK = Role(
                 "suggestion": {"type": "string", "maxLength": 600},
             }
         ),
-        lambda given: f"{given.question}\n{written(given.plan)}",
+        lambda task: f"{task.question}\n{written(task.plan)}",
         _feedback,
         _texts,
         max_tokens=250,
     ),
 )
-PLANNING_JUDGE = Role(
-    "planning_judge",
-    "Whether what was found supports a gold answer; for training data only",
-    "1",
-    "Omni-RAG, planning judging",
-    Choosing(
-        {
-            "en": "Decide whether the quoted material supports the given answer to the question. Judge the material, "
-            "not "
-            f"the answer. {shown.QUOTED['en']} Reply with one word: yes or no.",
-            "zh": f"请判断所引材料是否支持对该问题给出的答案。只评价材料，不评价答案。"
-            f"{shown.QUOTED['zh']}只回答一个字：是或否。",
-        },
-        {"en": ("yes", "no"), "zh": ("是", "否")},
-        lambda given: "\n".join((given.question, given.gold, *_texts(given))),
-        lambda _: ("\n",),
-        _supports,
-    ),
-)
-ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK, PLANNING_JUDGE)
+ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK)

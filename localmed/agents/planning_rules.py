@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from localmed.agents.asking import Asked, Keywords, KeywordsInput
-from localmed.agents.planning import (
-    BEST,
-    FEEDBACK,
-    GRAPH_TERMS,
-    PLAN,
-    PSEUDO_DOCUMENT,
-    TERMS,
-    Feedback,
-    FoundInput,
-    PlanInput,
-    PseudoInput,
-)
+from localmed.agents import planning
+from localmed.agents.asking import Keywords, KeywordsInput, QuestionInput
 from localmed.agents.roles import Rules
 from localmed.agents.source_plan import GRAPH, QUERY_CHARACTERS, SOURCES, SourcePlan
 
@@ -24,30 +13,30 @@ from localmed.agents.source_plan import GRAPH, QUERY_CHARACTERS, SOURCES, Source
 def rules(keywords: Callable[[KeywordsInput], Keywords]) -> Rules:
     """The roles of planning; ``keywords`` is what names a question's keywords."""
 
-    def terms(given: Asked) -> tuple[str, ...]:
-        return keywords(KeywordsInput(given.question, TERMS)).words[:TERMS]
+    def terms(task: QuestionInput) -> tuple[str, ...]:
+        return keywords(KeywordsInput(task.question, planning.TERMS)).words[: planning.TERMS]
 
-    def plan(given: PlanInput) -> SourcePlan:
-        named = terms(given)
-        question = given.question[:QUERY_CHARACTERS]
+    def plan(task: planning.PlanInput) -> SourcePlan:
+        named = terms(task)
+        question = task.question[:QUERY_CHARACTERS]
         queries = tuple(dict.fromkeys((question, " ".join(named)))) if named else (question,)
-        chosen = {source: queries for source in SOURCES if source in given.sources}
-        pairs = tuple((term, question) for term in named) if GRAPH in given.sources else ()
+        chosen = {source: queries for source in SOURCES if source in task.sources}
+        pairs = tuple((term, question) for term in named) if GRAPH in task.sources else ()
         return SourcePlan(**chosen, graph=pairs)
 
     return {
-        PLAN.name: plan,
-        GRAPH_TERMS.name: terms,
-        PSEUDO_DOCUMENT.name: pseudo_document,
-        FEEDBACK.name: feedback,
+        planning.PLAN.name: plan,
+        planning.GRAPH_TERMS.name: terms,
+        planning.PSEUDO_DOCUMENT.name: pseudo_document,
+        planning.FEEDBACK.name: feedback,
     }
 
 
-def pseudo_document(given: PseudoInput) -> str:
+def pseudo_document(task: planning.PseudoInput) -> str:
     """Without a model nothing is made up: the question stands for itself."""
-    return given.question
+    return task.question
 
 
-def feedback(given: FoundInput) -> Feedback:
+def feedback(task: planning.FoundInput) -> planning.Feedback:
     """The score is the relevance of the best passage; rules have nothing to suggest."""
-    return Feedback(round(BEST * given.probability))
+    return planning.Feedback(round(planning.BEST * task.probability))

@@ -8,15 +8,14 @@ does: it is about the patient and gives no orders, and no statement may cite it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from localmed import language
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, Asked, Draft, to_correct
-from localmed.agents.budget import Fitted
+from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
 from localmed.agents.roles import Choosing, Role, Writing
-from localmed.domain import Statement
+from localmed.domain import Statement, message
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
 from localmed.ports import Choice
@@ -24,23 +23,22 @@ from localmed.ports import Choice
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 ELEMENT_CHARACTERS = 160  # of one element of a PICO question
 FROM_QUESTION = 0.5  # least share of an element's words that the question (or record) holds: the rest is grammar
-SUMMARY_CHARACTERS = 1200
 SHOWN = 4_000  # characters of a record's prose before a model: its lists stand before them
 
 
 @dataclass(frozen=True, slots=True)
 class Pico:
-    """A question by the PICO principle; "" where an element is not given. ``given`` says that the user wrote it so."""
+    """A question by the PICO principle; "" for an element that is not named. ``labelled``: the user wrote it so."""
 
     population: str = ""
     intervention: str = ""
     comparison: str = ""
     outcome: str = ""
-    given: bool = False
+    labelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class PicoInput(Asked):
+class PicoInput(QuestionInput):
     """A clinical question, and the patient's record if there is one. The result is a ``Pico``."""
 
     record: PatientRecord | None = None
@@ -57,7 +55,7 @@ class Guideline:
 
 
 @dataclass(frozen=True, slots=True)
-class GuidelinesInput(Asked):
+class GuidelinesInput(QuestionInput):
     """Which of ``guidelines`` apply to the question? The result is a tuple of document ids."""
 
     guidelines: tuple[Guideline, ...]
@@ -73,19 +71,10 @@ class RecommendationInput(AnswerInput):
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityInput(AnswerInput):
-    """What the evidence says of patients like this one, beside the ``said``. The result is a ``Draft``."""
+    """What the evidence says of patients like this one, beside the ``recommendation``. The result is a ``Draft``."""
 
     record: PatientRecord = field(default_factory=PatientRecord)
-    said: tuple[Statement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryInput:
-    """A guideline of which a summary is wanted, to find it by. The result is a ``str``."""
-
-    title: str
-    passages: tuple[str, ...]
-    language: str
+    recommendation: tuple[Statement, ...] = ()
 
 
 def in_words(record: PatientRecord) -> str:
@@ -102,64 +91,50 @@ def in_words(record: PatientRecord) -> str:
     return shown.between_marks("patient record", "\n".join((*lines, record.text[:SHOWN])))
 
 
-def _pico_task(given: PicoInput) -> str:
-    return "\n".join((given.question, in_words(given.record))) if given.record else given.question
+def _pico_prompt(task: PicoInput) -> str:
+    return "\n".join((task.question, in_words(task.record))) if task.record else task.question
 
 
-def _pico(given: PicoInput, value: Mapping[str, Any]) -> Pico:
+def _pico(task: PicoInput, value: Mapping[str, Any]) -> Pico:
     """The elements; what is neither in the question nor, for the population, in the record was made up."""
-    said = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
-    who = f"{given.question}\n{in_words(given.record) if given.record else ''}"
-    for name, source in (("population", who), ("intervention", given.question), ("comparison", given.question)):
-        if said[name] and _held(said[name], source) < FROM_QUESTION:
-            raise Rejected(f"the {name} was not taken from what was asked", "The rules make the PICO question instead")
-    if not said["population"] and not said["intervention"]:
-        raise Rejected("the model named neither population nor intervention", "The rules name them instead")
-    for text in filter(None, said.values()):
-        shown.in_language(text, given.language)
-    return Pico(said["population"], said["intervention"], said["comparison"], said["outcome"])
+    elements = {name: " ".join(str(value[name]).split()) for name in ELEMENTS}
+    known = f"{task.question}\n{in_words(task.record) if task.record else ''}"
+    for name, source in (("population", known), ("intervention", task.question), ("comparison", task.question)):
+        if elements[name] and _held(elements[name], source) < FROM_QUESTION:
+            raise Rejected("agents.pico_element", element=message(f"agents.element.{name}"))
+    if not elements["population"] and not elements["intervention"]:
+        raise Rejected("agents.pico_empty")
+    for text in filter(None, elements.values()):
+        shown.in_language(text, task.language)
+    return Pico(elements["population"], elements["intervention"], elements["comparison"], elements["outcome"])
 
 
 def _held(text: str, source: str) -> float:
     """The share of the words of ``text`` that ``source`` holds; Chinese by pairs of characters."""
-    wanted, there = set(language.words(text, for_query=True)), set(language.words(source))
-    return len(wanted & there) / len(wanted) if wanted else 1.0
+    words, held = set(language.words(text, for_query=True)), set(language.words(source))
+    return len(words & held) / len(words) if words else 1.0
 
 
-def _guideline(each: Guideline) -> str:
-    return shown.between_marks("guideline", f"{each.title}\n{each.outline}")
+def _guideline(guideline: Guideline) -> str:
+    return shown.between_marks("guideline", f"{guideline.title}\n{guideline.outline}")
 
 
-def _which(given: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
-    return tuple(each.document for each, choice in zip(given.guidelines, choices, strict=True) if choice.best == 0)
+def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
+    return tuple(
+        guideline.document for guideline, choice in zip(task.guidelines, choices, strict=True) if choice.best == 0
+    )
 
 
-def _recommendation_task(given: RecommendationInput) -> str:
-    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(given.pico, name))]
-    record = [in_words(given.record)] if given.record else []
-    return "\n".join((given.question, *elements, *record, *to_correct(given)))
+def _recommendation_prompt(task: RecommendationInput) -> str:
+    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
+    record = [in_words(task.record)] if task.record else []
+    return "\n".join((task.question, *elements, *record, *to_correct(task)))
 
 
-def _applicability_task(given: ApplicabilityInput) -> str:
-    said = shown.between_marks("recommendation", "\n".join(each.text for each in given.said))
-    return "\n".join((given.question, in_words(given.record), said, *to_correct(given)))
-
-
-def _draft(given: AnswerInput, value: Any) -> Draft:
-    statements = shown.cited(value["statements"], given.evidence, given.language)
-    return Draft(statements, (given.left_out,) if given.left_out else ())
-
-
-def _sources(given: AnswerInput) -> tuple[str, ...]:
-    return tuple(shown.evidence_text((each,)) for each in given.evidence)
-
-
-def _shortened(given: AnswerInput, fitted: Fitted) -> AnswerInput:
-    return replace(given, evidence=tuple(given.evidence[place] for place in fitted.kept), left_out=fitted.note)
-
-
-def _summary(given: SummaryInput, value: Any) -> str:
-    return shown.in_language(" ".join(str(value["summary"]).split()), given.language)
+def _applicability_prompt(task: ApplicabilityInput) -> str:
+    written = "\n".join(statement.text for statement in task.recommendation)
+    recommendation = shown.between_marks("recommendation", written)
+    return "\n".join((task.question, in_words(task.record), recommendation, *to_correct(task)))
 
 
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
@@ -179,7 +154,7 @@ PICO = Role(
             f"{shown.QUOTED['zh']}",
         },
         lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)),
-        _pico_task,
+        _pico_prompt,
         _pico,
         max_tokens=300,
     ),
@@ -197,8 +172,8 @@ GUIDELINE_RELEVANCE = Role(
             f"{shown.QUOTED['zh']}只回答两个字：适用或无关。",
         },
         {"en": ("applies", "unrelated"), "zh": ("适用", "无关")},
-        lambda given: f"{given.question}\n",
-        lambda given: tuple(map(_guideline, given.guidelines)),
+        lambda task: f"{task.question}\n",
+        lambda task: tuple(map(_guideline, task.guidelines)),
         _which,
     ),
 )
@@ -207,7 +182,7 @@ RECOMMENDATION = Role(
     "An evidence-based recommendation, each sentence with its citation",
     "1",
     "LINS, evidence-based recommendation",
-    Writing(
+    cited_writing(
         {
             "en": "Write for a clinician what the sources recommend on the question, in short sentences: what is "
             "advised, for whom, with which dose, and on which results. Say nothing that the sources do not say, and "
@@ -220,11 +195,7 @@ RECOMMENDATION = Role(
             "每句标明来源编号，数字、单位、否定和条件必须一致。"
             f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
         },
-        lambda given: shown.statements_schema(given.evidence),
-        _recommendation_task,
-        _draft,
-        _sources,
-        _shortened,
+        _recommendation_prompt,
         max_tokens=900,
     ),
 )
@@ -233,7 +204,7 @@ APPLICABILITY = Role(
     "What the evidence says of patients like this one",
     "1",
     "LINS, evidence-based recommendation: integration with the patient's data",
-    Writing(
+    cited_writing(
         {
             "en": "Say in short sentences what the sources say of patients with this patient's age, illnesses, "
             "results, medicines or allergies: exceptions, other doses, what to check, what not to do. Leave out "
@@ -245,33 +216,8 @@ APPLICABILITY = Role(
             "来源没有相关内容时给出空列表。"
             f"{shown.QUOTED['zh']}",
         },
-        lambda given: shown.statements_schema(given.evidence),
-        _applicability_task,
-        _draft,
-        _sources,
-        _shortened,
+        _applicability_prompt,
         max_tokens=600,
     ),
 )
-GUIDELINE_SUMMARY = Role(
-    "guideline_summary",
-    "A summary of a guideline, to find it by",
-    "1",
-    "LINS, local guidelines database: guideline map",
-    Writing(
-        {
-            "en": "Summarise the guideline in at most 150 words so that it can be found: for whom it is, which "
-            f"questions it answers, which tests and treatments it names. Give no advice of your own. "
-            f"{shown.QUOTED['en']}",
-            "zh": "请用最多二百字概括该指南，以便检索：针对哪些患者，回答哪些问题，提到哪些检查和治疗。"
-            f"不得自行给出建议。{shown.QUOTED['zh']}",
-        },
-        lambda _: shown.object_of({"summary": {"type": "string", "minLength": 1, "maxLength": SUMMARY_CHARACTERS}}),
-        lambda given: given.title,
-        _summary,
-        lambda given: tuple(shown.between_marks("guideline", passage) for passage in given.passages),
-        lambda given, fitted: replace(given, passages=tuple(given.passages[place] for place in fitted.kept)),
-        max_tokens=400,
-    ),
-)
-ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY, GUIDELINE_SUMMARY)
+ROLES = (PICO, GUIDELINE_RELEVANCE, RECOMMENDATION, APPLICABILITY)

@@ -12,17 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from localmed.agents import practice
 from localmed.agents.asking import Draft
-from localmed.agents.extractive import Candidate, Extractive, quotation, units
+from localmed.agents.extractive import Candidate, Extractive, units
 from localmed.agents.pico_rules import pico
-from localmed.agents.practice import (
-    APPLICABILITY,
-    GUIDELINE_RELEVANCE,
-    PICO,
-    RECOMMENDATION,
-    GuidelinesInput,
-    RecommendationInput,
-)
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
 from localmed.domain import Evidence, Statement
@@ -62,43 +55,43 @@ class Practice:
     def rules(self) -> Rules:
         """The roles it serves."""
         return {
-            PICO.name: pico,
-            GUIDELINE_RELEVANCE.name: applying,
-            RECOMMENDATION.name: self.recommend,
-            APPLICABILITY.name: lambda _: Draft(),
+            practice.PICO.name: pico,
+            practice.GUIDELINE_RELEVANCE.name: applying,
+            practice.RECOMMENDATION.name: self.recommend,
+            practice.APPLICABILITY.name: lambda _: Draft(),
         }
 
-    def recommend(self, given: RecommendationInput) -> Draft:
+    def recommend(self, task: practice.RecommendationInput) -> Draft:
         """The best sentences for the question that are about its medicines, those that recommend before others."""
-        subject = Subject.of(given.question, given.pico.intervention)
+        subject = Subject.of(task.question, task.pico.intervention)
         scored = [
             replace(candidate, score=candidate.score + RECOMMENDS) if _RECOMMENDS.search(candidate.text) else candidate
-            for candidate in self._extractive.scored(given)
+            for candidate in self._extractive.scored(task)
             if subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
         ]
         best = sorted(scored, key=lambda candidate: (-candidate.score, candidate.place, candidate.start))
-        return Draft(tuple(quotation(candidate) for candidate in self._extractive.chosen(best)))
+        return Draft(tuple(candidate.quotation for candidate in self._extractive.chosen(best)))
 
 
-def applying(given: GuidelinesInput) -> tuple[str, ...]:
+def applying(task: practice.GuidelinesInput) -> tuple[str, ...]:
     """The guidelines of which a passage helps: the others only resemble the question."""
-    return tuple(guideline.document for guideline in given.guidelines if guideline.helpful)
+    return tuple(guideline.document for guideline in task.guidelines if guideline.helpful)
 
 
 def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
     """The sentences of the evidence that give the size of an effect, share a word with the question and are about its
     medicines, quoted.
     """
-    asked = {word for word in content_words(question) if len(word) > 1}
+    words = {word for word in content_words(question) if len(word) > 1}
     subject = Subject.of(question)
-    found = [
-        quotation(candidate)
+    quotations = [
+        candidate.quotation
         for candidate in _sentences(evidence)
         if _EFFECT_SIZE.search(candidate.text)
-        and asked & set(content_words(f"{candidate.evidence.passage.title} {candidate.text}"))
+        and words & set(content_words(f"{candidate.evidence.passage.title} {candidate.text}"))
         and subject.fits(candidate.evidence.passage, candidate.start, candidate.end)
     ]
-    return tuple(found[:QUOTED])
+    return tuple(quotations[:QUOTED])
 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Candidate]:

@@ -5,9 +5,11 @@ A question is asked with a fifth of the rules there are; to import them all cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 from localmed.agents import (
     appraisal,
@@ -21,15 +23,17 @@ from localmed.agents import (
     practice,
     safety,
 )
-from localmed.agents.remembering import Remembering
 from localmed.agents.roles import Role, Rules
 from localmed.config import Settings
 from localmed.library.library import Library
-from localmed.ports import Embedder, Reranker
+from localmed.ports import Embedder, EncoderIdentity, Reranker
 from localmed.retrieval.concepts import Expand
 
 if TYPE_CHECKING:
     from localmed.agents.extractive import Extractive
+    from localmed.ports import Vectors
+
+CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
 
 
 class Models(Protocol):
@@ -50,7 +54,7 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
 
     def __init__(self, library: Library, site: Models) -> None:
         self._library, self._site = library, site
-        self._encoder = Remembering(site.encoder)
+        self._encoder = CachingEncoder(site.encoder)
         self._made: dict[str, Callable[[Any], Any]] = {}
         served: tuple[tuple[Callable[[], Rules], tuple[Role, ...]], ...] = (
             (self._of_asking, asking.ROLES),
@@ -127,3 +131,31 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         from localmed.agents.judging_rules import JudgingRules
 
         return JudgingRules(self._library.lexical, self._encoder).rules()
+
+
+class CachingEncoder:
+    """``Embedder`` that encodes each text once: the badge compares what the answer was chosen from.
+
+    Made for one run of a flow, so that no text outlives the question it belongs to.
+    """
+
+    def __init__(self, encoder: Embedder) -> None:
+        self._encoder = encoder
+        self._cache: dict[tuple[str, str], Vectors] = {}
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """The encoder's."""
+        return self._encoder.identity
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``."""
+        missing = [text for text in dict.fromkeys(texts) if (kind, text) not in self._cache]
+        if len(self._cache) + len(missing) > CACHED:
+            self._cache.clear()
+            missing = list(dict.fromkeys(texts))
+        if missing:
+            vectors = self._encoder.encode(missing, kind)
+            self._cache |= {(kind, text): vector for text, vector in zip(missing, vectors, strict=True)}
+        cached = [self._cache[kind, text] for text in texts]
+        return np.stack(cached) if cached else self._encoder.encode((), kind)

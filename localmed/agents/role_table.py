@@ -57,13 +57,13 @@ class RoleTable:
             return "rules" if role.name in self.rules else "off"
         return by
 
-    def perform(self, role: Role, given: Any) -> Any:
+    def perform(self, role: Role, task: Any) -> Any:
         """See ``Performer.perform``; raise ``UsageError`` for a role that is off."""
         by = self.by(role)
         if by == "chat" and self.chat is not None:
-            return self.chat.perform(role, given)
+            return self.chat.perform(role, task)
         if by == "rules":
-            return self.rules[role.name](given)
+            return self.rules[role.name](task)
         raise UsageError("agents.role_off", role=role.name)
 
     def without_chat(self) -> RoleTable:

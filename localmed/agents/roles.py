@@ -1,4 +1,4 @@
-"""What a role is: who is asked for what, as a value. One call, ``perform(role, given)``, whatever serves the role.
+"""What a role is: who is asked for what, as a value. One call, ``perform(role, task)``, whatever serves the role.
 
 A role says how a chat model is asked for it (its *form*); what is done without a model is a function of the same input
 (``role_rules`` finds it). The roles are declared beside their inputs and outputs: ``asking`` and ``decomposing``,
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from localmed.agents.budget import Fitted
+from localmed.domain import Message
 from localmed.ports import Choice
 
 Texts = Mapping[str, str]  # language -> our own words
@@ -21,33 +21,41 @@ Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without 
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted:
+    """What fits into a model's context: the places of the passages ``kept``, ascending; no ``note`` where all fit."""
+
+    kept: tuple[int, ...]
+    note: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Writing:
     """A chat model writes one JSON object, or text where there is no schema.
 
-    The user's message is ``task`` and then, each between marks, the ``passages``, most important first; where they do
+    The user's message is ``prompt`` and then, each between marks, the ``passages``, most important first; where they do
     not all fit into the context, ``shortened`` gives the input with those that did. ``read`` makes the output of the
     reply's value (or text) and raises ``Rejected`` for one that cannot be used.
     """
 
     instructions: Texts
     schema: Callable[[Any], Mapping[str, Any] | None]
-    task: Callable[[Any], str]
+    prompt: Callable[[Any], str]
     read: Callable[[Any, Any], Any]
     passages: Callable[[Any], Sequence[str]] = lambda _: ()
-    shortened: Callable[[Any, Fitted], Any] = lambda given, _: given
+    shortened: Callable[[Any, Fitted], Any] = lambda task, _: task
     max_tokens: int = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """A chat model chooses a label for each of several ``branches``, which share the ``task`` before them.
+    """A chat model chooses a label for each of several ``branches``, which share the ``prompt`` before them.
 
     ``labels`` are in the language's own words; ``read`` makes the output of the choices, in the branches' order.
     """
 
     instructions: Texts
     labels: Mapping[str, tuple[str, ...]]
-    task: Callable[[Any], str]
+    prompt: Callable[[Any], str]
     branches: Callable[[Any], Sequence[str]]
     read: Callable[[Any, Sequence[Choice]], Any]
 
@@ -69,8 +77,8 @@ class Role:
 class Performer(Protocol):
     """Serves roles."""
 
-    def perform(self, role: Role, given: Any) -> Any:
-        """Do what ``role`` asks with ``given`` (the role's input type) and return its output type.
+    def perform(self, role: Role, task: Any) -> Any:
+        """Do what ``role`` asks with ``task`` (the role's input type) and return its output type.
 
         Raise ``Rejected`` where a model's reply cannot be used.
         """

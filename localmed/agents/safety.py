@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import Asked
+from localmed.agents.asking import QuestionInput
 from localmed.agents.roles import Choosing, Role
 from localmed.domain import Message, message
 from localmed.messages import render
@@ -27,7 +27,7 @@ READ = 4_000  # characters that a chat model is shown, the last ones: what someb
 
 
 @dataclass(frozen=True, slots=True)
-class SafetyInput(Asked):
+class SafetyInput(QuestionInput):
     """What somebody wrote, and whether they ask as a patient or as staff. The result is a ``Screening``."""
 
     audience: Audience = "staff"
@@ -54,10 +54,10 @@ def site_message(language: str, own_words: str, crisis_line: str) -> Message:
     return message("literal", text=text)
 
 
-def _task(given: SafetyInput) -> str:
+def _prompt(task: SafetyInput) -> str:
     asker = {"en": {"patient": "a patient", "staff": "clinical staff"}, "zh": {"patient": "患者", "staff": "医务人员"}}
-    label = {"en": "Asked by", "zh": "提问者"}[given.language]
-    return f"{label}: {asker[given.language][given.audience]}\n"
+    label = {"en": "Asked by", "zh": "提问者"}[task.language]
+    return f"{label}: {asker[task.language][task.audience]}\n"
 
 
 def _screening(_: SafetyInput, choices: Sequence[Choice]) -> Screening:
@@ -82,8 +82,8 @@ SAFETY = Role(
             f"{shown.QUOTED['zh']}只回答两个字：危险或平常。",
         },
         {"en": ("danger", "ordinary"), "zh": ("危险", "平常")},
-        _task,
-        lambda given: (shown.between_marks("text", given.question[-READ:]),),
+        _prompt,
+        lambda task: (shown.between_marks("text", task.question[-READ:]),),
         _screening,
     ),
 )

@@ -56,12 +56,12 @@ class Weights:
 
     def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
         """The scores above their bounds, (N, 2), of ``texts`` with their ``vectors`` (N, D)."""
-        found: Floats = vectors @ self.by_meaning + self.bias - self.bounds
+        scores: Floats = vectors @ self.by_meaning + self.bias - self.bounds
         for row, text in enumerate(texts):
             held = terms(text, language)
-            known = [self.terms[each] for each in held if each in self.terms]
-            found[row] += np.sum(self.by_term[known], axis=0) / sqrt(len(held) or 1)
-        return found
+            known = [self.terms[term] for term in held if term in self.terms]
+            scores[row] += np.sum(self.by_term[known], axis=0) / sqrt(len(held) or 1)
+        return scores
 
 
 def terms(text: str, language: str) -> frozenset[str]:
@@ -81,10 +81,10 @@ def terms(text: str, language: str) -> frozenset[str]:
 def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
     """The arrays of an ``.npz`` that ``loaded`` reads."""
     arrays: dict[str, Any] = {}
-    for name, each in weights.items():
-        arrays |= {f"{name}.terms": np.array("\n".join(each.terms)), f"{name}.encoder": np.array(each.encoder)}
-        arrays |= {f"{name}.by_term": each.by_term.astype(np.float16), f"{name}.bias": each.bias}
-        arrays |= {f"{name}.by_meaning": each.by_meaning.astype(np.float32), f"{name}.bounds": each.bounds}
+    for name, fitted in weights.items():
+        arrays |= {f"{name}.terms": np.array("\n".join(fitted.terms)), f"{name}.encoder": np.array(fitted.encoder)}
+        arrays |= {f"{name}.by_term": fitted.by_term.astype(np.float16), f"{name}.bias": fitted.bias}
+        arrays |= {f"{name}.by_meaning": fitted.by_meaning.astype(np.float32), f"{name}.bounds": fitted.bounds}
     return arrays
 
 
@@ -112,9 +112,9 @@ class SafetyLikeness:
         """The role it serves."""
         return {LIKENESS.name: self.likened}
 
-    def likened(self, given: SafetyInput) -> Screening:
+    def likened(self, task: SafetyInput) -> Screening:
         """What the scores say: of a patient both count, of staff only that they speak of themselves."""
-        texts, language = _pieces(given.question[-READ:]), given.language
+        texts, language = _pieces(task.question[-READ:]), task.language
         weights = loaded()[language]
         if not any(term in weights.terms for text in texts for term in terms(text, language)):
             return Screening()  # not one word that the sentences have: a vector alone says too little ("x")
@@ -126,10 +126,10 @@ class SafetyLikeness:
         due, disclosed = weights.scores(texts, language, vectors).max(axis=0)
         if disclosed > 0:
             return Screening("disclosure", subject=True)
-        return Screening("means", subject=True) if due > 0 and given.audience == "patient" else Screening()
+        return Screening("means", subject=True) if due > 0 and task.audience == "patient" else Screening()
 
 
 def _pieces(text: str) -> list[str]:
     """The text, and each of its last sentences where it has several."""
-    each = [text[start:end] for start, end in sentences(text)]
-    return [text, *each[-SENTENCES:]] if len(each) > 1 else [text]
+    pieces = [text[start:end] for start, end in sentences(text)]
+    return [text, *pieces[-SENTENCES:]] if len(pieces) > 1 else [text]

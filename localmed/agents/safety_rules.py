@@ -197,20 +197,20 @@ _AS_WORK = _any(
 _DISCLOSURES = (_DISCLOSED, _DISCLOSED_CHINESE, _DISCLOSED_TOO, _INDIRECT_CHINESE)
 
 
-def screen(given: SafetyInput) -> Screening:
+def screen(task: SafetyInput) -> Screening:
     """What the rules recognise in the text."""
-    text = " ".join(given.question.replace("’", "'").split())
+    text = " ".join(task.question.replace("’", "'").split())
     subject = bool(_SUBJECT.search(text))
     plain = _IDIOM.sub(" ", text)
     disclosed = any(disclosure.search(plain) for disclosure in _DISCLOSURES)
-    if disclosed and not _of_another(text, given):
+    if disclosed and not _of_another(text, task):
         return Screening("disclosure", subject)
-    for_anyone = given.audience == "patient" or _WAYS.search(plain) or _FIRST_PERSON.search(text)
-    patient = given.audience == "patient" and not (_KIN.search(plain) or _WARNING.search(plain))
+    for_anyone = task.audience == "patient" or _WAYS.search(plain) or _FIRST_PERSON.search(text)
+    patient = task.audience == "patient" and not (_KIN.search(plain) or _WARNING.search(plain))
     by_words = patient and _DEATH.search(plain) and _MEANS_WORD.search(plain)
     no_return = patient and _NO_RETURN_CHINESE.search(plain)
-    asked = by_words or _MEANS.search(plain) or _MEANS_CHINESE.search(plain) or no_return or _WAYS.search(plain)
-    if asked and for_anyone and not _MISTAKE.search(text) and not (given.audience == "staff" and _AS_WORK.search(text)):
+    means = by_words or _MEANS.search(plain) or _MEANS_CHINESE.search(plain) or no_return or _WAYS.search(plain)
+    if means and for_anyone and not _MISTAKE.search(text) and not (task.audience == "staff" and _AS_WORK.search(text)):
         return Screening("means", subject)
     return Screening("", subject)
 
@@ -220,9 +220,9 @@ def of_oneself(text: str) -> bool:
     return bool(_FIRST_PERSON.search(text)) and not (_REPORTED.search(text) or _AS_WORK.search(text))
 
 
-def _of_another(text: str, given: SafetyInput) -> bool:
+def _of_another(text: str, task: SafetyInput) -> bool:
     """Whether staff report what somebody else said."""
-    return given.audience == "staff" and bool(_REPORTED.search(text))
+    return task.audience == "staff" and bool(_REPORTED.search(text))
 
 
 RULES: Rules = {SAFETY.name: screen}

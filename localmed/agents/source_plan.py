@@ -43,8 +43,8 @@ class SourcePlan:
 
     def queries(self, source: str) -> tuple[str, ...]:
         """Those of a source of ``SOURCES``."""
-        found: tuple[str, ...] = getattr(self, source)
-        return found
+        queries: tuple[str, ...] = getattr(self, source)
+        return queries
 
     @property
     def empty(self) -> bool:
@@ -54,17 +54,17 @@ class SourcePlan:
 
 def parse(text: str) -> SourcePlan:
     """The plan written in ``text``; raise ``Rejected`` for anything but the five tags and their queries."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     at = 0
     while match := _TAG.match(text, at):
-        if match[1] in found or _MARK.search(match[2]):
+        if match[1] in texts or _MARK.search(match[2]):
             raise Rejected("agents.plan_tag_twice", tag=match[1])
-        found[match[1]] = match[2]
+        texts[match[1]] = match[2]
         at = match.end()
-    if at < len(text) or set(found) != {*SOURCES, GRAPH}:
+    if at < len(text) or set(texts) != {*SOURCES, GRAPH}:
         raise Rejected("agents.plan_tags")
-    named = {source: _queries(found[source], source) for source in SOURCES}
-    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(found[GRAPH], GRAPH)))
+    named = {source: _queries(texts[source], source) for source in SOURCES}
+    return SourcePlan(**named, graph=tuple(_pair(query) for query in _queries(texts[GRAPH], GRAPH)))
 
 
 def written(plan: SourcePlan) -> str:
@@ -77,7 +77,7 @@ def written(plan: SourcePlan) -> str:
 def _queries(text: str, source: str) -> tuple[str, ...]:
     if not text.strip():
         return ()
-    queries = tuple(" ".join(each.split()) for each in re.split(r"\s;\s", text))
+    queries = tuple(" ".join(query.split()) for query in re.split(r"\s;\s", text))
     if len(queries) > QUERIES:
         raise Rejected("agents.plan_queries", source=source, most=QUERIES)
     if any(not query or ";" in (query[0], query[-1]) or len(query) > QUERY_CHARACTERS for query in queries):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.common import filter_options, question_argument, search_filter
 from localmed.cli.running import Options, give, run, workflow_options
 
 
@@ -43,6 +43,6 @@ def command(
     Every sentence has the number of its source. The first tier of collections that holds something helpful answers.
     QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
-    asked = wanted(**filters)
-    answer = run(ctx, lambda session, hooks: session.ask(question, asked, preset, earlier, hooks, check), options)
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.ask(question, limits, preset, earlier, hooks, check), options)
     give(answer, options)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json, print_table
-from localmed.cli.following import work_shown
+from localmed.cli.common import json_option, opened, print_json, print_table, work_shown
 from localmed.cli.import_files import all_refused, plain, tell
-from localmed.cli.speaking import columns, confirm, error_json, error_line, say, tell_generation, text
+from localmed.cli.speaking import columns, confirm, error_json, error_line, joined, say, tell_generation, text
 from localmed.domain import Collection, Kind, message
 from localmed.errors import InputError, LocalmedError, UsageError
 
@@ -75,7 +74,7 @@ def _held(passages: int, terms: int) -> str:
 
 
 def _open_to(groups: Sequence[str]) -> str:
-    return ", ".join(groups) or text("collections.everybody")
+    return joined(groups) or text("collections.everybody")
 
 
 @command.command("create")
@@ -83,7 +82,7 @@ def _open_to(groups: Sequence[str]) -> str:
 @click.option("--title", default="", help="What readers see.")
 @click.option("--priority", type=int, default=100, show_default=True, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
 @click.option("--licence", default="", metavar="TEXT", help="Under what terms its documents are held.")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only this group may read it (several times).")
 @click.pass_context
@@ -159,16 +158,16 @@ def set_priority(ctx: click.Context, name: str, priority: int) -> None:
 @click.option("--licence", metavar="TEXT", help="Under what terms its documents are held.")
 @click.option("--priority", type=int, help="Lower comes first.")
 @click.option("--language", type=click.Choice(["", "en", "zh"]), help="If all its documents are in one language.")
-@click.option("--kind", type=click.Choice([each.value for each in Kind if each]), help="What sort of source it is.")
+@click.option("--kind", type=click.Choice([kind.value for kind in Kind if kind]), help="What sort of source it is.")
 @click.pass_context
-def set_fields(ctx: click.Context, /, name: str, kind: str | None, **given: Any) -> None:
+def set_fields(ctx: click.Context, /, name: str, kind: str | None, **fields: Any) -> None:
     """Set what is known of collection NAME: its title, licence, priority, language and kind.
 
     Its name stays: the ids of its documents, and so what was withdrawn, rest on it.
     """
     from localmed.operations import changes, lookups
 
-    values = {field: value for field, value in given.items() if value is not None}
+    values = {field: value for field, value in fields.items() if value is not None}
     values |= {"kind": Kind(kind)} if kind else {}
     if not values:
         raise UsageError("collections.nothing_to_set")

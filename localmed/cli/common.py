@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,7 +18,9 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import UsageError
+from localmed.errors import InputError, UsageError, reason
+from localmed.hooks import SILENT, Hooks
+from localmed.messages import render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -42,6 +45,17 @@ def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, 
     if value == ("-",):
         value = (sys.stdin.buffer.read(STDIN_BYTES).decode("utf-8", "replace"),)
     return language.clean(" ".join(value))
+
+
+def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
+    """At most one byte more than ``most`` of a file or (``-``) standard input; ``unreadable`` is the error's code."""
+    try:
+        if str(path) == "-":
+            return sys.stdin.buffer.read(most + 1)
+        with Path(path).open("rb") as file:
+            return file.read(most + 1)
+    except OSError as error:
+        raise InputError(unreadable, reason=reason(error)) from None
 
 
 question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
@@ -74,7 +88,7 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
 
 def filter_options(command: Decorated) -> Decorated:
-    """The options that limit a search; collected by ``wanted``."""
+    """The options that limit a search; collected by ``search_filter``."""
     for option in (
         click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
                      help="Only this collection (may be given several times)."),
@@ -90,7 +104,7 @@ def filter_options(command: Decorated) -> Decorated:
     return command
 
 
-def wanted(
+def search_filter(
     collections: Sequence[str], language: str | None, edition_from: str, edition_to: str, statuses: Sequence[str]
 ) -> SearchFilter:
     """The options as a filter."""
@@ -118,15 +132,16 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple | set | frozenset) else value
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def echo(
     text: object = "", *, err: bool = False, nl: bool = True, bold: bool = False, colour: str | None = None
 ) -> None:
     """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
-    click.secho(neutral(str(text)), err=err, nl=nl, bold=bold, fg=colour)
+    line = neutral(str(text))
+    click.echo(click.style(line, bold=bold or None, fg=colour) if bold or colour else line, err=err, nl=nl)
 
 
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
@@ -139,7 +154,8 @@ def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = Fa
 def width_of(text: str) -> int:
     """The columns that ``text`` takes on a terminal: Chinese characters take two."""
     return sum(
-        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _TWO_COLUMNS) for each in text
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in _TWO_COLUMNS)
+        for character in text
     )
 
 
@@ -173,7 +189,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         short = all(width_of(str(row[number])) <= SHORT for row in rows)
         table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(str(each))) for each in row))
+        table.add_row(*(Text(one_line(str(cell))) for cell in row))
     console = Console()
     with console.capture() as printed:
         console.print(table)
@@ -208,12 +224,55 @@ def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[floa
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("left:"),
+        TextColumn(speaking.text("cli.left"), markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), disable=not (show and sys.stderr.isatty())) as bar:
-        task = bar.add_task("reading", total=None)
+        task = bar.add_task(speaking.text("cli.reading"), total=None)
         yield (
             lambda total: bar.update(task, total=total),
             lambda done, doing: bar.update(task, advance=done, description=one_line(doing)[:30]),
         )
+
+
+@contextmanager
+def work_shown(show: bool) -> Iterator[Hooks]:
+    """Hooks for an import or a reindexing: a bar with the time left on standard error, silent unless on a terminal."""
+    with progress(show) as (start, advance):
+        done_before, total_before = 0.0, 0.0
+
+        def update(done: float, total: float, name: str) -> None:
+            nonlocal done_before, total_before
+            if total != total_before:
+                start(int(total))
+            advance(done - done_before, name)
+            done_before, total_before = done, total
+
+        yield Hooks(progress=update)
+
+
+@contextmanager
+def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
+    """Hooks for a workflow: its current step on standard error, and how far it is.
+
+    Silent unless on a terminal, and where JSON goes to another program.
+    """
+    if not sys.stderr.isatty() or (as_json and not sys.stdout.isatty()):
+        yield SILENT
+        return
+    from rich.console import Console
+
+    step: Message | None = None
+    with Console(stderr=True).status("") as status:
+
+        def started(begun: Message) -> None:
+            nonlocal step
+            step = begun
+            status.update(render(begun, language))
+
+        def update(done: float, total: float, _: str) -> None:
+            if step and total > 1:
+                at = message("workflow.progress", step=step, done=int(done), total=int(total))
+                status.update(render(at, language))
+
+        yield Hooks(started=started, progress=update)

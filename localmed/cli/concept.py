@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table
-from localmed.cli.speaking import columns, text
+from localmed.cli.speaking import columns, joined, text
 from localmed.language import clean
+from localmed.messages import ASIDE, CLAUSES
 from localmed.presentation.words import words
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: b
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
     with opened(ctx) as session:
-        found = session.concept(clean(" ".join(term)), clean(query), by_meaning)
+        card = session.concept(clean(" ".join(term)), clean(query), by_meaning)
     if as_json:
-        print_json(found)
+        print_json(card)
     else:
-        _show(found, session.caller.language)
+        _show(card, session.caller.language)
 
 
 def _show(card: Card, language: str) -> None:
@@ -47,7 +48,7 @@ def _show(card: Card, language: str) -> None:
         echo(f"  {text('graph.no_definition')}")
     for name, values in (("synonyms", card.synonyms), ("codes", (*card.same, *card.codes))):
         if values:
-            echo_wrapped(text(f"graph.{name}", names="; ".join(values)), "  ", "    ")
+            echo_wrapped(text(f"graph.{name}", names=joined(values, CLAUSES)), "  ", "    ")
     rows = [
         (relation.predicate.replace("_", " "), relation.subject_name, relation.object_name, relation.detail or "-",
          _dated(relation.source.title, relation.source.edition))
@@ -55,7 +56,7 @@ def _show(card: Card, language: str) -> None:
     ]  # fmt: skip
     print_table(_ordered(card, len(rows)), columns("relation", "of", "to", "detail", "source"), rows)
     if card.others:
-        others = "; ".join(f"{other.name} [{other.id}]" for other in card.others)
+        others = joined((f"{other.name} [{other.id}]" for other in card.others), CLAUSES)
         echo_wrapped(text("graph.others", names=others), hanging="  ")
     for note in card.notes:
         echo_wrapped(words(note, language), hanging="  ")
@@ -70,4 +71,4 @@ def _ordered(card: Card, shown: int) -> str:
 
 
 def _dated(title: str, edition: str) -> str:
-    return f"{title}, {edition}" if edition else title
+    return joined((title, edition) if edition else (title,), ASIDE)

@@ -12,12 +12,7 @@ from localmed.cli.running import Options, give, run, workflow_options
 @question_argument
 @workflow_options
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    question: str,
-    options: Options,
-) -> None:
+def command(ctx: click.Context, /, question: str, options: Options) -> None:
     """Where to go in this hospital with a complaint, by the department guide: department, floor and why.
 
     Warning signs point to the Emergency Department first. It is no diagnosis. The complaint is given in a patient's

@@ -34,12 +34,12 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> None:
     from localmed.operations import doctor
 
     with progress(full and not as_json) as (started, advance):
-        found = list(_checks(ctx, full, started, advance))
-    for check in [] if as_json else found:
+        checks = list(_checks(ctx, full, started, advance))
+    for check in [] if as_json else checks:
         _show(check)
-    worst = doctor.worst(found)
+    worst = doctor.worst(checks)
     if as_json:
-        print_json({"worst": worst, "checks": list(map(_json, found))})
+        print_json({"worst": worst, "checks": list(map(_json, checks))})
     if worst == "problem":
         sys.exit(doctor.PROBLEMS_EXIT_CODE)
 

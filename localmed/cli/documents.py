@@ -15,6 +15,7 @@ from localmed.cli.common import echo, json_option, opened, plain, print_json, pr
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
 from localmed.domain import Document, Message, Passage, Status, message
 from localmed.errors import UsageError
+from localmed.messages import ASIDE, CLAUSES
 
 if TYPE_CHECKING:
     from localmed.library.summaries import Summary
@@ -34,7 +35,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 @click.option("--collection", "-c", default="", metavar="NAME", help="Only this collection.")
-@click.option("--status", type=click.Choice([each.value for each in Status]), help="Only documents of this status.")
+@click.option("--status", type=click.Choice([status.value for status in Status]), help="Only documents of this status.")
 @click.option("--title", default="", metavar="WORDS", help="Only documents with these words in the title.")
 @json_option
 @click.pass_context
@@ -47,14 +48,14 @@ def listed(
     with opened(ctx) as session:
         stored = lookups.documents_overdue(session, collection)
     words_of_title = title.casefold().split()
-    found = [each for each, _ in stored if (not status or each.status == status) and _titled(each, words_of_title)]
-    late = {each.id: overdue for each, overdue in stored}
+    chosen = [row for row, _ in stored if (not status or row.status == status) and _titled(row, words_of_title)]
+    late = {row.id: overdue for row, overdue in stored}
     if as_json:
-        print_json([{**plain(each), "overdue": late[each.id]} for each in found])
+        print_json([{**plain(row), "overdue": late[row.id]} for row in chosen])
         return
     rows = [
         (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
-        for d in found
+        for d in chosen
     ]
     names = columns("id", "collection", "title", "edition", "language", "status", "passages")
     print_table(text("documents.list"), names, rows[:SHOWN])
@@ -83,20 +84,20 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
 
     with opened(ctx) as session:
         details = lookups.document_details(session, document)
-    found, passages, summary = details.document, details.passages, details.summary
+    record, passages, summary = details.document, details.passages, details.summary
     links, late = details.chain, details.overdue
     if as_json:
         described = {"summary": _described(summary, passages)} if summary else {}
-        more = {"chain": asdict(links), "overdue": late, "passage_ids": [each.id for each in passages]}
-        print_json({**plain(found), **more, **described})
+        more = {"chain": asdict(links), "overdue": late, "passage_ids": [passage.id for passage in passages]}
+        print_json({**plain(record), **more, **described})
         return
-    values = {**asdict(found), "notes": [speaking.words(note) for note in found.notes]}
+    values = {**asdict(record), "notes": [speaking.words(note) for note in record.notes]}
     for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
             _fact(text(f"documents.field_{name}"), value)
     for name, linked in (("supersedes", links.older), ("superseded_by", links.newer)):
         for link in linked:
-            _fact(text(f"documents.field_{name}"), _told(link))
+            _fact(text(f"documents.field_{name}"), _link_line(link))
     rows = [
         (passage.id[:12], passage.page or "-", " > ".join(passage.headings)[:60], len(passage.text))
         for passage in passages
@@ -113,13 +114,14 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
 
 def _fact(label: str, value: object) -> None:
     if isinstance(value, tuple):
-        value = "; ".join(" ".join(item) if isinstance(item, tuple) else str(item) for item in value)
+        value = speaking.joined((" ".join(item) if isinstance(item, tuple) else str(item) for item in value), CLAUSES)
     echo(f"{' ' * (LABEL - width_of(label))}{label}  {value}")
 
 
-def _told(link: Link) -> str:
-    dated = f"{link.title} ({link.edition or text('answer.no_date')}), " if link.title else ""
-    return f"{link.id[:12]}  {dated}{status_word(link.status)}" + (f" {link.removed}" if link.removed else "")
+def _link_line(link: Link) -> str:
+    status = f"{status_word(link.status)} {link.removed}".rstrip()
+    parts = [words(_dated(link)), status] if link.title else [status]
+    return f"{link.id[:12]}  {speaking.joined(parts, ASIDE)}"
 
 
 def _described(summary: Summary, passages: Sequence[Passage]) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         number = changes.remove(session, chosen)
     say("documents.removed", count=len(chosen))
     say("generation.served", number=number)
-    if any(Path(each.source).exists() for each in chosen):
+    if any(Path(document.source).exists() for document in chosen):
         say("documents.files_stay", count=len(chosen))
 
 
@@ -182,24 +184,24 @@ def supersede(ctx: click.Context, document: str, by: str, undo: bool, yes: bool)
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
-        found = lookups.document(session, document)
+        old = lookups.document(session, document)
         successor = lookups.document(session, by) if by else None
         status = Status.CURRENT if undo else Status.SUPERSEDED
-        if successor and successor.id != found.id:
-            alike = set(language.content_words(found.title)) & set(language.content_words(successor.title))
+        if successor and successor.id != old.id:
+            alike = set(language.content_words(old.title)) & set(language.content_words(successor.title))
             if not yes and not alike:
-                confirm("documents.supersede_unlike", old=_dated(found), new=_dated(successor))
-        changes.mark(session, found, status, successor.id if successor else "")
-        holds = lookups.document(session, found.id).status
+                confirm("documents.supersede_unlike", old=_dated(old), new=_dated(successor))
+        changes.mark(session, old, status, successor.id if successor else "")
+        holds = lookups.document(session, old.id).status
     if successor and not undo:
-        say("documents.supersede", old=_dated(found), new=_dated(successor))
+        say("documents.supersede", old=_dated(old), new=_dated(successor))
     if holds is status:
-        say("documents.marked", title=found.title, status=status_message(status))
+        say("documents.marked", title=old.title, status=status_message(status))
     else:
-        say(f"documents.marked_{holds.value}", title=found.title, status=status_message(status))
+        say(f"documents.marked_{holds.value}", title=old.title, status=status_message(status))
 
 
-def _dated(document: Document) -> Message:
+def _dated(document: Document | Link) -> Message:
     return message("documents.dated", title=document.title, edition=document.edition or message("answer.no_date"))
 
 
@@ -212,9 +214,9 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
-        found = lookups.document(session, document)
-        changes.withdraw(session, found, True, reason)
-    say("documents.withdrawn", title=found.title)
+        chosen = lookups.document(session, document)
+        changes.withdraw(session, chosen, True, reason)
+    say("documents.withdrawn", title=chosen.title)
 
 
 @command.command("reinstate")
@@ -226,9 +228,9 @@ def reinstate(ctx: click.Context, document: str, reason: str) -> None:
     from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
-        found = lookups.document(session, document)
-        changes.withdraw(session, found, False, reason)
-    say("documents.reinstated", title=found.title)
+        chosen = lookups.document(session, document)
+        changes.withdraw(session, chosen, False, reason)
+    say("documents.reinstated", title=chosen.title)
 
 
 @command.command("quarantine")
@@ -240,22 +242,22 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
     from localmed.operations import lookups
 
     with opened(ctx) as session:
-        found = lookups.quarantine(session, collection)
+        refusals = lookups.quarantine(session, collection)
     if as_json:
-        print_json(found)
+        print_json(refusals)
         return
     rows = [
         (
-            each.collection,
-            Path(each.path).name,
-            words(each.place or message("documents.whole_file")),
-            words(each.reason),
-            each.time,
+            refusal.collection,
+            Path(refusal.path).name,
+            words(refusal.place or message("documents.whole_file")),
+            words(refusal.reason),
+            refusal.time,
         )
-        for each in found
+        for refusal in refusals
     ]
     print_table(text("documents.quarantine"), columns("collection", "file", "part", "why", "since"), rows)
 
 
-for _each in documents_governance.COMMANDS:
-    command.add_command(_each)
+for _command in documents_governance.COMMANDS:
+    command.add_command(_command)

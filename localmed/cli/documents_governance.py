@@ -24,7 +24,7 @@ FAULTS_SHOWN = 50  # rows of a sheet; a sheet of the wrong collection is wrong i
 @click.option("--effective-from", metavar="DATE", help="It answers from this day on, and not before.")
 @click.option("--review-by", metavar="DATE", help="After this day it answers with a note that its review is overdue.")
 @click.pass_context
-def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> None:
+def set_fields(ctx: click.Context, /, document: str, **options: str | None) -> None:
     """Set what is known of DOCUMENT; an empty value ("") takes back what was set.
 
     It outlives later imports of the file. What the collection's manifest states can only be changed there.
@@ -32,13 +32,13 @@ def set_fields(ctx: click.Context, /, document: str, **given: str | None) -> Non
     from localmed.operations import changes, lookups
     from localmed.operations.governing import Change
 
-    values = {name: value.strip() for name, value in given.items() if value is not None}
+    values = {name: value.strip() for name, value in options.items() if value is not None}
     if not values:
         raise UsageError("documents.nothing_to_set")
     with opened(ctx) as session:
-        found = lookups.document(session, document)
-        changes.govern(session, [Change((found,), values)])
-        after = lookups.document(session, found.id)
+        before = lookups.document(session, document)
+        changes.govern(session, [Change((before,), values)])
+        after = lookups.document(session, before.id)
     fields = tuple(message(f"documents.field_{name}") for name in values)
     say("documents.fields_set", title=after.title, fields=fields, status=status_message(after.status))
 
@@ -104,14 +104,14 @@ def due(ctx: click.Context, within: int, collection: str, as_json: bool) -> None
     from localmed.operations import lookups
 
     with opened(ctx) as session:
-        found, lapsed = lookups.to_review(session, collection, within)
+        due_documents, lapsed = lookups.to_review(session, collection, within)
     if as_json:
-        print_json([{**asdict(each), "approval_lapsed": each.id in lapsed} for each in found])
+        print_json([{**asdict(row), "approval_lapsed": row.id in lapsed} for row in due_documents])
         return
     rows = [
         (d.id[:12], d.collection, d.title, d.governance.owner or "-", d.governance.review_by or "-",
          text("documents.lapsed", status=status_message(d.status)) if d.id in lapsed else status_word(d.status))
-        for d in found
+        for d in due_documents
     ]  # fmt: skip
     names = columns("id", "collection", "title", "owner", "review_by", "status")
     print_table(text("documents.to_review"), names, rows)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.common import bytes_of, filter_options, question_argument, search_filter
 from localmed.cli.running import Options, give, run, workflow_options
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import UsageError
 
 if TYPE_CHECKING:
     from localmed.domain.patient import PatientRecord
@@ -46,20 +45,13 @@ def command(
     if patient and options.record and not keep:
         raise UsageError("record.recording")
     known = read_record(patient) if patient else None
-    asked = wanted(**filters)
-    answer = run(ctx, lambda session, hooks: session.ebm(question, asked, known, pico, hooks), options)
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
     give(answer, options)
 
 
-def read_record(name: str) -> PatientRecord:
+def read_record(name: str | Path) -> PatientRecord:
     """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
     from localmed.ingest import records
 
-    if name == "-":
-        return records.read(sys.stdin.buffer.read(records.RECORD_BYTES + 1))
-    try:
-        with Path(name).open("rb") as file:
-            data = file.read(records.RECORD_BYTES + 1)
-    except OSError as error:
-        raise InputError("record.unreadable", reason=reason(error)) from None
-    return records.read(data)
+    return records.read(bytes_of(name, records.RECORD_BYTES, "record.unreadable"))

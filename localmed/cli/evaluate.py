@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say
-from localmed.errors import InputError, UsageError, reason
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import language
+from localmed.errors import UsageError
 
 if TYPE_CHECKING:
     from localmed.evaluation.report import Report
@@ -119,36 +119,35 @@ command.add_command(evaluate_links.command)
     help="Passages read a question (default: search.candidates of the settings, as is served; more also "
     "takes more candidates).",
 )
-@reporting.out_option("report.json, table.md, table.csv, plot.png, plot.svg and the runs")
+@reporting.out_option(help="Write report.json, table.md, table.csv, plot.png, plot.svg and the runs there.")
 @reporting.resume_option
 @json_option
 @click.pass_context
-def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bool, **given: Any) -> None:
+def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bool, **choices: Any) -> None:
     """Search with parts taken away: dense, lexical, both, each with and without the reranker.
 
     Reports MRR@10, MAP, nDCG@10 and recall with 95 % intervals, and tests every variant against the last. Writes no
     question and no text, only ids. Needs the extra "eval".
     """
-    from localmed.evaluation import measures, plot, statistics
+    from localmed.evaluation import measures, plot, report, statistics
 
     for library in (measures, statistics, *((plot,) if out else ())):
         library.require()  # before minutes of searching, not after
     if resume and not out:
         raise UsageError("evaluation.resume")
     if out:
-        _writable(out)
-    try:
-        found = _measured(ctx, out, resume, not as_json, **given)
-    except KeyboardInterrupt:
-        if out:
-            say("cli.kept_in_out", err=True)
-        raise
+        reporting.writable(out)
+    with reporting.resumable(out):
+        result = _measured(ctx, out, resume, not as_json, **choices)
     if out:
-        _write(found, out)
+        texts = {"table.md": report.as_markdown(result, language()), "table.csv": report.as_csv(result)}
+        texts["report.json"] = report.as_json(result, language())
+        reporting.write(out, texts, lambda folder: plot.draw(result, folder, language()))
     if as_json:
-        print_json(found)
-    else:
-        _tell(found, out)
+        print_json(result)
+        return
+    print_table(result.set, *report.overview(result))
+    reporting.tell(report.facts(result), out, "table.md", "table.csv", "report.json", "plot.png", "plot.svg", "runs/")
 
 
 def _measured(
@@ -160,40 +159,42 @@ def _measured(
     reranker: str | None,
     limit: int | None,
     seed: int | None,
-    **given: Any,
+    **choices: Any,
 ) -> Report:
     from localmed.evaluation import ablation, report, sets
 
-    seed = seed if seed is not None else (sets.TUNING_SEED if given["tuning"] else sets.REPORTED_SEED)
+    seed = seed if seed is not None else (sets.TUNING_SEED if choices["tuning"] else sets.REPORTED_SEED)
     with opened(ctx, reranker=reranker) as session, session.workspace() as workspace:
         site, library = session.site, workspace.library
         depth = limit or site.settings.search.candidates
         bench = ablation.Bench(library, site.encoder, site.settings.search, site.reranker, depth)
-        chosen = bench.variants([each.strip() for each in variants.split(",")] if variants else ())
-        asked = _asked(workspace, seed, **given).answerable()
+        chosen = bench.variants([variant.strip() for variant in variants.split(",")] if variants else ())
+        question_set = _question_set(workspace, seed, **choices).answerable()
         with progress(show) as (started, advance):
-            started(len(chosen) * len(asked.questions))
-            runs = ablation.run_all(bench, chosen, asked, advance, out / "runs" if out else None, resume)
-        found = report.report(bench, asked, runs, seed)
-        session.note("evaluate", f"retrieval, {found.questions} questions", "finished", library.manifest.number)
-    return found
+            started(len(chosen) * len(question_set.questions))
+            runs = ablation.run_all(bench, chosen, question_set, advance, out / "runs" if out else None, resume)
+        result = report.report(bench, question_set, runs, seed)
+        session.note("evaluate", f"retrieval, {result.questions} questions", "finished", library.manifest.number)
+    return result
 
 
-def _asked(workspace: Workspace, seed: int, name: str, **given: Any) -> QuestionSet:
+def _question_set(workspace: Workspace, seed: int, name: str, **choices: Any) -> QuestionSet:
     """The set that the options describe."""
     if name == "trec":
         from localmed.evaluation import trec
 
-        queries, qrels = _needed("trec", queries=given["queries"], qrels=given["qrels"])
-        wanted = workspace.within(given["collections"])
-        return trec.load(queries, qrels, workspace.library, wanted, given["relevant_from"])
+        queries, qrels = _needed("trec", queries=choices["queries"], qrels=choices["qrels"])
+        searched = workspace.within(choices["collections"])
+        return trec.load(queries, qrels, workspace.library, searched, choices["relevant_from"])
     if name == "liveqa":
         from localmed.evaluation import medquad
 
-        source, queries, qrels = _needed("liveqa", **{each: given[each] for each in ("source", "queries", "qrels")})
-        wanted = workspace.within(given["collections"] or (medquad.COLLECTION,))
-        return medquad.liveqa(source, queries, qrels, workspace.documents(wanted), wanted, given["wording"])
-    return _known_item(workspace, seed, name, **given)
+        source, queries, qrels = _needed(
+            "liveqa", **{option: choices[option] for option in ("source", "queries", "qrels")}
+        )
+        searched = workspace.within(choices["collections"] or (medquad.COLLECTION,))
+        return medquad.liveqa(source, queries, qrels, workspace.documents(searched), searched, choices["wording"])
+    return _known_item(workspace, seed, name, **choices)
 
 
 def _known_item(
@@ -210,15 +211,15 @@ def _known_item(
 
     kind, title = (medquad, "MedQuAD") if name == "medquad" else (pubmedqa, "PubMedQA")
     (where,) = _needed(name, source=source)
-    wanted = workspace.within(collections or (kind.COLLECTION,))
+    searched = workspace.within(collections or (kind.COLLECTION,))
     pairs = kind.questions(where)
     drawn = (sets.tuning_sample if tuning else sets.sample)(pairs, size, seed)
     which = "tuning sample" if tuning else "sample"
-    asked = sets.known_item(
-        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(workspace.documents(wanted)), wanted
+    question_set = sets.known_item(
+        f"{title} known item ({which} of {len(pairs)})", drawn, kind.records(workspace.documents(searched)), searched
     )
-    sets.refuse_indexed_questions(workspace.library, asked)
-    return asked
+    sets.refuse_indexed_questions(workspace.library, question_set)
+    return question_set
 
 
 def _needed(name: str, **paths: Path | None) -> list[Path]:
@@ -227,38 +228,3 @@ def _needed(name: str, **paths: Path | None) -> list[Path]:
     if missing:
         raise UsageError("evaluation.needs", name=name, options=tuple(missing))
     return [path for path in paths.values() if path is not None]
-
-
-def _writable(out: Path) -> None:
-    """Make the folder; raise ``InputError`` before minutes of searching if nothing can be written there."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "runs").mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _write(found: Report, out: Path) -> None:
-    from localmed.evaluation import plot, report
-
-    try:
-        for name, text in (("table.md", report.as_markdown(found)), ("table.csv", report.as_csv(found)),
-                           ("report.json", report.as_json(found))):  # fmt: skip
-            (out / name).write_text(text, "utf-8")
-        plot.draw(found, out)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _tell(found: Report, out: Path | None) -> None:
-    from localmed.evaluation import report
-
-    print_table(found.set, *report.overview(found))
-    for fact in report.facts(found):
-        echo_wrapped(fact, "- ", "  ")
-    if out:
-        say(
-            "cli.written_to",
-            out=str(out),
-            files=("table.md", "table.csv", "report.json", "plot.png", "plot.svg", "runs/"),
-        )

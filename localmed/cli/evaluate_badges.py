@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_table, progress
-from localmed.cli.speaking import say, words
+from localmed.cli.common import echo, json_option, opened, progress
+from localmed.cli.speaking import language
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ ROWS = "rows.jsonl"
     help="A source to compare: a kind (guideline, literature, ...) or a collection; may be given several times "
     "(default: every kind of which the library holds a passage).",
 )
-@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
 @reporting.resume_option
 @json_option
 @click.pass_context
@@ -56,20 +56,16 @@ def command(
 
     plot.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
-    try:
-        found = _measured(ctx, questions, named, out, resume, show=not as_json)
-    except KeyboardInterrupt:
-        say("cli.kept_in_out", err=True)
-        raise
-    _write(found, out)
+    with reporting.resumable(out):
+        result = _measured(ctx, questions, named, out, resume, show=not as_json)
+    texts = {"report.json": badges.as_json(result), "table.csv": badges.as_csv(result)}
+    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder, language()))
     if as_json:
-        echo(badges.as_json(found), nl=False)
+        echo(badges.as_json(result), nl=False)
         return
-    for title, columns, rows in badges.tables(found):
-        print_table(title, columns, rows)
-    for fact in badges.facts(found):
-        echo_wrapped(words(fact), "- ", "  ")
-    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))
+    for title, columns, rows in badges.tables(result):
+        reporting.table(title, columns, rows)
+    reporting.tell(badges.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 
 def _measured(
@@ -77,30 +73,30 @@ def _measured(
 ) -> BadgeReport:
     from localmed.evaluation import badges, link_files, rows
 
-    asked = link_files.questions(questions)
+    items = link_files.questions(questions)
     with opened(ctx) as session:
         sources = _sources(session, named)
         made_with = {"questions": link_files.digest_of(questions), "sources": ", ".join(sources), **_models(session)}
         done = rows.begin_badges(out / ROWS, made_with, resume)
         with progress(show) as (started, advance):
-            started(len(asked) * len(sources))
-            found: dict[str, dict[str, Badge]] = {each.id: {} for each in asked}
-            for each in asked:
+            started(len(items) * len(sources))
+            by_question: dict[str, dict[str, Badge]] = {question.id: {} for question in items}
+            for question in items:
                 for source, collections in sources.items():
-                    row = (each.id, source)
+                    row = (question.id, source)
                     if row not in done:
-                        done[row] = _badge(session, each, collections)
+                        done[row] = _badge(session, question, collections)
                         rows.keep_badge(out / ROWS, row, done[row])
-                    found[each.id][source] = done[row]
+                    by_question[question.id][source] = done[row]
                     advance(1, source)
-        session.note("evaluate", f"badges, {len(asked)} questions", "finished", int(made_with["generation"]))
-    return badges.report(found, [each for each in sources if each != badges.COMBINED], made_with)
+        session.note("evaluate", f"badges, {len(items)} questions", "finished", int(made_with["generation"]))
+    return badges.report(by_question, [source for source in sources if source != badges.COMBINED], made_with)
 
 
-def _badge(session: Session, asked: LinkQuestion, collections: Sequence[str]) -> Badge:
+def _badge(session: Session, question: LinkQuestion, collections: Sequence[str]) -> Badge:
     from localmed.domain import SearchFilter
 
-    return session.ask(asked.text, SearchFilter(tuple(collections)), preset="").verification.badge
+    return session.ask(question.text, SearchFilter(tuple(collections)), preset="").verification.badge
 
 
 def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
@@ -110,10 +106,10 @@ def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str
 
     filled = [row.collection for row in lookups.collections(session) if row.passages]
     kinds: dict[str, tuple[str, ...]] = {}
-    for each in filled:
-        if each.kind.value:
-            kinds[each.kind.value] = (*kinds.get(each.kind.value, ()), each.name)
-    known = {**{name: (name,) for name in sorted(each.name for each in filled)}, **kinds}
+    for collection in filled:
+        if collection.kind.value:
+            kinds[collection.kind.value] = (*kinds.get(collection.kind.value, ()), collection.name)
+    known = {**{name: (name,) for name in sorted(collection.name for collection in filled)}, **kinds}
     for name in named:
         if name not in known:
             raise UnknownName("evaluation.no_source", known=tuple(known), name=name)
@@ -132,10 +128,3 @@ def _models(session: Session) -> dict[str, str]:
     models = ", ".join(f"{name} {value}" for name, value in made.models)
     return {"generation": made.generation, "profile": made.profile, "models": models, "judge": judge,
             "version": __version__}  # fmt: skip
-
-
-def _write(found: BadgeReport, out: Path) -> None:
-    from localmed.evaluation import badges, plot
-
-    texts = {"report.json": badges.as_json(found), "table.csv": badges.as_csv(found)}
-    reporting.write(out, texts, lambda folder: plot.draw_badges(found, folder))

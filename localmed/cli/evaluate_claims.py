@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say, words
-from localmed.errors import InputError, UsageError, reason
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import columns, language, text
+from localmed.errors import UsageError
 
 if TYPE_CHECKING:
-    from localmed.evaluation.claims import ClaimsReport
     from localmed.evaluation.stance import StanceReport
 
 Counts = dict[tuple[str, str], int]
@@ -35,8 +33,8 @@ Counts = dict[tuple[str, str], int]
     metavar="FILE",
     help="Labelled pairs of a text and a statement, as of `eval stance`: how stances inside M-Eval agree with them.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@reporting.out_option("report.json, a plot and, of answers, table.csv and results.jsonl")
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, a plot and, of answers, table.csv and results.jsonl there.")
 @reporting.resume_option
 @json_option
 @click.pass_context
@@ -63,7 +61,7 @@ def command(
         raise UsageError("evaluation.resume_questions")
     if out:
         plot.require()  # before minutes of judging, not after
-        _writable(out)
+        reporting.writable(out)
     if questions:
         _answers(ctx, questions, out, resume, as_json)
     elif pairs:
@@ -74,81 +72,61 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
     from localmed.evaluation import claims, plot
 
     items = claims.load(file)
-    try:
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
-            started(len(items))
-            results = claims.run(items, session.verify, advance, out, resume)
-            found = claims.report(file.name, session.site.entailment.name, results)
-    except KeyboardInterrupt:
-        if out:
-            say("cli.kept_in_out", err=True)
-        raise
+    with reporting.resumable(out), opened(ctx) as session, progress(not as_json) as (started, advance):
+        started(len(items))
+        results = claims.run(items, session.verify, advance, out, resume)
+        result = claims.report(file.name, session.site.entailment.name, results)
     if out:
-        _write(out, found.as_dict(), lambda: plot.draw_claims(found, out), table=claims.as_csv(found))
+        texts = {"report.json": _json(result.as_dict()), "table.csv": claims.as_csv(result)}
+        reporting.write(out, texts, lambda folder: plot.draw_claims(result, folder, language()))
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
         return
-    _tell_answers(found)
-    if out:
-        say("cli.written_to", out=str(out), files=("report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg"))
-
-
-def _tell_answers(found: ClaimsReport) -> None:
-    from localmed.evaluation import claims
-
-    for title, counts in (("Responses", found.responses), ("Claims", found.claims)):
-        print_table(f"{found.set}: {title.lower()}", ("label", "number"), [(name, n) for name, n in counts.items()])
-    for fact in claims.facts(found):
-        echo_wrapped(words(fact), "- ", "  ")
+    for title, counts in (("responses", result.responses), ("claims", result.claims)):
+        rows = [(text(f"verify.label_of.{label}"), number) for label, number in counts.items()]
+        print_table(text(f"evaluation.title.{title}", set=result.set), columns("label", "number"), rows)
+    reporting.tell(claims.facts(result), out, "report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg")
 
 
 def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json: bool) -> None:
     from localmed.evaluation import claims, plot, stance
 
-    asked = stance.load(file)
+    pair_set = stance.load(file)
     with opened(ctx) as session:
         judges = [claims.Inside(session.site.entailment), session.site.entailment]
         with progress(not as_json) as (started, advance):
-            started(len(asked.pairs) * len(judges))
-            found = stance.report(asked, judges, seed, advance)
-        counts = claims.by_claim(asked, judges[0].judge([(pair.premise, pair.hypothesis) for pair in asked.pairs]))
-        session.note("evaluate", f"claims, {found.pairs} pairs", "finished")
-    values = {**found.as_dict(), "claims": [{"is": is_so, "judged": said, "claims": n} for (is_so, said), n in
+            started(len(pair_set.pairs) * len(judges))
+            result = stance.report(pair_set, judges, seed, advance)
+        counts = claims.by_claim(
+            pair_set, judges[0].judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs])
+        )
+        session.note("evaluate", f"claims, {result.pairs} pairs", "finished")
+    values = {**result.as_dict(), "claims": [{"is": is_so, "judged": judged, "claims": n} for (is_so, judged), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:
-        _write(out, values, lambda: plot.draw_confusion(found, out))
+        reporting.write(
+            out, {"report.json": _json(values)}, lambda folder: plot.draw_confusion(result, folder, language())
+        )
     if as_json:
         print_json(values)
         return
-    _tell_pairs(found, counts)
-    if out:
-        say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
+    _tell_pairs(result, counts)
+    reporting.tell((), out, "report.json", "confusion.png", "confusion.svg")
 
 
-def _tell_pairs(found: StanceReport, counts: Counts) -> None:
+def _tell_pairs(result: StanceReport, counts: Counts) -> None:
     """The judge inside M-Eval and alone, each class, and what the votes made of the claims."""
-    rows = [(judge.judge, f"{judge.accuracy:.3f}", f"{judge.macro_f1:.3f}") for judge in found.judges]
-    print_table(f"{found.set}: stances", ("judge", "accuracy", "macro-F1"), rows)
-    classes = found.judges[0].classes.items()
-    by_class = [(label, f"{each.precision:.3f}", f"{each.recall:.3f}", each.pairs) for label, each in classes]
-    print_table("Inside M-Eval, by class", ("class", "precision", "recall", "pairs"), by_class)
-    claims = [(is_so, said, number) for (is_so, said), number in sorted(counts.items())]
-    print_table("Claims by vote", ("the labels say", "M-Eval says", "claims"), claims)
+    rows = [(judge.judge, f"{judge.accuracy:.3f}", f"{judge.macro_f1:.3f}") for judge in result.judges]
+    print_table(text("evaluation.title.stances", set=result.set), columns("judge", "accuracy", "macro_f1"), rows)
+    classes = result.judges[0].classes.items()
+    by_class = [(label, f"{scores.precision:.3f}", f"{scores.recall:.3f}", scores.pairs) for label, scores in classes]
+    print_table(text("evaluation.title.by_class"), columns("class", "precision", "recall", "pairs"), by_class)
+    claims = [
+        (text(f"verify.label_of.{is_so}"), text(f"verify.label_of.{judged}"), number)
+        for (is_so, judged), number in sorted(counts.items())
+    ]
+    print_table(text("evaluation.title.votes"), columns("labels_say", "m_eval_says", "claims"), claims)
 
 
-def _writable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").touch()
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _write(out: Path, values: dict[str, Any], draw: Callable[[], object], table: str = "") -> None:
-    try:
-        (out / "report.json").write_text(json.dumps(values, indent=2, ensure_ascii=False), "utf-8")
-        if table:
-            (out / "table.csv").write_text(table, "utf-8")
-        draw()
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
+def _json(values: dict[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, echo_wrapped, filter_options, json_option, opened, print_table, progress, wanted
-from localmed.cli.speaking import say, words
+from localmed.cli.common import (
+    echo,
+    filter_options,
+    json_option,
+    opened,
+    progress,
+    search_filter,
+)
+from localmed.cli.speaking import language
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -36,13 +43,13 @@ ROWS = "rows.jsonl"
     help="Evaluate these answers (JSON lines: id, answer with citations, sources) instead of asking the library.",
 )
 @click.option("--preset", metavar="NAME", help="Search in the tiers of this preset (default: as `localmed ask`).")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@reporting.out_option("report.json, table.csv, plot.png, plot.svg and rows.jsonl", required=True)
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there.", required=True)
 @reporting.resume_option
 @filter_options
 @json_option
 @click.pass_context
-def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given: Any) -> None:
+def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choices: Any) -> None:
     """Measure how well the sentences of answers are tied to their sources (Link-Eval).
 
     Reports citation set precision, citation precision, citation recall, consistency, statement correctness (where a
@@ -54,16 +61,15 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **given:
     for library in (statistics, plot):
         library.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
-    try:
-        found = _measured(ctx, out, seed, not as_json, **given)
-    except KeyboardInterrupt:
-        say("cli.kept_in_out", err=True)
-        raise
-    _write(found, out)
+    with reporting.resumable(out):
+        result = _measured(ctx, out, seed, not as_json, **choices)
+    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
+    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder, language()))
     if as_json:
-        echo(links.as_json(found), nl=False)
-    else:
-        _tell(found, out)
+        echo(links.as_json(result), nl=False)
+        return
+    reporting.table("Link-Eval", *links.table(result))
+    reporting.tell(links.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 
 def _measured(
@@ -79,9 +85,9 @@ def _measured(
 ) -> LinkReport:
     from localmed.evaluation import link_files, links
 
-    asked = link_files.questions(questions)
-    asked = link_files.with_answers(asked, answers) if answers else asked
-    limited = wanted(**filters)
+    items = link_files.questions(questions)
+    items = link_files.with_answers(items, answers) if answers else items
+    limited = search_filter(**filters)
     with opened(ctx) as session:
         made_with = {
             "questions": link_files.digest_of(questions),
@@ -92,8 +98,8 @@ def _measured(
         done = link_files.begin(out / ROWS, made_with, resume)
         evaluate = _evaluator(session, limited, preset, bool(answers))
         with progress(show) as (started, advance):
-            started(len(asked))
-            rows = list(_rows(asked, done, evaluate, out / ROWS, advance))
+            started(len(items))
+            rows = list(_rows(items, done, evaluate, out / ROWS, advance))
         session.note("evaluate", f"links, {len(rows)} questions", "finished", int(made_with["generation"]))
     return links.report(rows, made_with, seed)
 
@@ -112,7 +118,7 @@ def _models(session: Session) -> dict[str, str]:
         "encoder": encoder.slug,
         "reranker": site.reranker.name if site.reranker else "none",
         "judge": site.entailment.name,
-        "answers by": dict(provenance.models).get("chat", ""),
+        "answers by": dict(provenance.models).get("chat", "rules"),
         "valid_from": f"{VALID_FROM:.2f}",
         "version": __version__,
         "other_encoder": "" if encoder.name == DERIVED_WITH else encoder.name,
@@ -129,22 +135,22 @@ def _evaluator(
     from localmed.verification import link_eval
     from localmed.workflows.links import counts_of
 
-    def evaluate(each: LinkQuestion) -> LinkRow:
-        given, spoken = each.given, detect(each.text)
-        if given is None and given_only:
-            return LinkRow(each.id, spoken, "no answer given")
-        if given is None:
-            answer = session.ask(each.text, limited, preset)
+    def evaluate(question: LinkQuestion) -> LinkRow:
+        link_input, spoken = question.answer, detect(question.text)
+        if link_input is None and given_only:
+            return LinkRow(question.id, spoken, "no answer given")
+        if link_input is None:
+            answer = session.ask(question.text, limited, preset)
             if answer.status not in (AnswerStatus.ANSWERED, AnswerStatus.UNVERIFIED):
-                return LinkRow(each.id, spoken, answer.status.value)
-            given = link_eval.of_answer(answer, each.gold)
-        return LinkRow(each.id, spoken, "answered", counts_of(session.links(given, limited, preset)))
+                return LinkRow(question.id, spoken, answer.status.value)
+            link_input = link_eval.of_answer(answer, question.gold)
+        return LinkRow(question.id, spoken, "answered", counts_of(session.links(link_input, limited, preset)))
 
     return evaluate
 
 
 def _rows(
-    asked: Sequence[LinkQuestion],
+    items: Sequence[LinkQuestion],
     done: dict[str, LinkRow],
     evaluate: Callable[[LinkQuestion], LinkRow],
     file: Path,
@@ -153,26 +159,10 @@ def _rows(
     """The row of each question, finished ones as they are."""
     from localmed.evaluation import link_files
 
-    for each in asked:
-        row = done.get(each.id)
+    for question in items:
+        row = done.get(question.id)
         if row is None:
-            row = evaluate(each)
+            row = evaluate(question)
             link_files.keep(file, row)
-        advance(1, "evaluating")
+        advance(1, question.id)
         yield row
-
-
-def _write(found: LinkReport, out: Path) -> None:
-    from localmed.evaluation import links, plot
-
-    texts = {"report.json": links.as_json(found), "table.csv": links.as_csv(found)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(found, folder))
-
-
-def _tell(found: LinkReport, out: Path) -> None:
-    from localmed.evaluation import links
-
-    print_table("Link-Eval", *links.table(found))
-    for fact in links.facts(found):
-        echo_wrapped(words(fact), "- ", "  ")
-    say("cli.written_to", out=str(out), files=("report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"))

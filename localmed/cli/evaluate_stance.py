@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import say, words
-from localmed.errors import InputError, reason
+from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import columns, language, text
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     help="Other labelled pairs, three-way, on which the cuts of the word overlap baseline are chosen; it is left "
     "out without them.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1).")
-@reporting.out_option("report.json, confusion.png and confusion.svg")
+@reporting.seed_option
+@reporting.out_option(help="Write report.json, confusion.png and confusion.svg there.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, out: Path | None, as_json: bool) -> None:
@@ -47,65 +47,43 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
 
     if out:
         plot.require()  # before minutes of judging, not after
-        _writable(out)
-    found = _measured(ctx, pairs, tune, seed, show=not as_json)
+        reporting.writable(out)
+    result = _measured(ctx, pairs, tune, seed, show=not as_json)
     if out:
-        _write(found, out)
+        texts = {"report.json": json.dumps(result.as_dict(), indent=2, ensure_ascii=False)}
+        reporting.write(out, texts, lambda folder: plot.draw_confusion(result, folder, language()))
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _tell(found, out)
+        _tell(result, out)
 
 
 def _measured(ctx: click.Context, pairs: Path, tune: Path | None, seed: int, show: bool) -> StanceReport:
     from localmed.evaluation import stance
 
-    asked = stance.load(pairs)
-    judges: list[Entailment] = [stance.Majority(asked.pairs)]
+    pair_set = stance.load(pairs)
+    judges: list[Entailment] = [stance.Majority(pair_set.pairs)]
     judges += [stance.tuned(stance.load(tune).pairs)] if tune else []
     judges.append(stance.Verbatim())
     with opened(ctx) as session:
         judge = session.site.entailment
         judges += [judge] if judge.languages else []
         with progress(show) as (started, advance):
-            started(len(asked.pairs) * len(judges))
-            found = stance.report(asked, judges, seed, advance)
-        session.note("evaluate", f"stance, {found.pairs} pairs", "finished")
-    return found
+            started(len(pair_set.pairs) * len(judges))
+            result = stance.report(pair_set, judges, seed, advance)
+        session.note("evaluate", f"stance, {result.pairs} pairs", "finished")
+    return result
 
 
-def _writable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").touch()
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _write(found: StanceReport, out: Path) -> None:
-    import json
-
-    from localmed.evaluation import plot
-
-    try:
-        (out / "report.json").write_text(json.dumps(found.as_dict(), indent=2, ensure_ascii=False), "utf-8")
-        plot.draw_confusion(found, out)
-    except OSError as error:
-        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
-
-
-def _tell(found: StanceReport, out: Path | None) -> None:
+def _tell(result: StanceReport, out: Path | None) -> None:
     from localmed.evaluation import stance
 
-    columns = ("judge", "accuracy", "95 %", "macro-F1", "95 %", "not judged")
-    print_table(f"{found.set}: how well each judges", columns, [_row(judge) for judge in found.judges])
-    last = found.judges[-1]
-    title = f"{last.judge}: what was so, and what it was judged as"
-    print_table(title, ("is", *found.labels, "precision", "recall", "F1"), _classes(last))
-    for fact in stance.facts(found):
-        echo_wrapped(words(fact), "- ", "  ")
-    if out:
-        say("cli.written_to", out=str(out), files=("report.json", "confusion.png", "confusion.svg"))
+    names = columns("judge", "accuracy", "interval", "macro_f1", "interval", "not_judged")
+    print_table(text("evaluation.title.judges", set=result.set), names, [_row(judge) for judge in result.judges])
+    last = result.judges[-1]
+    names = [*columns("is"), *result.labels, *columns("precision", "recall", "f1")]
+    print_table(text("evaluation.title.confusion", judge=last.judge), names, _classes(last))
+    reporting.tell(stance.facts(result), out, "report.json", "confusion.png", "confusion.svg")
 
 
 def _row(scores: JudgeScores) -> tuple[str, ...]:
@@ -122,6 +100,6 @@ def _row(scores: JudgeScores) -> tuple[str, ...]:
 def _classes(scores: JudgeScores) -> list[tuple[object, ...]]:
     """A row a label: how its pairs were judged, and how well that is."""
     return [
-        (label, *counts, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}")
-        for (label, each), counts in zip(scores.classes.items(), scores.confusion, strict=True)
+        (label, *counts, f"{class_scores.precision:.3f}", f"{class_scores.recall:.3f}", f"{class_scores.f1:.3f}")
+        for (label, class_scores), counts in zip(scores.classes.items(), scores.confusion, strict=True)
     ]

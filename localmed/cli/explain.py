@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import settings_of
+from localmed.cli.common import bytes_of, settings_of
+from localmed.cli.ebm import read_record
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.cli.speaking import say
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.codec import answer_json
-from localmed.errors import InputError, LimitExceeded, UsageError, reason
+from localmed.errors import InputError, LimitExceeded, UsageError
 
 if TYPE_CHECKING:
-    from localmed.domain.patient import PatientRecord
     from localmed.workflows.explain import ExplainInput
 
 LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
@@ -60,10 +59,10 @@ def command(
     Plain words need a chat model; without one the order is quoted. ORDER - reads standard input. Nothing is stored
     unless --keep or --record is given.
     """
-    given = _given(order, patient, questions, released_by)
+    explain_input = _input(order, patient, questions, released_by)
     if leaflet:
-        _may_write(leaflet, given.released_by)
-    answer = run(ctx, lambda session, hooks: session.explain(given, SearchFilter(), hooks), options)
+        _may_write(leaflet, explain_input.released_by)
+    answer = run(ctx, lambda session, hooks: session.explain(explain_input, SearchFilter(), hooks), options)
     if keep:
         _keep(ctx, answer)
     if leaflet:
@@ -71,50 +70,31 @@ def command(
     give(answer, options)
 
 
-def _given(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
+def _input(order: Path, patient: Path | None, questions: tuple[str, ...], released_by: str) -> ExplainInput:
     from localmed.workflows.explain import ExplainInput
 
-    known = _record(patient) if patient else None
+    known = read_record(patient) if patient else None
     return ExplainInput(
-        _order(_bytes(order, "explain.unreadable", "explain.bytes")), known, questions, " ".join(released_by.split())
+        _order(bytes_of(order, LARGEST, "explain.unreadable")), known, questions, " ".join(released_by.split())
     )
 
 
-def _bytes(path: Path, unreadable: str, large: str) -> bytes:
-    """What ``path`` (``-``: standard input) holds; the codes are of the errors where it cannot be read."""
-    try:
-        if str(path) == "-":
-            data = sys.stdin.buffer.read(LARGEST + 1)
-        else:
-            with path.open("rb") as file:
-                data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise InputError(unreadable, reason=reason(error)) from None
-    if len(data) > LARGEST:
-        raise LimitExceeded(large, most=LARGEST >> 20)
-    return data
-
-
 def _order(data: bytes) -> str:
-    """The order as text; raise ``InputError`` for what is none, or is in a script that is not read."""
+    """The order as text; raise ``InputError`` for what is none, is too long, or is in a script that is not read."""
     from localmed.ingest.readers.encoding import decode
 
+    if len(data) > LARGEST:
+        raise LimitExceeded("explain.bytes", most=LARGEST >> 20)
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
         raise InputError("explain.no_text")
     text = decode(data) if data.strip() else ""
-    if not any(each.isalpha() for each in text):
+    if not any(character.isalpha() for character in text):
         raise InputError("explain.no_words")
-    letters = [each for each in text if each.isalpha()]
+    letters = [character for character in text if character.isalpha()]
     others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
     if others > OTHER_SCRIPTS * len(letters):
         raise InputError("explain.language")
     return text
-
-
-def _record(path: Path) -> PatientRecord:
-    from localmed.ingest.records import read
-
-    return read(_bytes(path, "record.unreadable", "record.bytes"))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------

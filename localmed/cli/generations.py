@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli.common import echo, json_option, opened, print_json, print_table
-from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text
+from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text, words
 from localmed.cli.speaking import confirm as confirm_change
 from localmed.errors import Damaged
 
@@ -37,20 +37,20 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
         kept = lookups.generations_kept(session)
     rows = [
         (
-            each.number,
-            each.served,
-            each.created,
-            text("generation.manifest_damaged") if each.damaged else each.reason,
-            each.documents,
-            each.passages,
+            generation.number,
+            generation.served,
+            generation.created,
+            generation.reason,
+            generation.documents,
+            generation.passages,
         )
-        for each in kept
+        for generation in kept
     ]
     names = ("number", "served", "created", "reason", "documents", "passages")
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = [(row[0], "*" if row[1] else "", *row[2:]) for row in rows]
+    table = [(number, "*" if now else "", day, words(reason), *counts) for number, now, day, reason, *counts in rows]
     print_table(text("generation.list"), columns(*names), table)
 
 
@@ -65,10 +65,10 @@ def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
     with opened(ctx) as session:
         results = lookups.verified(session, number)
     if as_json:
-        print_json({str(each): problems for each, problems in results.items()})
+        print_json({str(generation): problems for generation, problems in results.items()})
     else:
-        for each, problems in results.items():
-            tell_problems(text("generation.name", number=each), problems)
+        for generation, problems in results.items():
+            tell_problems(text("generation.name", number=generation), problems)
     if any(results.values()):
         sys.exit(Damaged.exit_code)
 
@@ -97,7 +97,9 @@ def rollback(ctx: click.Context, number: int | None, yes: bool) -> None:
     if waiting is None:
         say("generation.dates_unknown")
     if early:
-        shown = " ".join(each[:12] for each in early[:EARLY_SHOWN]) + (" ..." if len(early) > EARLY_SHOWN else "")
+        shown = " ".join(document[:12] for document in early[:EARLY_SHOWN]) + (
+            " ..." if len(early) > EARLY_SHOWN else ""
+        )
         echo(text("generation.early", count=len(early), ids=shown), colour="red")
         say("generation.hold_back")
 

@@ -32,12 +32,12 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
     """
     with opened(ctx) as session:
         if status:
-            found = session.site.host_status()
+            running = session.site.host_status()
             if as_json:
-                print_json({"running": found is not None} | (asdict(found) if found else {}))
-            elif found:
-                _show(found)
-            if found is None:
+                print_json({"running": running is not None} | (asdict(running) if running else {}))
+            elif running:
+                _show(running)
+            if running is None:
                 raise ModelError("host.not_running", data=str(session.site.data))
             return
         with _until_told() as stop:
@@ -47,19 +47,19 @@ def command(ctx: click.Context, status: bool, as_json: bool) -> None:
 @contextmanager
 def _until_told() -> Iterator[int]:
     """A file number that can be read once Ctrl-C or SIGTERM came; a second one ends the process as it always does."""
-    told = os.eventfd(0)
+    stop = os.eventfd(0)
 
     def tell(number: int, _frame: object) -> None:
-        os.eventfd_write(told, 1)
+        os.eventfd_write(stop, 1)
         signal.signal(number, signal.SIG_DFL)
 
     before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield told
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        os.close(told)
+        os.close(stop)
 
 
 def _ready(status: Status, path: Path, as_json: bool) -> None:

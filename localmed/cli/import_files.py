@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import previewing
-from localmed.cli.common import echo, json_option, opened, print_json, tell_file
-from localmed.cli.following import work_shown
+from localmed.cli.common import echo, json_option, opened, print_json, tell_file, work_shown
 from localmed.cli.speaking import say, tell_generation, text, words
 from localmed.domain import Message
 from localmed.errors import InputError
@@ -59,10 +58,10 @@ def command(
     """
     from localmed.operations import importing
 
-    wanted = previewing.wanted(**preview)
+    dry_run = previewing.dry_run_of(**preview)
     with _ended_as_by_ctrl_c(), opened(ctx) as session:
-        if wanted:
-            previewing.run(session, list(paths), collection, manifest, wanted, as_json)
+        if dry_run:
+            previewing.run(session, list(paths), collection, manifest, dry_run, as_json)
             return
         described = importing.manifest_of(session, collection, manifest)
         with work_shown(not as_json) as hooks:
@@ -98,14 +97,14 @@ def all_refused(report: Report) -> bool:
 
 def tell(report: Report) -> None:
     """Print what became of every file, refusals first, and the sums."""
-    told = [line for line in report.lines if line.outcome != "unchanged"]
-    told.sort(key=lambda line: (line.outcome == "read", line.outcome))
-    if told:
+    lines = [line for line in report.lines if line.outcome != "unchanged"]
+    lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
+    if lines:
         echo(text("import.title", name=report.collection), bold=True)
-    for line in told[:SHOWN]:
+    for line in lines[:SHOWN]:
         tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail or "")
-    if len(told) > SHOWN:
-        say("cli.more", count=len(told) - SHOWN)
+    if len(lines) > SHOWN:
+        say("cli.more", count=len(lines) - SHOWN)
     counts = report.counts
     say("import.read", documents=counts["documents"], passages=counts["passages"], files=counts["read"])
     others = {name: counts[name] for name in ("unchanged", "quarantined", "skipped", "removed")}

@@ -55,9 +55,9 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     echo_wrapped(text("models.serving", roles=pairs))
 
 
-def _row(each: dict[str, Any]) -> tuple[str, ...]:
-    sha256 = each["sha256"][:12] or "-"
-    return each["name"], each["role"], _size(each["bytes"]), each["licence"] or text("models.unlisted"), sha256
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    sha256 = row["sha256"][:12] or "-"
+    return row["name"], row["role"], _size(row["bytes"]), row["licence"] or text("models.unlisted"), sha256
 
 
 def _described(site: Site, name: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _described(site: Site, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "role": model.role if model else manifest.role if manifest else "",
-        "serves": [role for role, each in site.serving.items() if each == name and (model or built_in(role, name))],
+        "serves": [role for role, server in site.serving.items() if server == name and (model or built_in(role, name))],
         "registered": model is not None,
         "listed": manifest is not None,
         "title": manifest.title if manifest else "",
@@ -78,7 +78,7 @@ def _described(site: Site, name: str) -> dict[str, Any]:
         "languages": list(manifest.languages) if manifest else [],
         "files": files,
         "bytes": sum(file["bytes"] for file in files),
-        "sha256": max(files, key=lambda each: each["bytes"])["sha256"],  # of the weights; "": recorded when added
+        "sha256": max(files, key=lambda file: file["bytes"])["sha256"],  # of the weights; "": recorded when added
         "added": model.added if model else "",
         "by": model.by if model else "",
         "template": model.template if model else manifest.template if manifest else "",
@@ -91,7 +91,7 @@ def _files(model: Model | None, manifest: ModelManifest | None) -> list[dict[str
     if model:
         return [{"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files]
     named = manifest.files if manifest else ()
-    return [{"name": each.name, "bytes": each.bytes, "sha256": each.sha256} for each in named]
+    return [{"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in named]
 
 
 @command.command("add")
@@ -132,13 +132,13 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Hash the files of model NAME (default: all) again; exit code 6 if one is missing or has changed."""
     with opened(ctx) as session, progress(not as_json) as (started, advance):
         names = [session.site.registry.model(name).name] if name else list(session.site.registry.registrations.models)
-        started(sum(session.site.registry.model(each).bytes for each in names))
-        results = {each: session.site.registry.problems(each, True, advance) for each in names}
+        started(sum(session.site.registry.model(model).bytes for model in names))
+        results = {model: session.site.registry.problems(model, True, advance) for model in names}
     if as_json:
         print_json(results)
     else:
-        for each, problems in results.items():
-            tell_problems(each, problems)
+        for model, problems in results.items():
+            tell_problems(model, problems)
         if not results:
             say("models.none")
     if any(results.values()):
@@ -216,8 +216,8 @@ def _tell_roles(model: str, served: tuple[str, ...], others: tuple[str, ...]) ->
 def _owned_by_host(site: Site, roles: Sequence[str]) -> bool:
     """Whether a model host runs that owns, for one of ``roles``, another model than the one chosen now."""
     with suppress(ModelError):  # one that does not answer is not used either
-        found = site.host_status()
-        return found is not None and site.settings.host.use and not set(roles).isdisjoint(found.others)
+        status = site.host_status()
+        return status is not None and site.settings.host.use and not set(roles).isdisjoint(status.others)
     return False
 
 
@@ -229,17 +229,17 @@ def plan(ctx: click.Context, as_json: bool) -> None:
     from localmed.operations import fit, machine
 
     with opened(ctx) as session:
-        found = machine.look()
-        fits = fit.fits(session.site.registry.candidates(), found)
+        hardware = machine.look()
+        fits = fit.fits(session.site.registry.candidates(), hardware)
     if as_json:
-        print_json({"machine": found, "models": [asdict(each) | {"best": each.best} for each in fits]})
+        print_json({"machine": hardware, "models": [asdict(row) | {"best": row.best} for row in fits]})
         return
-    gpus = tuple(message("models.gpu", name=each.name, memory=_size(each.memory)) for each in found.gpus)
-    none = message("models.no_gpu", why=found.no_gpu or message("doctor.no_gpu_named"))
-    say("models.machine", memory=_size(found.memory), processors=found.processors, gpus=gpus or none)
+    gpus = tuple(message("models.gpu", name=gpu.name, memory=_size(gpu.memory)) for gpu in hardware.gpus)
+    none = message("models.no_gpu", why=hardware.no_gpu or message("doctor.no_gpu_named"))
+    say("models.machine", memory=_size(hardware.memory), processors=hardware.processors, gpus=gpus or none)
     rows = [
-        (each.name, each.role, text("models.by_file" if each.exact else "models.by_estimate"), *_cells(each))
-        for each in fits
+        (row.name, row.role, text("models.by_file" if row.exact else "models.by_estimate"), *_cells(row))
+        for row in fits
     ]
     contexts = [text("models.tokens", count=context // 1024) for context in fit.CONTEXTS]
     print_table(text("models.list"), [*columns("name", "role", "by"), *contexts], rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, wanted
+from localmed.cli.common import filter_options, question_argument, search_filter
 from localmed.cli.running import Options, give, run, workflow_options
 
 
@@ -22,18 +22,11 @@ from localmed.cli.running import Options, give, run, workflow_options
 @workflow_options
 @filter_options
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    question: str,
-    strategy: str,
-    options: Options,
-    **filters: Any,
-) -> None:
+def command(ctx: click.Context, /, question: str, strategy: str, options: Options, **filters: Any) -> None:
     """Plan which source is asked what (books, guidelines, research, wiki, graph) and answer QUESTION from all of them.
 
     Without a language model the question and its keywords go to every source. QUESTION - reads standard input.
     """
-    asked = wanted(**filters)
-    answer = run(ctx, lambda session, hooks: session.plan_sources(question, asked, strategy, hooks), options)
+    limits = search_filter(**filters)
+    answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
     give(answer, options)

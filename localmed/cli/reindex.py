@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from localmed.cli.common import json_option, opened, print_json
-from localmed.cli.following import work_shown
+from localmed.cli.common import json_option, opened, print_json, work_shown
 from localmed.cli.speaking import say
 
 

@@ -26,7 +26,7 @@ def command(ctx: click.Context, yes: bool) -> None:
         language = session.caller.language
         step, records = repair.plan(session.data), repair.records(session.data)
         parts = [*((step,) if step else ()), *records]
-        lines = [line for part in parts for line in (part.found, *part.shown)]
+        lines = [line for part in parts for line in (part.fault, *part.shown)]
         for line in lines or [message("generation.repair_nothing")]:
             echo(render(line, language))
         if not lines:

@@ -1,46 +1,80 @@
-"""The folder that an evaluation writes its report into: asked for, tried before the work, filled after it."""
+"""What the evaluations share: the folder of the report, tried before the work and filled after it, and what is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from localmed.cli.common import echo_wrapped, print_table
+from localmed.cli.speaking import say, words
+from localmed.domain import Message
 from localmed.errors import InputError, reason
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 resume_option = click.option(
     "--resume", is_flag=True, help="Go on where an interrupted call with the same --out has stopped."
 )
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**31), default=1, metavar="N", help="Draws the resamples (default: 1)."
+)
 
 
-def out_option(written: str, required: bool = False) -> Callable[..., Any]:
-    """``--out FOLDER``, of a command that writes what ``written`` says there."""
+def out_option(help: str, required: bool = False) -> Callable[..., Any]:
+    """``--out FOLDER``, of a command that writes there what ``help`` says."""
     folder = click.Path(path_type=Path, file_okay=False)
-    return click.option("--out", type=folder, required=required, metavar="FOLDER", help=f"Write {written} there.")
+    return click.option("--out", type=folder, required=required, metavar="FOLDER", help=help)
 
 
-def writable(out: Path, rows: str) -> None:
-    """Make ``out`` and its file of finished ``rows``; raise ``InputError`` before anything is evaluated if it cannot "
-    "be."""
-    try:
+def writable(out: Path, file: str = "report.json") -> None:
+    """Make ``out`` and ``file`` in it; raise ``InputError`` before anything is evaluated if it cannot be."""
+    with _refused(out):
         out.mkdir(parents=True, exist_ok=True)
-        (out / rows).touch()
-    except OSError as error:
-        raise _refused(out, error) from None
+        (out / file).touch()
 
 
 def write(out: Path, texts: Mapping[str, str], draw: Callable[[Path], object]) -> None:
     """Write ``texts`` (file name -> content) and what ``draw`` draws; raise ``InputError`` where that cannot be."""
-    try:
-        for name, text in texts.items():
-            (out / name).write_text(text, "utf-8")
+    with _refused(out):
+        for name, content in texts.items():
+            (out / name).write_text(content, "utf-8")
         draw(out)
+
+
+@contextmanager
+def _refused(out: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise _refused(out, error) from None
+        raise InputError("cli.out", out=str(out), reason=reason(error)) from None
 
 
-def _refused(out: Path, error: OSError) -> InputError:
-    return InputError("cli.out", out=str(out), reason=reason(error))
+@contextmanager
+def resumable(out: Path | None) -> Iterator[None]:
+    """An evaluation whose finished rows stay in ``out`` when Ctrl-C ends it, which is said."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if out:
+            say("cli.kept_in_out", err=True)
+        raise
+
+
+def table(title: Message | str, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table whose title, headings and cells may be messages."""
+    print_table(_shown(title), [_shown(name) for name in columns], [[_shown(cell) for cell in row] for row in rows])
+
+
+def _shown(value: object) -> str:
+    return words(value) if isinstance(value, Message) else str(value)
+
+
+def tell(facts: Iterable[Message], out: Path | None, *files: str) -> None:
+    """Print what the tables do not say, and the ``files`` that were written to ``out``."""
+    for fact in facts:
+        echo_wrapped(words(fact), "- ", "  ")
+    if out:
+        say("cli.written_to", out=str(out), files=files)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json
-from localmed.cli.following import steps_shown
+from localmed.cli.common import echo, json_option, opened, print_json, steps_shown
 from localmed.cli.showing import show
 from localmed.domain import Answer
 from localmed.domain.codec import answer_json
 from localmed.errors import UsageError, reason
 from localmed.hooks import Hooks
+from localmed.messages import joined
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -39,8 +39,10 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every workflow, which the command gets as one: ``options``."""
 
     @wraps(command)
-    def gathered(*given: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any) -> None:
-        command(*given, options=Options(trace, record, profile, as_json), **own)
+    def gathered(
+        *positional: Any, trace: bool, record: Path | None, profile: str | None, as_json: bool, **own: Any
+    ) -> None:
+        command(*positional, options=Options(trace, record, profile, as_json), **own)
 
     decorated: Callable[..., None] = gathered
     for option in (
@@ -92,5 +94,5 @@ def write_private(file: Path, text: str) -> None:
 def show_trace(answer: Answer) -> None:
     """The steps on standard error: names, counts and ids."""
     for step in answer.trace:
-        detail: Any = ", ".join(f"{name} {value}" for name, value in step.detail)
+        detail = joined((f"{name} {value}" for name, value in step.detail), answer.language)
         echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)

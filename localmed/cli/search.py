@@ -15,9 +15,10 @@ from localmed.cli.common import (
     opened,
     print_json,
     question_argument,
-    wanted,
+    search_filter,
 )
 from localmed.domain import Hit, Message, Status, message
+from localmed.messages import ASIDE, joined
 from localmed.presentation.words import words
 
 if TYPE_CHECKING:
@@ -39,22 +40,22 @@ def command(ctx: click.Context, /, question: str, limit: int | None, as_json: bo
     The id in brackets opens a passage: localmed show ID. QUESTION - reads the question from standard input.
     """
     with opened(ctx) as session, session.workspace() as workspace:
-        found = workspace.search(question, wanted(**filters), limit or session.settings.search.results)
-        holding = workspace.standing(_documents(found))
+        result = workspace.search(question, search_filter(**filters), limit or session.settings.search.results)
+        holding = workspace.standing(_documents(result))
     if as_json:
-        late = {each: overdue for each, (_, overdue) in holding.items() if overdue}
-        print_json({**asdict(found), "overdue": late})
+        late = {document: overdue for document, (_, overdue) in holding.items() if overdue}
+        print_json({**asdict(result), "overdue": late})
         return
-    for number, hit in enumerate(found.hits, 1):
-        _show(number, hit, *holding[hit.passage.document_id], found.language)
-    if not found.hits:
-        echo(words(message("search.nothing"), found.language))
-    if not found.dense and found.hits:
-        echo(words(message("search.words_only"), found.language), err=True)
+    for number, hit in enumerate(result.hits, 1):
+        _show(number, hit, *holding[hit.passage.document_id], result.language)
+    if not result.hits:
+        echo(words(message("search.nothing"), result.language))
+    if not result.dense and result.hits:
+        echo(words(message("search.words_only"), result.language), err=True)
 
 
-def _documents(found: Found) -> list[str]:
-    return list(dict.fromkeys(hit.passage.document_id for hit in found.hits))
+def _documents(result: Found) -> list[str]:
+    return list(dict.fromkeys(hit.passage.document_id for hit in result.hits))
 
 
 def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) -> None:
@@ -70,7 +71,10 @@ def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) ->
         details.append(message("answer.overdue", date=overdue))
     title = f"[{passage.id[:12]}] {passage.title}"
     echo_wrapped(
-        ", ".join((title, *(words(detail, language) for detail in details))), f"{number:>2}. ", "    ", bold=True
+        joined((title, *(words(detail, language) for detail in details)), language, ASIDE),
+        f"{number:>2}. ",
+        "    ",
+        bold=True,
     )
     headings = [heading for heading in passage.headings if heading != passage.title]
     if headings:

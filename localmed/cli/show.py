@@ -40,37 +40,37 @@ def command(
 
     with opened(ctx) as session:
         if answer:
-            evidence, gone = session.kept_evidence(answer, passage)
+            evidence, removed = session.kept_evidence(answer, passage)
         else:
-            evidence, gone = lookups.evidence_of(session, passage), False
+            evidence, removed = lookups.evidence_of(session, passage), False
         if image:
             lookups.draw_page(session, evidence, image, page, _span(span))
     if as_json:
         print_json(evidence)
         return
-    found = evidence.passage
+    cited = evidence.passage
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
         echo(text(f"search.standing_{evidence.status.value}"), colour="red")
     if evidence.overdue:
         echo(text("search.overdue_since", date=evidence.overdue), colour="red")
-    if gone:
+    if removed:
         echo(text("search.gone"), colour="red")
-    echo(text("search.source_page", source=evidence.source, page=found.page) if found.page else evidence.source)
-    if found.ocr is not None:
-        say("answer.ocr", confidence=found.ocr)
-    if found.headings:
-        echo(" > ".join(found.headings))
-    echo(f"\n{found.text}")
+    echo(text("search.source_page", source=evidence.source, page=cited.page) if cited.page else evidence.source)
+    if cited.ocr is not None:
+        say("answer.ocr", confidence=cited.ocr)
+    if cited.headings:
+        echo(" > ".join(cited.headings))
+    echo(f"\n{cited.text}")
     if image:
         echo(f"\n{text('cli.written', file=str(image))}")
 
 
-def _span(given: str | None) -> tuple[int, int] | None:
+def _span(span: str | None) -> tuple[int, int] | None:
     """``"12-80"`` as numbers; raise ``click.BadParameter`` for anything else."""
-    if given is None:
+    if span is None:
         return None
-    start, _, end = given.partition("-")
+    start, _, end = span.partition("-")
     if not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
         raise click.BadParameter(text("cli.span"))
     return int(start), int(end)

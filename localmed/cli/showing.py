@@ -6,17 +6,14 @@ from collections.abc import Sequence
 
 from localmed.cli.common import echo, echo_wrapped
 from localmed.domain import Answer
+from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
-from localmed.presentation.views import AnswerView, BadgeView, PartView, SourceView, StatementView
+from localmed.presentation.views import BadgeView, PartView, SourceView, StatementView
 
 
 def show(answer: Answer) -> None:
     """Print an answer: label, sentences with their markers, parts, possible conflicts, notes, sources, purpose."""
-    show_view(view(answer))
-
-
-def show_view(shown: AnswerView) -> None:
-    """Print what ``view`` made of an answer."""
+    shown = view(answer)
     if shown.banner:
         echo_wrapped(shown.banner, bold=True)
     if shown.headline:
@@ -25,14 +22,14 @@ def show_view(shown: AnswerView) -> None:
         echo_wrapped(shown.searched)
     _show_statements(shown.statements)
     if shown.badge:
-        show_badge(shown.badge)
+        _show_badge(shown.badge)
     section = ""
     for part in shown.parts:
         if part.section != section:
             section = part.section
             if section:
                 echo_wrapped(f"== {section} ==", "\n", "", bold=True)
-        _show_part(part)
+        _show_part(part, shown.language)
     for conflict in shown.conflicts:
         echo_wrapped(conflict.text, "! ", "  ", bold=True)
         echo_wrapped(f"{conflict.quote} [{conflict.marker}]", "    ", "    ")
@@ -41,12 +38,12 @@ def show_view(shown: AnswerView) -> None:
     if shown.sources:
         echo(f"\n{shown.sources_title}", bold=True)
         for source in shown.sources:
-            _show_source(source)
+            _show_source(source, shown.language)
         echo(shown.opening)
     echo_wrapped(shown.purpose, "\n", "")
 
 
-def show_badge(badge: BadgeView) -> None:
+def _show_badge(badge: BadgeView) -> None:
     """Print the badge with what belongs to it."""
     echo_wrapped(badge.reason, bold=True)
     for line in (badge.before, badge.alone, badge.judged):
@@ -54,12 +51,12 @@ def show_badge(badge: BadgeView) -> None:
             echo_wrapped(line, "  ", "  ")
 
 
-def _show_part(part: PartView) -> None:
+def _show_part(part: PartView, language: str) -> None:
     """A part under its title: its rows, then its sentences."""
     echo()
     echo_wrapped(part.title, bold=True)
     for row in part.rows:
-        echo_wrapped(f"{row.label}: {row.text}" if row.label else row.text, "  ", "  ")
+        echo_wrapped(joined(filter(None, (row.label, row.text)), language, COLON), "  ", "  ")
         if row.detail:
             echo_wrapped(row.detail, "      ", "      ")
     _show_statements(part.statements)
@@ -80,8 +77,8 @@ def _line(statement: StatementView) -> str:
     return " ".join(text for text in (statement.text, cited, statement.warning) if text)
 
 
-def _show_source(source: SourceView) -> None:
-    line = ", ".join((source.title, *source.details, *source.warnings))
+def _show_source(source: SourceView, language: str) -> None:
+    line = joined((source.title, *source.details, *source.warnings), language, ASIDE)
     echo_wrapped(line, f"  [{source.marker}] ", "      ")
     span = f"--span {source.start}-{source.end}" if source.end else ""
     echo_wrapped(f"{source.passage_id[:12]} {span}  {source.file}", "      ", "      ")

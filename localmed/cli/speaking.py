@@ -7,7 +7,7 @@ It is ``LOCALMED_LANGUAGE``, else the setting ``reader.language``, else the loca
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -38,14 +38,19 @@ def language(environment: Mapping[str, str] = os.environ) -> str:
     return _setting.get() or ("zh" if locale.startswith("zh") else "en")
 
 
-def words(told: Message) -> str:
-    """``told`` in the language of the commands."""
-    return messages.render(told, language())
+def words(line: Message) -> str:
+    """``line`` in the language of the commands."""
+    return messages.render(line, language())
 
 
 def text(code: str, /, **parameters: Parameter) -> str:
     """The words of ``code`` in the language of the commands."""
     return words(message(code, **parameters))
+
+
+def joined(parts: Iterable[str], separator: Mapping[str, str] = messages.LISTING) -> str:
+    """``parts`` as the language of the commands joins them."""
+    return messages.joined(parts, language(), separator)
 
 
 def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:
@@ -84,9 +89,9 @@ def error_json(error: LocalmedError) -> dict[str, Any]:
     return {**as_json(what), "code": error.message.code, "remedy": "".join(map(words, remedy))}
 
 
-def as_json(told: Message) -> dict[str, Any]:
-    """``told`` for scripts: its code, parameters and words."""
-    return messages.as_json(told, language())
+def as_json(line: Message) -> dict[str, Any]:
+    """``line`` for scripts: its code, parameters and words."""
+    return messages.as_json(line, language())
 
 
 def tell_problems(name: str, problems: Sequence[Message]) -> None:

@@ -65,6 +65,7 @@ def by_name(name: str) -> Measure:
 
 
 NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+SYSTOLIC, DIASTOLIC = "systolic blood pressure", "diastolic blood pressure"
 _PRESSURE = re.compile(r"(?:(?a:\bbp\b)|blood pressure|血压)[^\d;；。\n]{0,24}?(\d{2,3})\s*/\s*(\d{2,3})(?!\d|/)")
 _OTHER_BODY_FLUID = re.compile(r"urine|urinary|fasting target|target|goal|尿|目标", re.IGNORECASE)
 
@@ -81,7 +82,7 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
     """Every measure with a value in ``text``, in the order of the table, what cannot be true included."""
     folded = fold(text)
     for match in _PRESSURE.finditer(folded):
-        for name, number in zip(("systolic blood pressure", "diastolic blood pressure"), match.groups(), strict=True):
+        for name, number in zip((SYSTOLIC, DIASTOLIC), match.groups(), strict=True):
             yield Measured(name, float(number), f"{number} mmHg", date, *match.span())
     for measure in all_measures():
         for match in _values(measure).finditer(folded) if measure.name != "age" else ():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from localmed.clinical.tables import listed, table
+from localmed.clinical.tables import in_characters, in_words, listed, table
 
 REACH = 6  # words between a denial and the sign that it denies
 BEFORE = 120  # characters before a sign that are read for a denial
@@ -22,27 +22,19 @@ def _entry(section: str) -> Mapping[str, str]:
     return entry
 
 
-def _english(names: str) -> str:
-    return "|".join(re.escape(name[:-1]) if name.endswith("*") else rf"{re.escape(name)}\b" for name in listed(names))
-
-
-def _chinese(names: str) -> str:
-    return "|".join(re.escape(name) for name in sorted(listed(names), key=len, reverse=True))
-
-
 @cache
 def _cues(section: str) -> re.Pattern[str]:
     entry = _entry(section)
-    return re.compile(rf"\b(?:{_english(entry['en'])})|n't\b|{_chinese(entry['zh'])}")
+    return re.compile(rf"\b(?:{in_words(entry['en'])})|n't\b|{in_characters(entry['zh'])}")
 
 
 @cache
 def _limits() -> re.Pattern[str]:
     entry = _entry("limits")
-    before, after = "|".join(listed(entry["before_en"])), _english(entry["after_en"]).replace(r"\b", "")
+    before, after = "|".join(listed(entry["before_en"])), in_words(entry["after_en"]).replace(r"\b", "")
     return re.compile(
-        rf"\b(?:{before})(?: \w{{1,30}}){{0,3}}? (?:{after})\w*|\b(?:{_english(entry['phrases_en'])})\w*"
-        rf"|(?:{_chinese(entry['before_zh'])})(?:{_chinese(entry['after_zh'])})|{_chinese(entry['phrases_zh'])}"
+        rf"\b(?:{before})(?: \w{{1,30}}){{0,3}}? (?:{after})\w*|\b(?:{in_words(entry['phrases_en'])})\w*"
+        rf"|(?:{in_characters(entry['before_zh'])})(?:{in_characters(entry['after_zh'])})|{in_characters(entry['phrases_zh'])}"
     )
 
 
@@ -61,13 +53,6 @@ def doubtful(folded: str) -> frozenset[str]:
     return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
 
 
-@cache
-def in_record() -> re.Pattern[str]:
-    """What says in a record that an entry is not the patient's, or not sure to be; in whatever case."""
-    entry = _entry("record")
-    return re.compile(rf"\b(?:{_english(entry['en'])})|{_chinese(entry['zh'])}", re.IGNORECASE)
-
-
 # --- complaints -------------------------------------------------------------------------------------------------------
 
 
@@ -78,16 +63,16 @@ def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], r
     english = rf"\b(?:{'|'.join(listed(entry['en']))}|(?:{verbs})(?:n'?t| not)(?: (?:{also})\b)?)\s"
     return (
         re.compile(rf"{english}(?P<between>[\w' ,/-]{{0,70}})$"),
-        re.compile(rf"\b(?:{_english(entry['but_not_en'])})"),
-        re.compile(rf"(?:{_chinese(entry['zh'])})(?P<between>[^,.;!?，。；！？]{{0,12}})$"),
-        re.compile(_chinese(entry["but_not_zh"])),
+        re.compile(rf"\b(?:{in_words(entry['but_not_en'])})"),
+        re.compile(rf"(?:{in_characters(entry['zh'])})(?P<between>[^,.;!?，。；！？]{{0,12}})$"),
+        re.compile(in_characters(entry["but_not_zh"])),
     )
 
 
 @cache
 def _missing() -> re.Pattern[str]:
     entry = _entry("missing")
-    return re.compile(rf"(?:{_english(entry['en'])})|{_chinese(entry['zh'])}")
+    return re.compile(rf"(?:{in_words(entry['en'])})|{in_characters(entry['zh'])}")
 
 
 def denied(clause: str, start: int) -> bool:

@@ -30,6 +30,23 @@ def listed(text: str) -> list[str]:
     return [entry for part in re.split(r"[,\n]", text) if (entry := part.strip())]
 
 
+def in_words(names: str) -> str:
+    """A list of English words as alternatives of a regular expression; word* any ending."""
+    return "|".join(re.escape(name[:-1]) if name.endswith("*") else rf"{re.escape(name)}\b" for name in listed(names))
+
+
+def in_characters(names: str) -> str:
+    """A list as alternatives of a regular expression wherever they stand, the longest first."""
+    return "|".join(re.escape(name) for name in sorted(listed(names), key=len, reverse=True))
+
+
+@cache
+def cues(name: str, section: str) -> re.Pattern[str]:
+    """Any of the words ("en", "zh") of a section of the table ``name``, in whatever case."""
+    entry = table(name)[section]
+    return re.compile(rf"\b(?:{in_words(entry['en'])})|{in_characters(entry['zh'])}", re.IGNORECASE)
+
+
 def rows(text: str) -> Iterator[list[str]]:
     """The lines of a table as their cells between bars."""
     for line in text.splitlines():

@@ -15,88 +15,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain.messages import Message, Parameter, message
+from localmed.domain.messages import Message as Message
+from localmed.domain.messages import Parameter as Parameter
+from localmed.domain.messages import message as message
 
 if TYPE_CHECKING:
-    from localmed.domain.answers import (
-        Answer,
-        AnswerStatus,
-        Badge,
-        BadgeJudge,
-        Caution,
-        Conflict,
-        ConflictKind,
-        Provenance,
-        Quantity,
-        TraceStep,
-        Verification,
-    )
-    from localmed.domain.parts import Part
-    from localmed.domain.sources import (
-        ID_LENGTH,
-        STATED,
-        Box,
-        Collection,
-        Document,
-        Evidence,
-        Governance,
-        Hit,
-        Kind,
-        Passage,
-        SearchFilter,
-        Span,
-        Status,
-        digest,
-        is_date,
-    )
-    from localmed.domain.statements import Citation, Origin, Statement, Support, Verdict
-
-_MODULES = ("answers", "parts", "sources", "statements")
-
-__all__ = [
-    "ID_LENGTH",
-    "STATED",
-    "Answer",
-    "AnswerStatus",
-    "Badge",
-    "BadgeJudge",
-    "Box",
-    "Caution",
-    "Citation",
-    "Collection",
-    "Conflict",
-    "ConflictKind",
-    "Document",
-    "Evidence",
-    "Governance",
-    "Hit",
-    "Kind",
-    "Message",
-    "Origin",
-    "Parameter",
-    "Part",
-    "Passage",
-    "Provenance",
-    "Quantity",
-    "SearchFilter",
-    "Span",
-    "Statement",
-    "Status",
-    "Support",
-    "TraceStep",
-    "Verdict",
-    "Verification",
-    "digest",
-    "is_date",
-    "message",
-]
+    from localmed.domain.answers import Answer as Answer
+    from localmed.domain.answers import AnswerStatus as AnswerStatus
+    from localmed.domain.answers import Badge as Badge
+    from localmed.domain.answers import BadgeJudge as BadgeJudge
+    from localmed.domain.answers import Caution as Caution
+    from localmed.domain.answers import Conflict as Conflict
+    from localmed.domain.answers import ConflictKind as ConflictKind
+    from localmed.domain.answers import Provenance as Provenance
+    from localmed.domain.answers import Quantity as Quantity
+    from localmed.domain.answers import TraceStep as TraceStep
+    from localmed.domain.answers import Verification as Verification
+    from localmed.domain.parts import Part as Part
+    from localmed.domain.sources import ID_LENGTH as ID_LENGTH
+    from localmed.domain.sources import STATED as STATED
+    from localmed.domain.sources import Box as Box
+    from localmed.domain.sources import Citation as Citation
+    from localmed.domain.sources import Collection as Collection
+    from localmed.domain.sources import Document as Document
+    from localmed.domain.sources import Evidence as Evidence
+    from localmed.domain.sources import Governance as Governance
+    from localmed.domain.sources import Hit as Hit
+    from localmed.domain.sources import Kind as Kind
+    from localmed.domain.sources import Origin as Origin
+    from localmed.domain.sources import Passage as Passage
+    from localmed.domain.sources import SearchFilter as SearchFilter
+    from localmed.domain.sources import Span as Span
+    from localmed.domain.sources import Statement as Statement
+    from localmed.domain.sources import Status as Status
+    from localmed.domain.sources import Support as Support
+    from localmed.domain.sources import Verdict as Verdict
+    from localmed.domain.sources import digest as digest
+    from localmed.domain.sources import is_date as is_date
 
 
 def __getattr__(name: str) -> Any:
     """The other values, imported at the first use of one: errors and ``localmed --help`` need messages alone."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module in _MODULES:
-        found = vars(import_module(f"{__name__}.{module}"))
-        globals().update({each: found[each] for each in __all__ if each in found})
-    return globals()[name]
+    for module in ("sources", "parts", "answers"):
+        names = vars(import_module(f"{__name__}.{module}"))
+        if name in names:
+            return globals().setdefault(name, names[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 from localmed.domain.messages import Message
 from localmed.domain.parts import Part
-from localmed.domain.sources import Evidence
-from localmed.domain.statements import Citation, Statement
+from localmed.domain.sources import Citation, Evidence, Statement
 
 
 class Badge(StrEnum):

@@ -149,18 +149,18 @@ def field_types(kind: type) -> Mapping[str, Any]:
 
 def reachable(kind: Any) -> set[type]:
     """The dataclasses and enumerations that a value of ``kind`` may hold, itself included."""
-    found: set[type] = set()
+    known: set[type] = set()
     waiting = [kind]
     while waiting:
-        one = waiting.pop()
-        waiting += typing.get_args(one)
-        if isinstance(one, type) and one not in found and one is not Message:
-            if is_dataclass(one):
-                found.add(one)
-                waiting += field_types(one).values()
-            elif issubclass(one, Enum):
-                found.add(one)
-    return found
+        kind = waiting.pop()
+        waiting += typing.get_args(kind)
+        if isinstance(kind, type) and kind not in known and kind is not Message:
+            if is_dataclass(kind):
+                known.add(kind)
+                waiting += field_types(kind).values()
+            elif issubclass(kind, Enum):
+                known.add(kind)
+    return known
 
 
 def _items(kind: Any, number: int) -> tuple[Any, ...]:
@@ -200,7 +200,7 @@ def _plain(value: Any, kind: Any) -> Any:
 
 # --- answers ----------------------------------------------------------------------------------------------------------
 
-FORMAT = "localmed answer 2"
+FORMAT = "localmed answer 3"
 LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from localmed.domain.link_counts import LinkCounts
 from localmed.domain.messages import Message
 from localmed.domain.patient import RecordEntry
-from localmed.domain.statements import Statement
+from localmed.domain.sources import Statement
 
 
 class _NoStatements:
@@ -216,8 +216,8 @@ class Label(StrEnum):
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
-    NOT_ENOUGH = "not enough evidence"
-    NOT_JUDGED = "not judged"
+    NOT_ENOUGH = "not_enough"
+    NOT_JUDGED = "not_judged"
     CORRECT = "correct"
     MISTAKEN = "mistaken"
 
@@ -229,16 +229,16 @@ class Quality(StrEnum):
     MISLEADING = "misleading"
     IRRELEVANT = "irrelevant"
     OUTDATED = "outdated"
-    UNKNOWN = "not judged"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A study as a reader is told of it; ``given`` if the answer that is verified brought it."""
+    """A study as a reader is told of it; ``from_answer`` if the answer that is verified brought it."""
 
     title: str
     edition: str = ""
-    given: bool = False
+    from_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is stored and found: collections, documents, passages, hits, evidence."""
+"""What is stored and found (collections, documents, passages, hits, evidence), and the statements that cite it."""
 
 from __future__ import annotations
 
@@ -207,6 +207,65 @@ class SearchFilter:
     documents: tuple[str, ...] = ()  # ids
 
 
+# --- statements: what a sentence of an answer rests on, who wrote it, and what its check came to ----------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
+
+    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
+    """
+
+    marker: str
+    passage_id: str
+    document_id: str
+    start: int
+    end: int
+    quote: str
+    page: int = 0
+    boxes: tuple[Box, ...] = ()
+
+
+class Origin(StrEnum):
+    """Who wrote a statement, labelled differently wherever it is shown. ``SUBMITTED``: a person gave it to check."""
+
+    EXTRACTIVE = "extractive"
+    GENERATED = "generated"
+    UNVERIFIED = "unverified"
+    SUBMITTED = "submitted"
+
+
+class Support(StrEnum):
+    """Whether a statement's citations carry it."""
+
+    VERBATIM = "verbatim"
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of checking one statement: what was found, who judged, and why."""
+
+    support: Support
+    judge: Message
+    reason: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence of an answer. ``withheld`` sentences failed their check and are shown as a gap."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    origin: Origin
+    verdict: Verdict | None = None
+    withheld: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
@@ -227,3 +286,14 @@ class Evidence:
     replaced_by: str = ""
     kind: Kind = Kind.OTHER
     overdue: str = ""
+
+    def citation(self, start: int, end: int) -> Citation:
+        """A citation of the characters ``start:end`` of the passage, with the page and boxes on which they stand."""
+        passage, boxes = self.passage, self.passage.boxes(start, end)
+        page = boxes[0].page if boxes else passage.page
+        return Citation(self.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
+
+    def quotation(self, start: int, end: int) -> Statement:
+        """A statement that is nothing but the cited characters ``start:end``."""
+        citation = self.citation(start, end)
+        return Statement(citation.quote, (citation,), Origin.EXTRACTIVE)

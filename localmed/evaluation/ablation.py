@@ -62,12 +62,12 @@ class Bench:
         known = {variant.name: variant for variant in VARIANTS}
         if unknown := [name for name in names if name not in known]:
             raise UsageError("evaluation.variant", known=tuple(known), name=unknown[0])
-        chosen = [each for each in VARIANTS if each.name in names or not names]
-        if names and not self.reranker and any(each.rerank for each in chosen):
+        chosen = [variant for variant in VARIANTS if variant.name in names or not names]
+        if names and not self.reranker and any(variant.rerank for variant in chosen):
             raise BadSettings("evaluation.no_reranker")
-        return tuple(each for each in chosen if self.reranker or not each.rerank)
+        return tuple(variant for variant in chosen if self.reranker or not variant.rerank)
 
-    def searcher(self, variant: Variant, asked: QuestionSet) -> Callable[[Question], list[str]]:
+    def searcher(self, variant: Variant, question_set: QuestionSet) -> Callable[[Question], list[str]]:
         """A function from a question to the ids of the documents found, best first."""
         settings = replace(
             self.settings,
@@ -78,18 +78,18 @@ class Bench:
         hybrid = HybridSearch(self.library, self.encoder, settings, self.reranker if variant.rerank else None)
 
         def search(question: Question) -> list[str]:
-            hits = hybrid.search(question.text, asked.wanted, self.depth).hits
+            hits = hybrid.search(question.text, question_set.search_filter, self.depth).hits
             return list(dict.fromkeys(hit.passage.document_id for hit in hits))
 
         return search
 
-    def fingerprint(self, asked: QuestionSet, variant: Variant) -> str:
+    def fingerprint(self, question_set: QuestionSet, variant: Variant) -> str:
         """Twelve hex characters that differ wherever a run could."""
         manifest = self.library.manifest
         ids, contents = Withdrawals(self.library.data).in_force()
         decides = (
-            *(f"{question.id}\t{question.text}" for question in asked.questions),
-            repr(asked.wanted),
+            *(f"{question.id}\t{question.text}" for question in question_set.questions),
+            repr(question_set.search_filter),
             f"{manifest.number} {manifest.created} {manifest.encoder} {manifest.passages}",
             repr((sorted(ids), sorted(contents))),
             self.encoder.identity.slug,
@@ -100,20 +100,20 @@ class Bench:
         return digest(*decides)[:12]
 
 
-def run(bench: Bench, variant: Variant, asked: QuestionSet, advance: Advance) -> Run:
+def run(bench: Bench, variant: Variant, question_set: QuestionSet, advance: Advance) -> Run:
     """Ask every question."""
-    search = bench.searcher(variant, asked)
-    found = {}
-    for question in asked.questions:
-        found[question.id] = search(question)
+    search = bench.searcher(variant, question_set)
+    ranked = {}
+    for question in question_set.questions:
+        ranked[question.id] = search(question)
         advance(1, variant.name)
-    return found
+    return ranked
 
 
 def run_all(
     bench: Bench,
     variants: Sequence[Variant],
-    asked: QuestionSet,
+    question_set: QuestionSet,
     advance: Advance,
     folder: Path | None = None,
     resume: bool = False,
@@ -121,23 +121,23 @@ def run_all(
     """The run of each variant; kept in ``folder`` when finished, and with ``resume`` taken from there."""
     runs: dict[str, Run] = {}
     for variant in variants:
-        file = folder / f"{variant.name}-{bench.fingerprint(asked, variant)}.run" if folder else None
-        kept = read_run(file, asked) if file and resume else None
+        file = folder / f"{variant.name}-{bench.fingerprint(question_set, variant)}.run" if folder else None
+        kept = read_run(file, question_set) if file and resume else None
         if kept is not None:
-            advance(len(asked.questions), variant.name)
+            advance(len(question_set.questions), variant.name)
         else:
-            kept = run(bench, variant, asked, advance)
+            kept = run(bench, variant, question_set, advance)
             if file:
                 write_run(file, kept)
         runs[variant.name] = kept
     return runs
 
 
-def write_run(file: Path, found: Run) -> None:
+def write_run(file: Path, run: Run) -> None:
     """Write a run in TREC format, whole or not at all."""
     lines = [
         f"{question} Q0 {document} {rank} {len(documents) - rank + 1} {file.stem}\n"
-        for question, documents in found.items()
+        for question, documents in run.items()
         for rank, document in enumerate(documents, 1)
     ]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -146,12 +146,12 @@ def write_run(file: Path, found: Run) -> None:
     fresh.replace(file)
 
 
-def read_run(file: Path, asked: QuestionSet) -> Run | None:
+def read_run(file: Path, question_set: QuestionSet) -> Run | None:
     """A run that was written for the same questions; ``None`` if there is none, or it cannot be read."""
-    found: dict[str, list[str]] = {each.id: [] for each in asked.questions}
+    ranked: dict[str, list[str]] = {question.id: [] for question in question_set.questions}
     with suppress(OSError, ValueError, KeyError):
         for line in file.read_text("utf-8").splitlines():
             question, _, document, *_ = line.split()
-            found[question].append(document)
-        return found
+            ranked[question].append(document)
+        return ranked
     return None

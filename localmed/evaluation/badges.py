@@ -70,20 +70,20 @@ class BadgeReport:
     made_with: tuple[tuple[str, str], ...]
 
 
-def report(found: Badges, sources: Sequence[str], made_with: Mapping[str, str]) -> BadgeReport:
+def report(badges: Badges, sources: Sequence[str], made_with: Mapping[str, str]) -> BadgeReport:
     """The tables of ``found``; every question must have a badge of every source, and of ``COMBINED`` where any has."""
-    rows = [{name: _colour(badge) for name, badge in each.items()} for each in found.values()]
-    told = (*sources, *((COMBINED,) if any(COMBINED in each for each in rows) else ()))
-    counted = Counter(tuple(each[name].value for name in sources) for each in rows)
+    rows = [{name: _colour(badge) for name, badge in row.items()} for row in badges.values()]
+    columns = (*sources, *((COMBINED,) if any(COMBINED in row for row in rows) else ()))
+    counted = Counter(tuple(row[name].value for name in sources) for row in rows)
     greens = [frozenset(name for name in sources if row[name] is Badge.GREEN) for row in rows]
     return BadgeReport(
         len(rows),
         tuple(sources),
-        tuple(_summary(name, found) for name in told),
+        tuple(_summary(name, badges) for name in columns),
         tuple(_agreement(one, other, rows) for one, other in combinations(sources, 2)),
-        tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0]))),
+        tuple(sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))),
         _share(sum(bool(green) for green in greens), len(rows)),
-        tuple((name, _share(sum(each == {name} for each in greens), len(rows))) for name in sources),
+        tuple((name, _share(sum(green == {name} for green in greens), len(rows))) for name in sources),
         tuple(made_with.items()),
     )
 
@@ -92,15 +92,15 @@ def _colour(badge: Badge) -> Badge:
     return Badge.RED if badge is Badge.NONE else badge
 
 
-def _summary(source: str, found: Badges) -> Summary:
-    counts = Counter(each[source] for each in found.values())
+def _summary(source: str, badges: Badges) -> Summary:
+    counts = Counter(row[source] for row in badges.values())
     return Summary(
         source, counts[Badge.GREEN], counts[Badge.YELLOW], counts[Badge.RED] + counts[Badge.NONE], counts[Badge.NONE]
     )
 
 
 def _agreement(one: str, other: str, rows: Sequence[Mapping[str, Badge]]) -> Agreement:
-    counts = Counter((each[one], each[other]) for each in rows)
+    counts = Counter((row[one], row[other]) for row in rows)
     matrix = tuple(tuple(counts[mine, theirs] for theirs in COLOURS) for mine in COLOURS)
     neither = sum(count for row in matrix[1:] for count in row[1:])
     both, total = matrix[0][0], len(rows)
@@ -113,38 +113,39 @@ def _share(count: int, total: int) -> float:
 
 # --- how it is shown --------------------------------------------------------------------------------------------------
 
-Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, columns, rows
+Cell = Message | str | int
+Table = tuple[Message, tuple[Cell, ...], list[tuple[Cell, ...]]]  # title, columns, rows
 
 
-def tables(found: BadgeReport) -> list[Table]:
+def tables(report: BadgeReport) -> list[Table]:
     """Every table, for the screen."""
-    total = found.questions
+    total, names = report.questions, tuple(_column(colour.value) for colour in COLOURS)
     shown: list[Table] = [
-        ("Badges by source", ("source", "green", "yellow", "red", "of them unanswered"), [
-            (row.source, _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
-            for row in found.summaries
+        (Message("evaluation.title.badges"), (_column("source"), *names, _column("unanswered")), [
+            (source(row.source), _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
+            for row in report.summaries
         ]),
     ]  # fmt: skip
-    names = tuple(colour.value for colour in COLOURS)
-    for pair in found.agreements:
-        rows: list[tuple[object, ...]] = [
-            (f"{pair.first} {name}", *(_of(count, total) for count in row), _of(sum(row), total))
-            for name, row in zip(names, pair.matrix, strict=True)
+    for pair in report.agreements:
+        rows: list[tuple[Cell, ...]] = [
+            (f"{pair.first} {colour.value}", *(_of(count, total) for count in row), _of(sum(row), total))
+            for colour, row in zip(COLOURS, pair.matrix, strict=True)
         ]
         sums = [sum(column) for column in zip(*pair.matrix, strict=True)]
-        rows.append(("column total", *(_of(sum_, total) for sum_ in sums), _of(total, total)))
-        shown.append((f"{pair.first} against {pair.second}", (pair.second, *names, "row total"), rows))
-    if len(found.sources) > 1:
-        shown.append(("Combinations of all sources", (*found.sources, "questions"), [
-            (*colours, _of(count, total)) for colours, count in found.combinations
+        rows.append((_column("column_total"), *(_of(sum_, total) for sum_ in sums), _of(total, total)))
+        title = message("evaluation.title.agreement", first=pair.first, second=pair.second)
+        shown.append((title, (pair.second, *names, _column("row_total")), rows))
+    if len(report.sources) > 1:
+        shown.append((Message("evaluation.title.combinations"), (*report.sources, _column("questions")), [
+            (*colours, _of(count, total)) for colours, count in report.combinations
         ]))  # fmt: skip
-        shown.append(("Novelty: green in this source alone", ("source", "share"), [
-            (name, f"{share:.1%}") for name, share in found.novelty
+        shown.append((Message("evaluation.title.novelty"), (_column("source"), _column("share")), [
+            (name, f"{share:.1%}") for name, share in report.novelty
         ]))  # fmt: skip
     return shown
 
 
-def facts(found: BadgeReport) -> tuple[Message, ...]:
+def facts(report: BadgeReport) -> tuple[Message, ...]:
     """What the tables do not say."""
     agreed = (
         message(
@@ -156,47 +157,56 @@ def facts(found: BadgeReport) -> tuple[Message, ...]:
             overall=pair.overall,
             either=pair.either_green,
         )
-        for pair in found.agreements
+        for pair in report.agreements
     )
-    made = (message("evaluation.facts.made", name=name, value=value) for name, value in found.made_with if value)
-    green = message("evaluation.facts.green", share=found.at_least_one_green, count=found.questions)
+    made = (message("evaluation.facts.made", name=name, value=value) for name, value in report.made_with if value)
+    green = message("evaluation.facts.green", share=report.at_least_one_green, count=report.questions)
     return (*agreed, green, message("evaluation.facts.badge"), *made)
+
+
+def _column(name: str) -> Message:
+    return Message(f"column.{name}")
+
+
+def source(name: str) -> Message | str:
+    """A source as people read it."""
+    return _column("all_sources") if name == COMBINED else name
 
 
 def _of(count: int, total: int) -> str:
     return f"{count} ({_share(count, total):.1%})"
 
 
-def as_csv(found: BadgeReport) -> str:
+def as_csv(report: BadgeReport) -> str:
     """One line a figure: table, row, column, count or share."""
     rows: list[Sequence[object]] = [("table", "row", "column", "value")]
-    for summary in found.summaries:
+    for summary in report.summaries:
         for name in ("green", "yellow", "red", "unanswered"):
             rows.append(("summary", summary.source, name, getattr(summary, name)))
-    for pair in found.agreements:
+    for pair in report.agreements:
         for mine, row in zip(COLOURS, pair.matrix, strict=True):
             for theirs, count in zip(COLOURS, row, strict=True):
                 rows.append(("agreement", f"{pair.first} {mine.value}", f"{pair.second} {theirs.value}", count))
         for name in ("both_green", "neither_green", "either_green"):
             share = f"{getattr(pair, name):.6f}"
             rows.append(("agreement", f"{pair.first}, {pair.second}", name, share))
-    for colours, count in found.combinations:
-        rows.append(("combination", ", ".join(found.sources), ", ".join(colours), count))
-    for source, alone in found.novelty:
+    for colours, count in report.combinations:
+        rows.append(("combination", ", ".join(report.sources), ", ".join(colours), count))
+    for source, alone in report.novelty:
         rows.append(("novelty", source, "share", f"{alone:.6f}"))
-    rows.append(("at least one green", "", "share", f"{found.at_least_one_green:.6f}"))
+    rows.append(("at_least_one_green", "", "share", f"{report.at_least_one_green:.6f}"))
     return csv_text(rows)
 
 
-def as_json(found: BadgeReport) -> str:
+def as_json(report: BadgeReport) -> str:
     """Everything."""
-    return json.dumps(asdict(found), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(asdict(report), ensure_ascii=False, indent=2) + "\n"
 
 
-def alternative(found: BadgeReport) -> str:
+def alternative(report: BadgeReport) -> Message:
     """The plot in words, for those who cannot see it."""
-    told = "; ".join(
-        f"{summary.source}: green {summary.green}, yellow {summary.yellow}, red {summary.red}"
-        for summary in found.summaries
+    bars = tuple(
+        message("evaluation.plot.bar", source=source(row.source), green=row.green, yellow=row.yellow, red=row.red)
+        for row in report.summaries
     )
-    return f"A bar of badges for each source, {found.questions} questions. {told}."
+    return message("evaluation.plot.badge_bars", count=report.questions, bars=bars)

@@ -43,7 +43,7 @@ class Item:
     """An answer to be verified; ``gold`` is "correct", "mistaken" or "". ``key`` tells whether it has changed."""
 
     id: str
-    given: VerifyInput
+    verify_input: VerifyInput
     gold: str
     key: str
 
@@ -72,7 +72,7 @@ class ClaimsReport:
     judge: str
     responses: Mapping[str, int]
     claims: Mapping[str, int]
-    given: Mapping[str, int]
+    qualities: Mapping[str, int]
     alerts: int
     accuracy: float | None
     recall: float | None
@@ -107,13 +107,15 @@ def _lines(text: str) -> Iterator[str]:
 
 def _item(row: Any, place: int, name: str) -> Item:
     try:
-        given = of_object(row)
+        verify_input = of_object(row)
     except InputError as error:
         raise error.within(f"{name}:{place}") from None
     gold = str(row.get("label") or "").lower()
     if gold not in ("", Label.CORRECT, Label.MISTAKEN):
         raise InputError("evaluation.label", place=f"{name}:{place}")
-    return Item(str(row.get("id") or place), given, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True)))
+    return Item(
+        str(row.get("id") or place), verify_input, gold, digest(json.dumps(row, ensure_ascii=False, sort_keys=True))
+    )
 
 
 def result(item: Item, answer: Answer) -> Result:
@@ -140,20 +142,20 @@ def run(
     done = _kept(file) if file and resume else {}
     if file:  # anew: behind a line that was cut off the next one would be lost
         file.write_text("".join(map(_row, done.values())), "utf-8")
-    found = []
+    results = []
     for item in items:
         kept = done.get((item.id, item.key))
-        each = kept or result(item, verify(item.given))
+        finished = kept or result(item, verify(item.verify_input))
         if file and not kept:
             with file.open("a", encoding="utf-8") as lines:
-                lines.write(_row(each))
-        found.append(replace(each, gold=item.gold))
-        advance(1.0, each.response)
-    return tuple(found)
+                lines.write(_row(finished))
+        results.append(replace(finished, gold=item.gold))
+        advance(1.0, finished.response)
+    return tuple(results)
 
 
-def _row(each: Result) -> str:
-    return json.dumps(asdict(each), ensure_ascii=False) + "\n"
+def _row(row: Result) -> str:
+    return json.dumps(asdict(row), ensure_ascii=False) + "\n"
 
 
 def _kept(file: Path) -> dict[tuple[str, str], Result]:
@@ -162,75 +164,85 @@ def _kept(file: Path) -> dict[tuple[str, str], Result]:
     for line in file.read_text("utf-8").splitlines() if file.exists() else ():
         try:
             values = json.loads(line)
-            each = Result(**(values | {"claims": tuple(values["claims"])}))
+            row = Result(**(values | {"claims": tuple(values["claims"])}))
         except (ValueError, TypeError, KeyError):
             continue
-        kept[each.id, each.key] = each
+        kept[row.id, row.key] = row
     return kept
 
 
 def report(name: str, judge: str, results: Sequence[Result]) -> ClaimsReport:
     """The counts and shares of ``results``."""
-    seconds = sorted(each.seconds for each in results)
+    seconds = sorted(row.seconds for row in results)
     return ClaimsReport(
         set=name,
         answers=len(results),
         judge=judge,
-        responses=_counts(RESPONSES, [each.response for each in results]),
-        claims=_counts(CLAIMS, [label for each in results for label in each.claims]),
-        given=dict(Counter(each.quality for each in results if each.quality)),
-        alerts=sum(bool(each.alerts) for each in results),
-        accuracy=_share([each for each in results if each.gold]),
-        recall=_share([each for each in results if each.gold == Label.CORRECT]),
-        specificity=_share([each for each in results if each.gold == Label.MISTAKEN]),
+        responses=_counts(RESPONSES, [row.response for row in results]),
+        claims=_counts(CLAIMS, [label for row in results for label in row.claims]),
+        qualities=dict(Counter(row.quality for row in results if row.quality)),
+        alerts=sum(bool(row.alerts) for row in results),
+        accuracy=_share([row for row in results if row.gold]),
+        recall=_share([row for row in results if row.gold == Label.CORRECT]),
+        specificity=_share([row for row in results if row.gold == Label.MISTAKEN]),
         median_seconds=seconds[len(seconds) // 2] if seconds else 0.0,
         results=tuple(results),
     )
 
 
-def _counts(names: Sequence[str], said: Sequence[str]) -> dict[str, int]:
-    return {str(name): said.count(name) for name in names}
+def _counts(names: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
+    return {str(name): labels.count(name) for name in names}
 
 
 def _share(results: Sequence[Result]) -> float | None:
     """The share that is called what it is; undefined of nothing."""
-    return sum(each.response == each.gold for each in results) / len(results) if results else None
+    return sum(row.response == row.gold for row in results) / len(results) if results else None
 
 
-def as_csv(found: ClaimsReport) -> str:
+def as_csv(report: ClaimsReport) -> str:
     """One line an answer."""
     rows: list[Sequence[object]] = [
         ("id", "gold", "response", *map(str, CLAIMS), "given evidence", "alerts", "seconds")
     ]
-    for each in found.results:
-        counts = [each.claims.count(name) for name in CLAIMS]
-        rows.append((each.id, each.gold, each.response, *counts, each.quality, each.alerts, each.seconds))
+    for row in report.results:
+        counts = [row.claims.count(name) for name in CLAIMS]
+        rows.append((row.id, row.gold, row.response, *counts, row.quality, row.alerts, row.seconds))
     return csv_text(rows)
 
 
-def facts(found: ClaimsReport) -> tuple[Message, ...]:
+def facts(report: ClaimsReport) -> tuple[Message, ...]:
     """What the table does not say."""
-    shares = (("accuracy", found.accuracy), ("recall", found.recall), ("specificity", found.specificity))
-    given = tuple(f"{name} {count}" for name, count in found.given.items())
+    shares = (("accuracy", report.accuracy), ("recall", report.recall), ("specificity", report.specificity))
+    qualities = tuple(
+        message("verify.count_of", count=count, label=Message(f"verify.quality.{name}"))
+        for name, count in report.qualities.items()
+    )
     return (
-        message("evaluation.facts.judged_by", count=found.answers, judge=found.judge, seconds=found.median_seconds),
-        message("evaluation.facts.shares", shares=tuple(_told(name, value) for name, value in shares)),
-        message("evaluation.facts.given", given=given or "-", alerts=found.alerts),
+        message("evaluation.facts.judged_by", count=report.answers, judge=report.judge, seconds=report.median_seconds),
+        message("evaluation.facts.shares", shares=tuple(_metric(name, value) for name, value in shares)),
+        message("evaluation.facts.given", given=qualities or "-", alerts=report.alerts),
     )
 
 
-def _told(name: str, value: float | None) -> Message:
+def _metric(name: str, value: float | None) -> Message:
     metric = Message(f"evaluation.facts.{name}")
     if value is None:
         return message("evaluation.facts.undefined", metric=metric)
     return message("evaluation.facts.share", metric=metric, value=value)
 
 
-def alternative(found: ClaimsReport) -> str:
+def label_of(label: str) -> Message:
+    """A label as people read it."""
+    return Message(f"evaluation.label_of.{label}")
+
+
+def alternative(report: ClaimsReport) -> Message:
     """The plot in words, for those who cannot see it."""
-    told = (f"{name}: " + ", ".join(f"{label} {count}" for label, count in counts.items())
-            for name, counts in (("responses", found.responses), ("claims", found.claims)))  # fmt: skip
-    return f"Two bars of labels. {'; '.join(told)}."
+    return message("evaluation.plot.label_bars", responses=_bar(report.responses), claims=_bar(report.claims))
+
+
+def _bar(counts: Mapping[str, int]) -> tuple[Message, ...]:
+    return tuple(message("evaluation.plot.part", label=label_of(label), count=n) for label, n in counts.items())
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -260,11 +272,11 @@ def _voted(stance: Stance) -> Stance:
     return Stance(float(side == 1), float(side == 0), float(side == -1))
 
 
-def by_claim(asked: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, str], int]:
+def by_claim(pair_set: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, str], int]:
     """How often (what the labels' vote says of a claim, what the stances' vote says), every text weighing the same."""
     by_hypothesis: dict[str, list[tuple[int, Stance]]] = {}
     values = {"entailment": 1, "contradiction": -1}
-    for pair, stance in zip(asked.pairs, stances, strict=True):
+    for pair, stance in zip(pair_set.pairs, stances, strict=True):
         by_hypothesis.setdefault(pair.hypothesis, []).append((values.get(pair.label, 0), stance))
     counts: Counter[tuple[str, str]] = Counter()
     for rows in by_hypothesis.values():

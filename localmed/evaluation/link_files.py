@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,13 @@ ID_CHARACTERS = 100
 class LinkQuestion:
     """A question and what it is called in the results; the texts are in no representation, so that no log shows them.
 
-    ``given`` is the answer to evaluate; without one the library is asked.
+    ``answer`` is the one to evaluate; without one the library is asked.
     """
 
     id: str
     text: str = field(repr=False)
     gold: str = field(default="", repr=False)
-    given: LinkInput | None = field(default=None, repr=False)
+    answer: LinkInput | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class LinkRow:
 
 def questions(file: Path) -> tuple[LinkQuestion, ...]:
     """The questions of ``file``; raise ``InputError`` naming the one that is wrong."""
-    found = tuple(_questions(file))
-    if not 0 < len(found) <= MOST_QUESTIONS:
-        raise InputError("evaluation.questions", count=len(found), most=MOST_QUESTIONS, file=file.name)
-    if len({each.id for each in found}) < len(found):
+    batch = tuple(_questions(file))
+    if not 0 < len(batch) <= MOST_QUESTIONS:
+        raise InputError("evaluation.questions", count=len(batch), most=MOST_QUESTIONS, file=file.name)
+    if len({question.id for question in batch}) < len(batch):
         raise InputError("evaluation.id_twice", file=file.name)
-    return found
+    return batch
 
 
 def _questions(file: Path) -> Iterator[LinkQuestion]:
@@ -85,7 +85,7 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
     text = _read(file)
     if file.suffix == ".toml":
         try:
-            yield from (each for each in tomllib.loads(text).get("question", []) if isinstance(each, dict))
+            yield from (record for record in tomllib.loads(text).get("question", []) if isinstance(record, dict))
         except (tomllib.TOMLDecodeError, AttributeError, TypeError):
             raise InputError("evaluation.toml", file=file.name) from None
     elif file.suffix == ".jsonl":
@@ -93,8 +93,8 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
     else:
         for line in text.splitlines():
             if line.strip():
-                name, asked, gold, *_ = (*line.split("\t"), "", "")
-                yield {"id": name, "text": asked, "gold": gold}
+                name, question, gold, *_ = (*line.split("\t"), "", "")
+                yield {"id": name, "text": question, "gold": gold}
 
 
 def _objects(name: str, text: str, refused: str) -> Iterator[Mapping[str, Any]]:
@@ -132,26 +132,28 @@ def _gold(record: Mapping[str, Any]) -> str:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def with_answers(asked: Sequence[LinkQuestion], file: Path) -> tuple[LinkQuestion, ...]:
+def with_answers(questions: Sequence[LinkQuestion], file: Path) -> tuple[LinkQuestion, ...]:
     """Those of ``asked`` that ``file`` answers, by id or by the question's text; the others stay without an answer.
 
     Raise ``InputError`` for an answer of no question, for two of one, and for what is no answer.
     """
-    places = {name: place for place, each in enumerate(asked) for name in (("text", each.text), ("id", each.id))}
-    found: dict[int, LinkInput] = {}
+    places = {
+        name: place
+        for place, question in enumerate(questions)
+        for name in (("text", question.text), ("id", question.id))
+    }
+    inputs: dict[int, LinkInput] = {}
     for number, record in enumerate(_objects(file.name, _read(file), "evaluation.no_object"), 1):
         name = ("id", _id(record, 0)) if _text(record, "id") else ("text", clean(_text(record, "question")).strip())
         place = places.get(name)
-        if place is None or place in found:
+        if place is None or place in inputs:
             code = "evaluation.answer_of_none" if place is None else "evaluation.answer_twice"
             raise InputError(code).within(f"{file.name}:{number}")
-        found[place] = answer(record, asked[place], f"{file.name}:{number}")
-    return tuple(
-        LinkQuestion(each.id, each.text, each.gold, found.get(place)) for place, each in enumerate(asked)
-    )  # fmt: skip
+        inputs[place] = answer(record, questions[place], f"{file.name}:{number}")
+    return tuple(replace(question, answer=inputs.get(place)) for place, question in enumerate(questions))
 
 
-def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkInput:
+def answer(record: Mapping[str, Any], question: LinkQuestion, where: str) -> LinkInput:
     """The answer of ``record`` with its sources; an entry of the references in its text is none, it has no text."""
     sources = record.get("sources") or []
     if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
@@ -159,7 +161,7 @@ def answer(record: Mapping[str, Any], asked: LinkQuestion, where: str) -> LinkIn
     read = marked_text.read(clean(record["answer"]))
     statements = tuple(LinkStatement(sentence.text, sentence.markers) for sentence in read.sentences)
     references = tuple(_source(source, place, where) for place, source in enumerate(sources, 1))
-    return LinkInput(asked.text, statements, references, _gold(record) or asked.gold, malformed=read.malformed)
+    return LinkInput(question.text, statements, references, _gold(record) or question.gold, malformed=read.malformed)
 
 
 def _source(source: Any, place: int, where: str) -> LinkSource:
@@ -182,9 +184,9 @@ def digest_of(file: Path) -> str:
 
 def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[str, LinkRow]:
     """The rows that ``file`` holds if ``resume``, which must have been ``made_with`` the same (see ``rows.begin``)."""
-    whole = [each for each in rows.begin(file, made_with, resume) if isinstance(each, dict)]
-    kept = [LinkRow(**{**each, "counts": LinkCounts(**each["counts"])}) for each in whole]
-    return {each.id: each for each in kept}
+    whole = [piece for piece in rows.begin(file, made_with, resume) if isinstance(piece, dict)]
+    kept = [LinkRow(**{**piece, "counts": LinkCounts(**piece["counts"])}) for piece in whole]
+    return {row.id: row for row in kept}
 
 
 def keep(file: Path, row: LinkRow) -> None:

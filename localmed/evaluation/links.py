@@ -22,8 +22,6 @@ from localmed.evaluation.link_files import LinkRow
 from localmed.files import csv_text
 from localmed.verification.link_eval import MOST_COMPARED
 
-UNDEFINED = "undefined"
-NOT_MEASURED = "not measured"
 TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fluency"))
 
 
@@ -62,9 +60,9 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
     answered = [row.counts for row in rows if row.status == "answered"]
     return LinkReport(
         len(rows),
-        dict(Counter(each.status for each in rows)),
-        tuple(_scores(name, [getattr(each, name) for each in answered], seed) for name in METRICS),
-        {name: sum(getattr(each, name) for each in answered) for name in TOTALS},
+        dict(Counter(row.status for row in rows)),
+        tuple(_scores(name, [getattr(counts, name) for counts in answered], seed) for name in METRICS),
+        {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS},
         dict(made_with),
         seed,
         statistics.CONFIDENCE,
@@ -82,41 +80,49 @@ def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScore
 # --- how it is shown --------------------------------------------------------------------------------------------------
 
 
-def table(found: LinkReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(report: LinkReport) -> tuple[tuple[Message, ...], list[tuple[Message | str, ...]]]:
     """Column names and a row a metric."""
-    rows: list[tuple[str, ...]] = [
-        (metric.name.replace("_", " "), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
-        for metric in found.metrics
+    rows: list[tuple[Message | str, ...]] = [
+        (metric_name(metric), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
+        for metric in report.metrics
     ]
-    return ("metric", "mean", "95 %", "defined", UNDEFINED), rows
+    return tuple(Message(f"column.{name}") for name in ("metric", "mean", "interval", "defined", "undefined")), rows
 
 
-def shown(each: MetricScores) -> str:
+def metric_name(metric: MetricScores) -> Message:
+    """The name of a metric as people read it."""
+    return Message(f"links.metric.{metric.name}")
+
+
+def shown(metric: MetricScores) -> Message | str:
     """The mean, or why there is none."""
-    if each.mean is None:
-        return NOT_MEASURED if each.name == "fluency" else UNDEFINED
-    return f"{each.mean:.3f}"
+    if metric.mean is None:
+        return Message("column.not_measured" if metric.name == "fluency" else "column.undefined")
+    return f"{metric.mean:.3f}"
 
 
-def interval(each: MetricScores) -> str:
+def interval(metric: MetricScores) -> str:
     """The interval, "-" where there is none."""
-    return "{:.2f}-{:.2f}".format(*each.interval) if each.interval else "-"
+    return "{:.2f}-{:.2f}".format(*metric.interval) if metric.interval else "-"
 
 
-def facts(found: LinkReport) -> tuple[Message, ...]:
+def facts(report: LinkReport) -> tuple[Message, ...]:
     """What the table does not say."""
-    total, made = found.totals, found.made_with
-    ended = tuple(f"{number} {status}" for status, number in sorted(found.statuses.items()))
+    total, made = report.totals, report.made_with
+    ended = tuple(
+        message("evaluation.plot.part", label=Message(f"evaluation.ended.{status.replace(' ', '_')}"), count=number)
+        for status, number in sorted(report.statuses.items())
+    )
     other = (message("evaluation.facts.other_encoder"),) if made.get("other_encoder") else ()
     return (
-        message("evaluation.facts.questions", count=found.questions, ended=ended),
+        message("evaluation.facts.questions", count=report.questions, ended=ended),
         Message("evaluation.facts.citations", _totals(total, "statements", "uncited", "citations", "unresolved",
                                                       "malformed")),
         Message("evaluation.facts.sets", _totals(total, "correct_sets", "verbatim_sets")),
         Message("evaluation.facts.not_judged", (("most", MOST_COMPARED), *_totals(
             total, "unjudged_sets", "unjudged_pairs", "unjudged_references"))),
         Message("evaluation.facts.conflicts", _totals(total, "conflicts", "pairs")),
-        Message("evaluation.facts.made_with", (("seed", found.seed), *(
+        Message("evaluation.facts.made_with", (("seed", report.seed), *(
             (name, made[name]) for name in ("judge", "valid_from", "encoder", "generation", "version")))),
         *other,
     )  # fmt: skip
@@ -126,23 +132,30 @@ def _totals(total: Mapping[str, int], *names: str) -> tuple[tuple[str, int], ...
     return tuple((name, total[name]) for name in names)
 
 
-def as_csv(found: LinkReport) -> str:
+def as_csv(report: LinkReport) -> str:
     """A line a question: its metrics, empty where undefined, then its counts."""
     rows: list[Sequence[object]] = [("id", "language", "status", *METRICS, *TOTALS)]
-    for row in found.rows:
+    for row in report.rows:
         metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
         rows.append((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
     return csv_text(rows)
 
 
-def as_json(found: LinkReport) -> str:
+def as_json(report: LinkReport) -> str:
     """Everything."""
-    return json.dumps(found.as_dict(), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n"
 
 
-def alternative(found: LinkReport) -> str:
+def alternative(report: LinkReport) -> Message:
     """The plot in words."""
-    return "Link-Eval. " + "; ".join(
-        f"{metric.name.replace('_', ' ')} {shown(metric)} ({interval(metric)}, {metric.defined} questions)"
-        for metric in found.metrics
+    metrics = tuple(
+        message(
+            "evaluation.plot.metric",
+            metric=metric_name(metric),
+            mean=shown(metric),
+            interval=interval(metric),
+            count=metric.defined,
+        )
+        for metric in report.metrics
     )
+    return message("evaluation.plot.metrics", metrics=metrics)

@@ -42,11 +42,11 @@ def scores(run: Run, judgements: Mapping[str, Mapping[str, int]], relevant_from:
     }
     # Scores that fall with the rank: trec_eval sorts by score, and would break ties by document id.
     ranked = {
-        question: {document: float(len(found) - rank) for rank, document in enumerate(found)}
-        for question, found in run.items()
-        if found  # ir-measures 0.4.3 divides by zero for judged@10 of nothing
+        question: {document: float(len(documents) - rank) for rank, document in enumerate(documents)}
+        for question, documents in run.items()
+        if documents  # ir-measures 0.4.3 divides by zero for judged@10 of nothing
     }
     values: dict[str, dict[str, float]] = {name: dict.fromkeys(judgements, 0.0) for name in known.values()}
-    for each in library.iter_calc(list(known), judgements, ranked):
-        values[known[each.measure]][each.query_id] = float(each.value)
+    for metric in library.iter_calc(list(known), judgements, ranked):
+        values[known[metric.measure]][metric.query_id] = float(metric.value)
     return values

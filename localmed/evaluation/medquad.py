@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from localmed.domain import Document, SearchFilter
+from localmed.domain import Document, SearchFilter, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.evaluation.sets import MOST_BYTES, Pair, Question, QuestionSet, read_bytes
 from localmed.language import clean
@@ -59,14 +59,14 @@ def answered(folder: Path) -> Iterator[Answered]:
         for pair in root.iter("QAPair"):
             answer, question = pair.findtext("Answer"), pair.find("Question")
             if answer and answer.strip() and question is not None and question.text:
-                asked = " ".join(question.text.split())
+                text = " ".join(question.text.split())
                 name = f"{root.get('source', '')}_{root.get('id', '')}"
-                yield Answered(record_of(file, str(question.get("qid"))), name, asked, answer)
+                yield Answered(record_of(file, str(question.get("qid"))), name, text, answer)
 
 
 def questions(folder: Path) -> list[Pair]:
     """Every (question, record name) with an answer."""
-    return [(each.question, each.record) for each in answered(folder)]
+    return [(pair.question, pair.record) for pair in answered(folder)]
 
 
 def record_of(file: Path, qid: str) -> str:
@@ -80,40 +80,40 @@ def records(documents: list[Document]) -> Mapping[str, str]:
 
 
 def liveqa(
-    folder: Path, queries: Path, archive: Path, documents: list[Document], wanted: SearchFilter, wording: str
+    folder: Path, queries: Path, archive: Path, documents: list[Document], search_filter: SearchFilter, wording: str
 ) -> QuestionSet:
     """The LiveQA questions of ``queries``, judged by ``archive``, over MedQuAD's records from ``folder``."""
-    asked = _asked(queries, wording)
+    queried = _liveqa_questions(queries, wording)
     judged, texts = _opened(archive)
-    unknown = {question for question, _, _ in judged} - {each.id for each in asked}
+    unknown = {question for question, _, _ in judged} - {query.id for query in queried}
     if unknown:
         raise InputError("evaluation.judged", count=len(unknown), file=archive.name, queries=queries.name)
     find = _finder(folder, texts, records(documents))
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
     unmatched = 0
     for question, answer, gain in judged:
-        found = find(answer)
-        unmatched += not found
-        for document in found:
+        matches = find(answer)
+        unmatched += not matches
+        for document in matches:
             judgements[question][document] = max(gain, judgements[question].get(document, 0))
     notes = (
-        f"{len(judged) - unmatched} of {len(judged)} judgements are of answers in the library; the others are left out",
-        "unjudged answers count as not relevant; gain = grade - 1, relevant = grade 3 or 4",
-        f"questions as worded in: {wording}",
+        message("evaluation.note.judgements", count=len(judged) - unmatched, judgements=len(judged)),
+        message("evaluation.note.grades"),
+        message("evaluation.note.wording", wording=wording),
     )
-    return QuestionSet("LiveQA on MedQuAD", asked, judgements, wanted, RELEVANT_FROM, "nDCG@10", notes)
+    return QuestionSet("LiveQA on MedQuAD", queried, judgements, search_filter, RELEVANT_FROM, "nDCG@10", notes)
 
 
-def _asked(file: Path, wording: str) -> tuple[Question, ...]:
+def _liveqa_questions(file: Path, wording: str) -> tuple[Question, ...]:
     """The questions of a LiveQA test file, by their numbers; the judgements call ``TQ1`` 1."""
-    found = []
-    for each in _parsed(read_bytes(file), file.name).iter("NLM-QUESTION"):
-        text = clean(" ".join((each.findtext(WORDINGS[wording]) or "").split()))
+    queried = []
+    for query in _parsed(read_bytes(file), file.name).iter("NLM-QUESTION"):
+        text = clean(" ".join((query.findtext(WORDINGS[wording]) or "").split()))
         if text:
-            found.append(Question(each.get("qid", "").removeprefix("TQ"), text))
-    if not found:
+            queried.append(Question(query.get("qid", "").removeprefix("TQ"), text))
+    if not queried:
         raise InputError("evaluation.wording", wording=wording, file=file.name)
-    return tuple(found)
+    return tuple(queried)
 
 
 def _opened(archive: Path) -> tuple[list[tuple[str, str, int]], dict[str, str]]:
@@ -134,7 +134,9 @@ def _opened(archive: Path) -> tuple[list[tuple[str, str, int]], dict[str, str]]:
 def _member(archive: zipfile.ZipFile, ending: str) -> str:
     """The one file of the archive with ``ending``."""
     names = [
-        each for each in archive.infolist() if each.filename.endswith(ending) and not each.filename.startswith("__")
+        member
+        for member in archive.infolist()
+        if member.filename.endswith(ending) and not member.filename.startswith("__")
     ]
     if len(names) != 1:
         raise InputError("evaluation.archive_files", count=len(names), ending=ending)
@@ -144,27 +146,27 @@ def _member(archive: zipfile.ZipFile, ending: str) -> str:
 
 
 def _judgements(text: str, name: str) -> list[tuple[str, str, int]]:
-    found, bad = [], []
+    judgements, bad = [], []
     for number, line in enumerate(text.splitlines(), 1):
         columns = line.split()
         grade = _GRADE.match(columns[1]) if len(columns) == 3 else None
         if grade:
-            found.append((columns[0], columns[2], int(grade[1]) - 1))
+            judgements.append((columns[0], columns[2], int(grade[1]) - 1))
         elif columns:
             bad.append(number)
-    if bad or not found:
+    if bad or not judgements:
         raise InputError(
             "evaluation.lines", count=len(bad), file=name, form="QUESTION GRADE ANSWER", lines=tuple(bad[:10])
         )
-    return found
+    return judgements
 
 
 def _finder(folder: Path, texts: Mapping[str, str], documents: Mapping[str, str]) -> Callable[[str], tuple[str, ...]]:
     """A function from a judged answer's name to the documents that hold its text (one, or several alike)."""
     held: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in answered(folder):
-        if each.record in documents:
-            held[each.judged_as, _letters(each.answer)].append(documents[each.record])
+    for pair in answered(folder):
+        if pair.record in documents:
+            held[pair.judged_as, _letters(pair.answer)].append(documents[pair.record])
 
     def find(answer: str) -> tuple[str, ...]:
         source = _JUDGED.match(answer)

@@ -32,8 +32,8 @@ def questions(file: Path) -> list[Pair]:
 
 
 def _question(record: object) -> str:
-    found = record.get("QUESTION") if isinstance(record, dict) else None
-    return " ".join(found.split()) if isinstance(found, str) else ""
+    question = record.get("QUESTION") if isinstance(record, dict) else None
+    return " ".join(question.split()) if isinstance(question, str) else ""
 
 
 def records(documents: list[Document]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from localmed.domain import Badge
 from localmed.errors import InputError, UsageError, reason
 
 Row = tuple[str, str]  # a question's id, a source
-_BADGES = frozenset(each.value for each in Badge)
+_BADGES = frozenset(badge.value for badge in Badge)
 
 
 def begin(file: Path, made_with: Mapping[str, str], resume: bool) -> list[Any]:
@@ -69,7 +69,7 @@ def _write(file: Path, mode: str, *values: Any) -> None:
 def begin_badges(file: Path, made_with: Mapping[str, str], resume: bool) -> dict[Row, Badge]:
     """The badges that ``file`` holds if ``resume`` (see ``begin``)."""
     kept = begin(file, made_with, resume)
-    whole = (each for each in kept if isinstance(each, list) and len(each) == 3 and each[2] in _BADGES)
+    whole = (piece for piece in kept if isinstance(piece, list) and len(piece) == 3 and piece[2] in _BADGES)
     return {(str(question), str(source)): Badge(badge) for question, source, badge in whole}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localmed.domain import SearchFilter
+from localmed.domain import Message, SearchFilter, message
 from localmed.errors import InputError, UsageError, reason
 from localmed.language import clean
 from localmed.library.library import Library
@@ -49,10 +49,10 @@ class QuestionSet:
     name: str
     questions: tuple[Question, ...]
     judgements: Mapping[str, Mapping[str, int]]
-    wanted: SearchFilter = field(default_factory=SearchFilter)
+    search_filter: SearchFilter = field(default_factory=SearchFilter)
     relevant_from: int = 1
     measure: str = "MRR@10"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def answerable(self) -> QuestionSet:
         """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
@@ -60,9 +60,9 @@ class QuestionSet:
         if len(kept) < LEAST_QUESTIONS:
             raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
         left_out = len(self.questions) - len(kept)
-        note = f"{left_out} of {len(self.questions)} questions have no relevant document in the library: left out"
+        note = message("evaluation.note.left_out", count=left_out, questions=len(self.questions))
         notes = (*self.notes, note) if left_out else self.notes
-        judged = {each.id: self.judgements[each.id] for each in kept}
+        judged = {question.id: self.judgements[question.id] for question in kept}
         return replace(self, questions=kept, judgements=judged, notes=notes)
 
     def _answered(self, question: Question) -> bool:
@@ -84,22 +84,22 @@ def _by_record(pair: Pair) -> tuple[str, str]:
     return pair[1], pair[0]
 
 
-def known_item(name: str, asked: Sequence[Pair], documents: Mapping[str, str], wanted: SearchFilter) -> QuestionSet:
+def known_item(
+    name: str, pairs: Sequence[Pair], documents: Mapping[str, str], search_filter: SearchFilter
+) -> QuestionSet:
     """The set that looks for each question's own record. ``documents``: record -> document id, of those stored.
 
     A record whose text is stored under an identical one has no document of its own; it stays in as a miss.
     """
-    if not asked:
+    if not pairs:
         raise InputError("evaluation.no_pairs")
-    missing = sum(record not in documents for _, record in asked)
-    if missing == len(asked):
+    missing = sum(record not in documents for _, record in pairs)
+    if missing == len(pairs):
         raise InputError("evaluation.not_imported", count=missing)
-    questions = tuple(Question(blankless(record), clean(question)) for question, record in asked)
-    judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in asked}
-    note = (
-        f"{missing} questions ask for a record that is stored under an identical text or not at all: counted as misses"
-    )
-    return QuestionSet(name, questions, judgements, wanted, notes=(note,) if missing else ())
+    questions = tuple(Question(blankless(record), clean(question)) for question, record in pairs)
+    judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in pairs}
+    note = message("evaluation.note.misses", count=missing)
+    return QuestionSet(name, questions, judgements, search_filter, notes=(note,) if missing else ())
 
 
 def blankless(name: str) -> str:
@@ -107,13 +107,15 @@ def blankless(name: str) -> str:
     return "_".join(name.split())
 
 
-def refuse_indexed_questions(library: Library, asked: QuestionSet) -> None:
+def refuse_indexed_questions(library: Library, question_set: QuestionSet) -> None:
     """Raise ``UsageError`` if the library holds the questions themselves: each would then find its record by itself."""
     settings = (1.0, 64)  # title boost, terms: as good as any to find a text by its own words
-    for question in asked.questions[:LEAK_CHECKS]:
-        documents = tuple(asked.judgements[question.id])
-        found = library.search_lexical(question.text, 1, replace(asked.wanted, documents=documents), *settings)
-        for passage in library.passages([each[0] for each in found]).values():
+    for question in question_set.questions[:LEAK_CHECKS]:
+        documents = tuple(question_set.judgements[question.id])
+        hits = library.search_lexical(
+            question.text, 1, replace(question_set.search_filter, documents=documents), *settings
+        )
+        for passage in library.passages([hit[0] for hit in hits]).values():
             if question.text.casefold() in (name.casefold() for name in (passage.title, *passage.headings)):
                 raise UsageError("evaluation.indexed")
 

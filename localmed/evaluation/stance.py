@@ -32,7 +32,7 @@ from localmed.evaluation.sets import read_bytes
 from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
-from localmed.verification.wording import said
+from localmed.verification.verbatim import find_verbatim
 
 THREE = ("entailment", "neutral", "contradiction")
 TWO = ("entailment", "not entailment")
@@ -123,16 +123,16 @@ def load(file: Path) -> PairSet:
         text = read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("file.no_utf8", name=file.name) from None
-    found: list[Labelled] = []
+    pairs: list[Labelled] = []
     for number, (premise, hypothesis, label) in enumerate(_read(file, text), 1):
         name = _NAMES.get(label.strip().lower().replace("-", "_"))
         if not (premise.strip() and hypothesis.strip() and name):
             raise InputError("evaluation.pair", number=number, file=file.name)
-        found.append(Labelled(premise.strip(), hypothesis.strip(), name))
-    if not found:
+        pairs.append(Labelled(premise.strip(), hypothesis.strip(), name))
+    if not pairs:
         raise InputError("evaluation.pairs_none", file=file.name)
-    two = any(each.label == "not entailment" for each in found)
-    return PairSet(file.name, tuple(_two_way(each) if two else each for each in found), TWO if two else THREE)
+    two = any(pair.label == "not entailment" for pair in pairs)
+    return PairSet(file.name, tuple(_two_way(pair) if two else pair for pair in pairs), TWO if two else THREE)
 
 
 def _read(file: Path, text: str) -> Iterator[tuple[str, str, str]]:
@@ -206,7 +206,9 @@ class Verbatim:
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``."""
-        return [_certain("entailment") if said(premise, statement) else NOT_JUDGED for premise, statement in pairs]
+        return [
+            _certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED for premise, statement in pairs
+        ]
 
 
 class Overlap:
@@ -234,7 +236,7 @@ def coverage(premise: str, hypothesis: str) -> float:
 def tuned(pairs: Sequence[Labelled]) -> Overlap:
     """The ``Overlap`` with the best macro-F1 on ``pairs``, of all cuts in steps of 0.02 and all orders of labels."""
     shares = np.array([coverage(pair.premise, pair.hypothesis) for pair in pairs])
-    gold = np.array([THREE.index(each.label) if each.label in THREE else 1 for each in pairs])
+    gold = np.array([THREE.index(pair.label) if pair.label in THREE else 1 for pair in pairs])
     best = (-1.0, 0.0, 0.0, (1, 2, 0))
     for order in ((1, 2, 0), (1, 0, 2), (2, 1, 0)):
         for low in _GRID:
@@ -258,20 +260,20 @@ def _unwatched(done: float, doing: str) -> None:
 # --- scoring --------------------------------------------------------------------------------------------------------
 
 
-def report(asked: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance = _unwatched) -> StanceReport:
+def report(pair_set: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance = _unwatched) -> StanceReport:
     """Every judge over every pair; ``advance`` is told of each batch."""
-    scores = tuple(_scores(asked, judge, seed, advance) for judge in judges)
-    hypotheses = len({pair.hypothesis for pair in asked.pairs})
-    return StanceReport(asked.name, len(asked.pairs), hypotheses, asked.labels, seed, CONFIDENCE, scores)
+    scores = tuple(_scores(pair_set, judge, seed, advance) for judge in judges)
+    hypotheses = len({pair.hypothesis for pair in pair_set.pairs})
+    return StanceReport(pair_set.name, len(pair_set.pairs), hypotheses, pair_set.labels, seed, CONFIDENCE, scores)
 
 
-def _scores(asked: PairSet, judge: Entailment, seed: int, advance: Advance) -> JudgeScores:
-    labels = asked.labels
-    gold = np.array([labels.index(pair.label) for pair in asked.pairs])
-    stances = list(_judged(asked, judge, advance))
+def _scores(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance) -> JudgeScores:
+    labels = pair_set.labels
+    gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
+    stances = list(_judged(pair_set, judge, advance))
     judged = np.array([_place(stance, labels) for stance in stances])
     table = confusion(gold, judged, len(labels))
-    accuracies, macros = _resampled(asked, gold, judged, seed)
+    accuracies, macros = _resampled(pair_set, gold, judged, seed)
     return JudgeScores(
         judge.name, _accuracy(table), _interval(accuracies), macro_f1(table), _interval(macros),
         dict(zip(labels, _classes(table), strict=True)), tuple(tuple(map(int, row)) for row in table),
@@ -279,9 +281,9 @@ def _scores(asked: PairSet, judge: Entailment, seed: int, advance: Advance) -> J
     )  # fmt: skip
 
 
-def _judged(asked: PairSet, judge: Entailment, advance: Advance) -> Iterator[Stance]:
-    for start in range(0, len(asked.pairs), BATCH):
-        batch = [(pair.premise, pair.hypothesis) for pair in asked.pairs[start : start + BATCH]]
+def _judged(pair_set: PairSet, judge: Entailment, advance: Advance) -> Iterator[Stance]:
+    for start in range(0, len(pair_set.pairs), BATCH):
+        batch = [(pair.premise, pair.hypothesis) for pair in pair_set.pairs[start : start + BATCH]]
         yield from judge.judge(batch)
         advance(len(batch), judge.name)
 
@@ -308,23 +310,26 @@ def _classes(table: Counts) -> list[ClassScores]:
     hits, judged, so = np.diag(table), table.sum(0), table.sum(1)
     return [
         ClassScores(
-            float(hit / max(1, said)), float(hit / max(1, there)), float(2 * hit / max(1, said + there)), int(there)
+            float(hit / max(1, predicted)),
+            float(hit / max(1, there)),
+            float(2 * hit / max(1, predicted + there)),
+            int(there),
         )
-        for hit, said, there in zip(hits, judged, so, strict=True)
+        for hit, predicted, there in zip(hits, judged, so, strict=True)
     ]
 
 
 def _resampled(
-    asked: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int
+    pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int
 ) -> tuple[list[float], list[float]]:
     """Accuracy and macro-F1 of ``RESAMPLES`` draws of hypotheses, each with all its pairs."""
-    names = {name: place for place, name in enumerate(dict.fromkeys(each.hypothesis for each in asked.pairs))}
-    size = len(asked.labels)
+    names = {name: place for place, name in enumerate(dict.fromkeys(pair.hypothesis for pair in pair_set.pairs))}
+    size = len(pair_set.labels)
     tables = np.zeros((len(names), size, size), np.int64)
-    np.add.at(tables, (np.array([names[pair.hypothesis] for pair in asked.pairs]), gold, judged), 1)
+    np.add.at(tables, (np.array([names[pair.hypothesis] for pair in pair_set.pairs]), gold, judged), 1)
     draw = np.random.default_rng(seed)
     drawn = [tables[draw.integers(0, len(names), len(names))].sum(0) for _ in range(RESAMPLES)]
-    return [_accuracy(each) for each in drawn], [macro_f1(each) for each in drawn]
+    return [_accuracy(table) for table in drawn], [macro_f1(table) for table in drawn]
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
@@ -333,7 +338,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def facts(found: StanceReport) -> tuple[Message, ...]:
+def facts(report: StanceReport) -> tuple[Message, ...]:
     """What the table does not say."""
-    pairs = message("evaluation.facts.pairs", pairs=found.pairs, hypotheses=found.hypotheses, seed=found.seed)
-    return (pairs, message("evaluation.facts.two_way")) if len(found.labels) == 2 else (pairs,)
+    pairs = message("evaluation.facts.pairs", pairs=report.pairs, hypotheses=report.hypotheses, seed=report.seed)
+    return (pairs, message("evaluation.facts.two_way")) if len(report.labels) == 2 else (pairs,)

@@ -36,27 +36,27 @@ def require() -> Any:
 
 def interval(values: Values, seed: int) -> tuple[float, float]:
     """The confidence interval of the mean of ``values`` (Q,), Q at least 2."""
-    found = require().bootstrap(
+    result = require().bootstrap(
         (values,), np.mean, n_resamples=RESAMPLES, batch=BATCH, confidence_level=CONFIDENCE, method="percentile",
         rng=np.random.default_rng(seed),
     )  # fmt: skip
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def paired_p(values: Values, reference: Values, seed: int) -> float:
     """The two-sided p of the mean difference of two (Q,) arrays over the same questions; 1 where they are equal."""
     if np.array_equal(values, reference):
         return 1.0
-    found = require().permutation_test(
+    result = require().permutation_test(
         (values, reference), _difference, permutation_type="samples", vectorized=True, n_resamples=PERMUTATIONS,
         batch=BATCH, rng=np.random.default_rng(seed),
     )  # fmt: skip
-    return float(found.pvalue)
+    return float(result.pvalue)
 
 
 def _difference(values: Values, reference: Values, axis: int) -> Values:
-    found: Values = np.mean(values - reference, axis=axis)
-    return found
+    difference: Values = np.mean(values - reference, axis=axis)
+    return difference
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from localmed.domain import ID_LENGTH, Document, SearchFilter
+from localmed.domain import ID_LENGTH, Document, Message, SearchFilter, message
 from localmed.errors import InputError
 from localmed.evaluation.sets import Question, QuestionSet, read_bytes
 from localmed.language import clean
@@ -39,27 +39,31 @@ class Judgement:
     gain: int
 
 
-def load(queries: Path, qrels: Path, library: Library, wanted: SearchFilter, relevant_from: int = 1) -> QuestionSet:
+def load(
+    queries: Path, qrels: Path, library: Library, search_filter: SearchFilter, relevant_from: int = 1
+) -> QuestionSet:
     """The set of two files over what ``library`` holds; raise ``InputError`` with the lines that are wrong."""
     questions, judged = read_queries(queries), read_qrels(qrels)
     known = {question.id for question in questions}
-    unknown = [each.line for each in judged if each.question not in known]
+    unknown = [judgement.line for judgement in judged if judgement.question not in known]
     if unknown:
         raise InputError(
             "evaluation.judged_lines", count=len(unknown), file=qrels.name, queries=queries.name, lines=listed(unknown)
         )
-    owners = resolve(judged, library, wanted, qrels.name)
+    owners = resolve(judged, library, search_filter, qrels.name)
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
-    for each in judged:
-        if document := owners.get(each.document):
-            judgements[each.question][document] = max(each.gain, judgements[each.question].get(document, 0))
-    lost = len({each.document for each in judged} - set(owners))
-    notes = ["unjudged documents count as not relevant"]
+    for judgement in judged:
+        if document := owners.get(judgement.document):
+            judgements[judgement.question][document] = max(
+                judgement.gain, judgements[judgement.question].get(document, 0)
+            )
+    lost = len({judgement.document for judgement in judged} - set(owners))
+    notes = [message("evaluation.note.unjudged")]
     if lost:
-        notes.append(f"{lost} judged documents are not in the library: left out")
-    graded = any(each.gain > 1 for each in judged)
+        notes.append(message("evaluation.note.lost", count=lost))
+    graded = any(judgement.gain > 1 for judgement in judged)
     measure = "nDCG@10" if graded else "MRR@10"
-    return QuestionSet(queries.stem, questions, judgements, wanted, relevant_from, measure, tuple(notes))
+    return QuestionSet(queries.stem, questions, judgements, search_filter, relevant_from, measure, tuple(notes))
 
 
 def read_queries(file: Path) -> tuple[Question, ...]:
@@ -74,7 +78,7 @@ def read_queries(file: Path) -> tuple[Question, ...]:
         seen.add(name)
         return Question(name, clean(text).strip())
 
-    return tuple(_rows(file, "ID<TAB>QUESTION with an id that is not repeated", row))
+    return tuple(_rows(file, Message("evaluation.form.queries"), row))
 
 
 def read_qrels(file: Path) -> list[Judgement]:
@@ -86,48 +90,48 @@ def read_qrels(file: Path) -> list[Judgement]:
             return None
         return Judgement(number, columns[0], columns[2], max(0, int(columns[3])))
 
-    return _rows(file, f"QUESTION ITERATION DOCUMENT GRADE with a grade up to {MOST_GRADE}", row)
+    return _rows(file, message("evaluation.form.judgements", most=MOST_GRADE), row)
 
 
-def _rows(file: Path, form: str, row: Callable[[int, str], _Row | None]) -> list[_Row]:
+def _rows(file: Path, form: Message, row: Callable[[int, str], _Row | None]) -> list[_Row]:
     """Every line but blank ones through ``row``; raise ``InputError`` naming the lines it refuses."""
     try:
         lines = read_bytes(file).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
         raise InputError("file.no_utf8", name=file.name) from None
-    found, bad = [], []
+    rows, bad = [], []
     for number, line in enumerate(lines, 1):
         if line.strip():
             read = row(number, line.rstrip("\r"))
-            found.append(read) if read is not None else bad.append(number)
+            rows.append(read) if read is not None else bad.append(number)
     if bad:
         raise InputError("evaluation.lines", count=len(bad), file=file.name, form=form, lines=listed(bad))
-    if not found:
+    if not rows:
         raise InputError("evaluation.empty", form=form, file=file.name)
-    return [each for each in found if each is not None]
+    return [record for record in rows if record is not None]
 
 
-def resolve(judged: Sequence[Judgement], library: Library, wanted: SearchFilter, file: str) -> Mapping[str, str]:
+def resolve(judged: Sequence[Judgement], library: Library, search_filter: SearchFilter, file: str) -> Mapping[str, str]:
     """Judged name -> document id, for the names that fit a document or a passage of what is searched."""
     names = _names(
-        each
-        for each in library.catalogue.documents()
-        if not wanted.collections or each.collection in wanted.collections
+        document
+        for document in library.catalogue.documents()
+        if not search_filter.collections or document.collection in search_filter.collections
     )
-    ambiguous = sorted({each.line for each in judged if len(names.get(each.document, ())) > 1})
+    ambiguous = sorted({judgement.line for judgement in judged if len(names.get(judgement.document, ())) > 1})
     if ambiguous:
         raise InputError("evaluation.ambiguous", file=file, count=len(ambiguous), lines=listed(ambiguous))
-    found = {name: document for name, fitting in names.items() for document in fitting if len(fitting) == 1}
-    asked = {each.document for each in judged}
-    passages = library.passages(sorted(each for each in asked - set(found) if _PASSAGE.fullmatch(each)))
+    by_name = {name: document for name, fitting in names.items() for document in fitting if len(fitting) == 1}
+    judged_names = {judgement.document for judgement in judged}
+    passages = library.passages(sorted(name for name in judged_names - set(by_name) if _PASSAGE.fullmatch(name)))
     owners = {
         name: passage.document_id
         for name, passage in passages.items()
-        if not wanted.collections or passage.collection in wanted.collections
+        if not search_filter.collections or passage.collection in search_filter.collections
     }
-    kept = {name: found[name] for name in asked & set(found)} | owners
+    kept = {name: by_name[name] for name in judged_names & set(by_name)} | owners
     if not kept:
-        raise InputError("evaluation.none_judged", count=len(asked), file=file)
+        raise InputError("evaluation.none_judged", count=len(judged_names), file=file)
     return kept
 
 

@@ -19,12 +19,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 
 import psutil
 
@@ -39,7 +38,7 @@ WAITING_BYTES = 2 * 2**30  # of files before their turn, each copied already: fo
 RECORD_BYTES = 1_000  # of memory for a record beside its lines
 GRACE = 10.0  # seconds for a thread to end whose child was killed
 
-Given = TypeVar("Given")
+Request = TypeVar("Request")
 Items = Iterator[SourceRecord | Fault]
 
 
@@ -70,7 +69,7 @@ class _Job:
         self.error: BaseException | None = None
 
 
-class Parsers:
+class Parsers(AbstractContextManager["Parsers"]):
     """Parses tasks in child processes; a context manager that leaves no child and no thread behind."""
 
     def __init__(
@@ -87,10 +86,7 @@ class Parsers:
         self._parsers: list[Parser] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -104,27 +100,29 @@ class Parsers:
         for thread in self._threads:
             thread.join(GRACE)
 
-    def read(self, given: Iterable[Given], task_of: Callable[[Given], Task | None]) -> Iterator[tuple[Given, Items]]:
-        """Yield each of ``given`` in its order with what its task comes to; one without a task comes to nothing.
+    def read(
+        self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
+    ) -> Iterator[tuple[Request, Items]]:
+        """Yield each of ``requests`` in its order with what its task comes to; one without a task comes to nothing.
 
-        ``given`` is read ahead. Items that are not taken before the next is asked for are dropped.
+        ``requests`` is read ahead. Items that are not taken before the next is asked for are dropped.
         """
-        left, window = iter(given), deque[tuple[Given, _Job | None]]()
+        left, window = iter(requests), deque[tuple[Request, _Job | None]]()
         while True:
             while self._takes_more(window) and (more := list(islice(left, 1))):
                 window.append((more[0], self._put(task_of(more[0]))))
             if not window:
                 return
-            each, job = window.popleft()
+            request, job = window.popleft()
             if job is None:
-                yield each, iter(())
+                yield request, iter(())
                 continue
-            yield each, self._items(job)
+            yield request, self._items(job)
             self._drop(job)
 
     # --- the taker's side ------------------------------------------------------------------------------------------
 
-    def _takes_more(self, window: Collection[tuple[Given, _Job | None]]) -> bool:
+    def _takes_more(self, window: Collection[tuple[Request, _Job | None]]) -> bool:
         """Whether another task may be taken beside those of ``window``, which wait for their turn."""
         waiting = sum(job.task.bytes for _, job in window if job is not None)
         return len(window) < self._settings.ahead_files and waiting < WAITING_BYTES

@@ -50,7 +50,11 @@ def passages(record: SourceRecord, document: Document, settings: ChunkSettings) 
 def _confidence(passage: Passage, sure: Mapping[Box, float]) -> float | None:
     """The mean by characters of what OCR was sure of the passage's lines; None where it read none of them."""
     read = [(span.end - span.start, sure[span.box]) for span in passage.spans if span.box in sure]
-    return round(sum(size * each for size, each in read) / max(1, sum(size for size, _ in read)), 3) if read else None
+    return (
+        round(sum(size * confidence for size, confidence in read) / max(1, sum(size for size, _ in read)), 3)
+        if read
+        else None
+    )
 
 
 def _passages(record: SourceRecord, document: Document, settings: ChunkSettings) -> Iterator[Passage]:

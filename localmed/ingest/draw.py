@@ -113,21 +113,21 @@ class Surroundings:
 
 def around(passage: Passage, document: Sequence[Passage]) -> Surroundings:
     """``passage`` among the passages of its ``document`` in their order; alone where it is none of them."""
-    place = next((at for at, each in enumerate(document) if each.id == passage.id), None)
+    place = next((at for at, candidate in enumerate(document) if candidate.id == passage.id), None)
     if place is None:
         return Surroundings(passage.text, 0, len(passage.text))
     before = _fitting(document[:place][::-1])[::-1]
     after = _fitting(document[place + 1 :])
     text, start = "", 0
     headings: tuple[str, ...] = ()
-    for each in (*before, passage, *after):
+    for neighbour in (*before, passage, *after):
         text += _GAP if text else ""
-        if each.headings != headings:
-            headings = each.headings
+        if neighbour.headings != headings:
+            headings = neighbour.headings
             text += f"{' › '.join(headings)}\n" if headings else ""
-        if each is passage:
+        if neighbour is passage:
             start = len(text)
-        text += each.text
+        text += neighbour.text
     return Surroundings(text, start, start + len(passage.text))
 
 

@@ -24,18 +24,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Document, Status, digest, message
+from localmed.domain import Document, digest, message
 from localmed.errors import BadSettings, InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.duplicates import Twins
+from localmed.ingest.opening import Part
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.ingest.pipeline import Importer
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source, find
-from localmed.ingest.twins import Twins
 from localmed.library import graph
 from localmed.library.catalogue import ImportedFile
-from localmed.library.governed import governance_of
 from localmed.library.library import Builder
 from localmed.library.state import Quarantined, State
 from localmed.library.terms import Term
@@ -63,25 +63,29 @@ class GraphImporter(Importer):
         if named and named not in readers.GRAPHS:
             raise BadSettings("graph.reader", reader=named, readers=readers.GRAPHS)
         sources, skipped = find(paths, SUFFIXES)
-        wanted = [source for source in sources if not source.root or self._is_meant(source)]
+        chosen = [source for source in sources if not source.root or self._is_meant(source)]
         others = [
-            Line(str(each.path), "skipped", message("import.not_in_manifest")) for each in sources if each not in wanted
+            Line(str(source.path), "skipped", message("import.not_in_manifest"))
+            for source in sources
+            if source not in chosen
         ]
-        return wanted, [*skipped, *others]
+        return chosen, [*skipped, *others]
 
     def _is_meant(self, source: Source) -> bool:
         return not self._patterns or self._own_options(source) is not None
 
     @property
     def _patterns(self) -> Mapping[str, Any]:
-        given = self._manifest.mapping.options.get("files", {})
-        if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        patterns = self._manifest.mapping.options.get("files", {})
+        if not isinstance(patterns, dict) or not all(isinstance(options, dict) for options in patterns.values()):
             raise BadSettings("graph.options_files")
-        return given
+        return patterns
 
     def _own_options(self, source: Source) -> Mapping[str, Any] | None:
         """What the manifest says of a file, None if it does not know it."""
-        return next((each for pattern, each in self._patterns.items() if fnmatch(source.path.name, pattern)), None)
+        return next(
+            (options for pattern, options in self._patterns.items() if fnmatch(source.path.name, pattern)), None
+        )
 
     def _mapping(self, source: Source) -> FieldMapping:
         """The manifest's mapping with the file's own options before the general ones."""
@@ -108,9 +112,9 @@ class GraphImporter(Importer):
 
     # --- one file --------------------------------------------------------------------------------------------------
 
-    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
-        del gone  # a file that was moved is read anew, and takes its marks along
-        twins = Twins(builder.catalogue, [str(each.path) for each in unread])
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing: Sequence[str]) -> None:
+        del missing  # a file that was moved is read anew, and takes its marks along
+        twins = Twins(builder.catalogue, [str(source.path) for source in unread])
         with Parser() as parser:
             for source in unread:
                 self._put(builder, state, parser, twins, source)
@@ -122,14 +126,14 @@ class GraphImporter(Importer):
             sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
             document = self._stored(builder, parser, source, sha256, taken)
         except InputError as error:
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
-            self.report.lines.append(Line(path, "quarantined", error.told))
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
+            self.report.lines.append(Line(path, "quarantined", error.full_message))
             self._progress(source.bytes, source.path.name)
         else:
             refused = [
                 Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in taken.faults
             ]
-            self.report.lines += [Line(path, "quarantined", each.told) for each in taken.faults]
+            self.report.lines += [Line(path, "quarantined", fault.message) for fault in taken.faults]
             for old in twins.moved(document):
                 self._move(builder, old, document.id)
                 self.report.lines.append(
@@ -142,7 +146,9 @@ class GraphImporter(Importer):
     def _catalogue(self, builder: Builder, document: Document, file: ImportedFile) -> None:
         """Enter a file that was stored; documents of other readers that it held before are removed."""
         before = builder.catalogue.file(file.collection, file.path)
-        builder.remove(each.id for each in builder.catalogue.of_file(self._name, file.path) if each.id != document.id)
+        builder.remove(
+            stored.id for stored in builder.catalogue.of_file(self._name, file.path) if stored.id != document.id
+        )
         self._enter(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self.report.lines.append(Line(file.path, "read", document.notes[0], 1))
@@ -167,41 +173,25 @@ class GraphImporter(Importer):
         self, terms: graph.Graph, number: int, items: Iterator[Term | Fault], source: Source, taken: _Taken
     ) -> None:
         """Store ``items`` batch by batch; raise ``InputError`` if no term is among them."""
-        name, done, found = source.path.name, 0, 0
+        name, done, count = source.path.name, 0, 0
         while batch := list(islice(items, BATCH)):
-            taken.faults += [each for each in batch if isinstance(each, Fault)]
-            part = [each for each in batch if isinstance(each, Term)]
+            taken.faults += [item for item in batch if isinstance(item, Fault)]
+            part = [item for item in batch if isinstance(item, Term)]
             terms.add(number, part)
-            found += len(part)
-            taken.edition = taken.edition or next((each.edition for each in part if each.edition), "")
-            end = max([done, *(each.end for each in part)])
+            count += len(part)
+            taken.edition = taken.edition or next((term.edition for term in part if term.edition), "")
+            end = max([done, *(term.end for term in part)])
             self._progress(end - done, name)
             done = end
         self._progress(max(0, source.bytes - done), name)
-        if not found:
+        if not count:
             if taken.faults:
-                raise InputError("graph.no_terms_because", name=name, first=taken.faults[0].told)
+                raise InputError("graph.no_terms_because", name=name, first=taken.faults[0].message)
             raise InputError("graph.no_terms", name=name)
 
     def _described(self, source: Source, sha256: str) -> Document:
-        facts, path, own = self._descriptions.facts(source), str(source.path), self._manifest.collection
-        return Document(
-            id=digest(self._name, path),
-            collection=self._name,
-            key=path,
-            title=facts.get("title") or own.title,
-            language=facts.get("language") or own.language or "en",
-            source=path,
-            file_sha256=sha256,
-            content=digest("graph", sha256),
-            media_type=self._reader(source),
-            edition=facts.get("edition") or str(self._mapping(source).options.get("edition", "")),
-            status=Status(facts.get("status") or "current"),
-            replaced_by=self._replaced_by(source, facts),
-            governance=governance_of(facts),
-        )
-
-    def _replaced_by(self, source: Source, facts: Mapping[str, str]) -> str:
-        """The document of the file beside this one that ``replaced_by`` names."""
-        other = facts.get("replaced_by")
-        return digest(self._name, str(source.path.parent / other)) if other else ""
+        own, edition = self._manifest.collection, str(self._mapping(source).options.get("edition", ""))
+        record = SourceRecord("", own.title, (), edition, own.language or "en")
+        part = Part(sha256, self._reader(source), source.path.name)
+        completed = self._descriptions.completed(record, source)
+        return self._descriptions.document(completed, source, part, digest("graph", sha256))

@@ -133,7 +133,7 @@ def _check(path: Path, values: dict[str, Any]) -> None:
     if not _NAME.fullmatch(values["name"]):
         raise BadSettings("manifest.name", path=str(path))
     if values.get("kind", "") not in set(Kind):
-        kinds = tuple(each.value for each in Kind if each)
+        kinds = tuple(kind.value for kind in Kind if kind)
         raise BadSettings("manifest.kind", path=str(path), kind=str(values["kind"]), kinds=kinds)
     if type(values.get("priority", 0)) is not int:
         raise BadSettings("manifest.priority", path=str(path))
@@ -147,7 +147,7 @@ def _check(path: Path, values: dict[str, Any]) -> None:
         raise BadSettings("manifest.versions", path=str(path))
     for name, value in values.get("fields", {}).items():
         names = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, str) for each in names):
+        if not all(isinstance(field_name, str) for field_name in names):
             raise BadSettings("manifest.field", path=str(path), key=name)
     _check_documents(path, values.get("documents", {}))
 

@@ -85,8 +85,8 @@ def common_pairs(text: str) -> tuple[float, int]:
 
 def common_han(text: str) -> tuple[float, int]:
     """The share of Chinese characters that are among the common ones of mainland or Taiwan, and how many there are."""
-    found = _HAN.findall(text)
-    return sum(map(_is_common, found)) / max(1, len(found)), len(found)
+    characters = _HAN.findall(text)
+    return sum(map(_is_common, characters)) / max(1, len(characters)), len(characters)
 
 
 def _no_words(text: str) -> bool:

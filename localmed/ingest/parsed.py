@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localmed.domain import Box, Message, message
+from localmed.domain.previews import Fault as Fault  # readers yield it beside records
 from localmed.library.terms import Term
 
 BlockKind = Literal["heading", "paragraph", "row"]
@@ -48,6 +49,12 @@ class Block:
         """A block of one unplaced line."""
         return cls(kind, (Line(text),), level)
 
+    @classmethod
+    def paragraph(cls, lines: Iterable[str]) -> Iterator[Block]:
+        """A paragraph of unplaced lines; none without any."""
+        if placed := tuple(map(Line, lines)):
+            yield cls("paragraph", placed)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
@@ -78,19 +85,6 @@ class SourceRecord:
     def deleted(self) -> bool:
         """Whether it holds no text because its source has taken it back: it stands for that, and never answers."""
         return not self.blocks and self.status == "withdrawn"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A part of a file that was refused: ``where`` (a line, a page, a PMID) and why, without its text."""
-
-    where: Message
-    reason: Message
-
-    @property
-    def told(self) -> Message:
-        """Place and reason as one message."""
-        return message("error.within", place=self.where, what=self.reason)
 
 
 class Unusable(ValueError):
@@ -129,7 +123,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``archives.py``)."""
+    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``opening.py``)."""
 
     name: str
     file: str

@@ -24,10 +24,9 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from localmed import children, errors
 from localmed.config import ReadBounds
@@ -52,7 +51,7 @@ _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
-class Parser:
+class Parser(AbstractContextManager["Parser"]):
     """Parses files in child processes; a context manager that leaves no child behind."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -62,10 +61,7 @@ class Parser:
         self._starting = threading.Lock()  # between starting a child and ``stop``
         self._stopped = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -128,7 +124,7 @@ class Parser:
         self._folder = path.absolute().parent
         finished = False
         try:
-            child = self._asked(_request(path, name, mapping, bounds), bounds)
+            child = self._sent(_request(path, name, mapping, bounds), bounds)
             yield from _counted(child.answers(path), path, bounds)
             finished = True
         except _Refused as refusal:
@@ -139,7 +135,7 @@ class Parser:
             if not finished or name in OWN_CHILD:
                 self.close()
 
-    def _asked(self, request: bytes, bounds: ReadBounds) -> _Child:
+    def _sent(self, request: bytes, bounds: ReadBounds) -> _Child:
         """A living child that has been sent ``request``."""
         if self._child is not None and self._child.bounds != bounds:
             self.close()
@@ -233,12 +229,12 @@ class _Child:
 def _admit(path: Path, bounds: ReadBounds) -> None:
     """Refuse what must not even be opened: a pipe or device would never end, a huge file is no document."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InputError("source.not_regular", name=path.name)
-    if found.st_size > bounds.file_bytes:
+    if status.st_size > bounds.file_bytes:
         raise LimitExceeded("import.file_bytes", name=path.name, most=bounds.file_bytes)
 
 
@@ -281,13 +277,13 @@ def _item(kind: str, values: list[Any]) -> Item:
         return _term(dict(zip(TERM_FIELDS, values, strict=True)))
     if kind != "record":
         raise ValueError
-    given = dict(zip(FIELDS, values, strict=True))
-    blocks = tuple(_block(*block) for block in given.pop("blocks"))
-    relations = tuple(_pair(*pair) for pair in given.pop("relations"))
-    notes = tuple(map(received, given.pop("notes")))
-    pages, lost = int(given.pop("pages")), int(given.pop("lost"))
-    lists: dict[str, Any] = {name: _strings(given.pop(name)) for name in _LISTS}
-    plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
+    fields = dict(zip(FIELDS, values, strict=True))
+    blocks = tuple(_block(*block) for block in fields.pop("blocks"))
+    relations = _rows(fields.pop("relations"), 2)
+    notes = tuple(map(received, fields.pop("notes")))
+    pages, lost = int(fields.pop("pages")), int(fields.pop("lost"))
+    lists: dict[str, Any] = {name: _strings(fields.pop(name)) for name in _LISTS}
+    plain: dict[str, Any] = dict(zip(fields, _strings(fields.values()), strict=True))
     return SourceRecord(blocks=blocks, relations=relations, pages=pages, notes=notes, lost=lost, **lists, **plain)
 
 
@@ -298,20 +294,12 @@ def _member(name: Any, file: Any) -> Member:
     return Member(_string(name), file)
 
 
-def _term(given: dict[str, Any]) -> Term:
-    names = tuple(_triple(*each) for each in given.pop("names"))
-    relations = tuple(_quadruple(*each) for each in given.pop("relations"))
-    xrefs, end = _strings(given.pop("xrefs")), int(given.pop("end"))
-    plain: dict[str, Any] = dict(zip(given, _strings(given.values()), strict=True))
+def _term(fields: dict[str, Any]) -> Term:
+    names = _rows(fields.pop("names"), 3)
+    relations = _rows(fields.pop("relations"), 4)
+    xrefs, end = _strings(fields.pop("xrefs")), int(fields.pop("end"))
+    plain: dict[str, Any] = dict(zip(fields, _strings(fields.values()), strict=True))
     return Term(names=names, relations=relations, xrefs=xrefs, end=end, **plain)
-
-
-def _triple(text: Any, language: Any, kind: Any) -> tuple[str, str, str]:
-    return _string(text), _string(language), _string(kind)
-
-
-def _quadruple(subject: Any, predicate: Any, target: Any, detail: Any) -> tuple[str, str, str, str]:
-    return _string(subject), _string(predicate), _string(target), _string(detail)
 
 
 def _block(kind: Any, level: Any, lines: Any) -> Block:
@@ -325,13 +313,17 @@ def _line(line: Any) -> Line:
         return Line(line)
     text, page, *numbers = line
     x0, y0, x1, y1, *sure = map(float, numbers)
-    if len(sure) > 1 or not all(0 <= each <= 1 for each in sure):
+    if len(sure) > 1 or not all(0 <= number <= 1 for number in sure):
         raise ValueError
     return Line(_string(text), Box(int(page), x0, y0, x1, y1), sure[0] if sure else None)
 
 
-def _pair(kind: Any, identifier: Any) -> tuple[str, str]:
-    return _string(kind), _string(identifier)
+def _rows(values: Any, width: int) -> tuple[Any, ...]:
+    """Rows of ``width`` texts each; raise ``ValueError`` or ``TypeError`` for anything else."""
+    rows = tuple(_strings(row) for row in values)
+    if any(len(row) != width for row in rows):
+        raise ValueError
+    return rows
 
 
 def _strings(values: Iterable[Any]) -> tuple[str, ...]:

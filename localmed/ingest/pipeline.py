@@ -6,7 +6,7 @@ import found under the same folder and is gone now is removed, unless the whole 
 missing mount than a wish. Nothing is served before the swap, and Ctrl-C or kill -9 before it leaves the old generation.
 
 Of a collection whose manifest asks for the latest versions a record stands once, whatever files hold it
-(``versions.py``). A file of which such a record was passed over is read again when a file goes or changes.
+(``duplicates.py``). A file of which such a record was passed over is read again when a file goes or changes.
 
 Files are parsed in several children, large ones first, and taken in one order whatever child is faster (``ahead.py``),
 so that the same folder makes the same generation.
@@ -26,15 +26,13 @@ from localmed.domain import Document, Status, message
 from localmed.errors import InputError, UsageError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
-from localmed.ingest.describing import Descriptions
+from localmed.ingest.duplicates import in_order
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
-from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, missing
-from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions, in_order
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
@@ -106,7 +104,7 @@ class Importer:
             builder.put_collection(self._manifest.collection)
         unread = self._unread(builder, state, self._sources, retry, bool(self._gone))
         if started:
-            started(sum(each.bytes for each in unread))
+            started(sum(source.bytes for source in unread))
         self._read_all(builder, state, unread, self._gone)
         self._forget(builder, self._gone)  # afterwards: a renamed file has taken its documents and marks with it
         self._release(state, self._sources, self._roots, self._gone)
@@ -121,18 +119,15 @@ class Importer:
     def _roots(self) -> list[Path]:
         return [absolute(path) for path in self._paths if path.is_dir()]
 
-    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], gone: Sequence[str]) -> None:
-        replaced = [str(each.path) for each in unread]
-        twins = Twins(builder.catalogue, replaced)
-        versions = Versions(builder.catalogue, (*replaced, *gone)) if self._manifest.latest else None
-        context = Context(self._descriptions, self._settings.chunk, twins, versions)
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
+        context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths)
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
             with Opening(self._settings, self._manifest, builder.keep) as opening:
                 for opened in opening.files(unread):
                     hooks.check()
                     self._take(builder, state, opened, context)
-                    if sum(each.passages for each in self._waiting) >= self._settings.library.batch:
+                    if sum(taken.passages for taken in self._waiting) >= self._settings.library.batch:
                         self._flush(builder, cache)
             self._flush(builder, cache)
             self.report.encoded = cache.encoded
@@ -142,12 +137,12 @@ class Importer:
     # --- what there is to do ---------------------------------------------------------------------------------------
 
     def _find(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
-        return find(paths, wanted=self._manifest.files)
+        return find(paths, patterns=self._manifest.files)
 
-    def _forget(self, builder: Builder, gone: Sequence[str]) -> None:
+    def _forget(self, builder: Builder, missing_paths: Sequence[str]) -> None:
         """Remove what is still stored of the paths that are gone."""
         known = builder.catalogue.files(self._name)
-        for path in gone:
+        for path in missing_paths:
             documents = builder.catalogue.of_file(self._name, path)
             if not documents and path not in known:
                 continue  # it was moved
@@ -156,30 +151,32 @@ class Importer:
             builder.changed = True
             self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
 
-    def _release(self, state: State, sources: Sequence[Source], roots: Sequence[Path], gone: Sequence[str]) -> None:
+    def _release(
+        self, state: State, sources: Sequence[Source], roots: Sequence[Path], missing_paths: Sequence[str]
+    ) -> None:
         """Take files that are gone out of quarantine."""
         present = {str(source.path) for source in sources}
-        for path in {each.path for each in state.quarantined(self._name)} - present:
-            if path in gone or any(Path(path).is_relative_to(root) for root in roots):
+        for path in {entry.path for entry in state.quarantined(self._name)} - present:
+            if path in missing_paths or any(Path(path).is_relative_to(root) for root in roots):
                 state.requarantine(self._name, path, [])
 
     def _undescribed(self, builder: Builder, sources: Sequence[Source]) -> None:
         """Say which files the manifest describes and nobody has imported: more often a misspelt name than a wish."""
         earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
-        known = {name for each in (*sources, *earlier) for name in (each.name, each.path.name)}
+        known = {name for source in (*sources, *earlier) for name in (source.name, source.path.name)}
         for name in self._manifest.documents:
             if name not in known:
                 self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def _unread(
-        self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, gone: bool
+        self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, any_missing: bool
     ) -> list[Source]:
         """The sources to be read, in the order in which they are."""
         known = builder.catalogue.files(self._name)
         quarantined = state.quarantined(self._name)
-        self._refused_before = {each.path for each in quarantined}
-        refused = {each.path: each for each in quarantined if not each.place}
-        unread, outdated, changed = [], [], gone
+        self._refused_before = {entry.path for entry in quarantined}
+        refused = {entry.path: entry for entry in quarantined if not entry.place}
+        unread, outdated, changed = [], [], any_missing
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
@@ -203,7 +200,7 @@ class Importer:
         if changed:
             unread += outdated
         else:
-            self.report.lines += [Line(str(each.path), "unchanged") for each in outdated]
+            self.report.lines += [Line(str(source.path), "unchanged") for source in outdated]
         return in_order(unread, known, self._manifest.latest)
 
     def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
@@ -229,21 +226,17 @@ class Importer:
                 raise worse
         except InputError as error:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
-            refused = [Quarantined(self._name, path, None, sha256, recipe, error.told)]
-            self.report.lines.append(Line(path, "quarantined", error.told))
-            builder.remove(each.id for each in context.twins.refuse(self._name, path))
-            if context.versions:
-                context.versions.refuse(path)
+            refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
+            self.report.lines.append(Line(path, "quarantined", error.full_message))
+            builder.remove(document.id for document in context.refuse(self._name, path))
             self._progress(size, source.path.name)
         else:
             refused = [
                 Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in reading.faults
             ]
-            self.report.lines += [Line(path, "quarantined", each.told) for each in reading.faults]
+            self.report.lines += [Line(path, "quarantined", fault.message) for fault in reading.faults]
             self.report.lines += [Line(path, "note", note) for note in reading.notes]
-            context.twins.accept(reading.contents)
-            if context.versions:
-                context.versions.accept((document.id for document, _ in reading.documents), path)
+            context.accept(reading, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, size))
@@ -255,7 +248,7 @@ class Importer:
     def _flush(self, builder: Builder, cache: VectorCache) -> None:
         """Encode and write the files read so far; each replaces what was stored of it."""
         waiting, self._waiting = self._waiting, []
-        changed = [each for each in waiting if self._replace(builder, each)]
+        changed = [taken for taken in waiting if self._replace(builder, taken)]
         pairs = [(passage, taken) for taken in changed for _, cut in taken.reading.documents for passage in cut]
         batch = self._settings.library.batch
         for part in hooks.pieces(pairs, batch):
@@ -269,13 +262,13 @@ class Importer:
         file, catalogue = taken.file, builder.catalogue
         before = catalogue.of_file(file.collection, file.path)
         documents = [document for document, _ in taken.reading.documents]
-        same = {catalogue.marked(each) for each in documents} == set(before)
+        same = {catalogue.marked(document) for document in documents} == set(before)
         if same and not taken.reading.moved and catalogue.file(file.collection, file.path) == file:
             self.report.lines.append(Line(file.path, "unchanged"))
             self._progress(taken.bytes, "")
             return False
-        earlier = {each.id: each for each in (*before, *taken.reading.replaced)}
-        builder.remove(each.id for each in before)
+        earlier = {document.id: document for document in (*before, *taken.reading.replaced)}
+        builder.remove(document.id for document in before)
         self._outdate(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
@@ -306,8 +299,8 @@ class Importer:
 
         A file that is missing now is read again once it is back: it may be the newer by then.
         """
-        builder.remove(each.id for each in replaced)
-        for path in {each.source for each in replaced}:
+        builder.remove(document.id for document in replaced)
+        for path in {document.source for document in replaced}:
             if file := builder.catalogue.file(self._name, path):
                 recipe = unmarked(file.recipe).removeprefix(OUTDATED)
                 again = unmarked(file.recipe) != file.recipe or not Path(path).exists()
@@ -362,7 +355,8 @@ def together(
             importer.keep_manifest()
         generation = 0
         if builder.changed:
-            generation = builder.publish(f"import into {', '.join(each.report.collection for _, each, _ in runs)}")
+            names = tuple(importer.report.collection for _, importer, _ in runs)
+            generation = builder.publish(message("generation.made.import", collections=names))
         for number, importer, changed in runs:
             alone = len(runs) == 1  # what its guidelines' summaries changed is its own
             importer.report.generation = generation if changed or alone else 0

@@ -59,13 +59,11 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
         try:
-            shown = document[page - 1]
-            scale = _scale(shown.rect.width, shown.rect.height, dpi)
-            picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+            picture, scale = _picture(document[page - 1], dpi)
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
             raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
-    wanted = [box for box in boxes if box.page == page]
-    _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(wanted)]), output)
+    shown_boxes = [box for box in boxes if box.page == page]
+    _save(_marked(picture, [_pixels(box, scale, picture) for box in _by_line(shown_boxes)]), output)
 
 
 def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
@@ -75,9 +73,7 @@ def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
             if not 1 <= number <= document.page_count:
                 continue
             try:
-                shown = document[number - 1]
-                scale = _scale(shown.rect.width, shown.rect.height, THUMBNAIL_DPI, THUMBNAIL_PIXELS)
-                picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+                picture, _ = _picture(document[number - 1], THUMBNAIL_DPI, THUMBNAIL_PIXELS)
                 packed = picture.tobytes("jpeg", jpg_quality=THUMBNAIL_QUALITY)
             except Exception:  # noqa: S112  MuPDF raises many classes; whoever asked sees which page is missing
                 continue
@@ -96,8 +92,7 @@ def render_text(title: str, text: str, start: int, end: int, output: Path) -> No
     with pymupdf.open() as document:
         page = document.new_page(width=TEXT_WIDTH, height=height)
         page.insert_htmlbox(_frame(height), body, css=TEXT_STYLE)
-        scale = _scale(TEXT_WIDTH, height, DPI)
-        _save(page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), alpha=False), output)
+        _save(_picture(page, DPI)[0], output)
 
 
 def _frame(height: float) -> Any:
@@ -117,6 +112,12 @@ def _text_height(body: str) -> float:
     return height
 
 
+def _picture(page: Any, dpi: int, most: int = MOST_PIXELS) -> tuple[Any, float]:
+    """A page drawn, and its pixels per point."""
+    scale = _scale(page.rect.width, page.rect.height, dpi, most)
+    return page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False), scale
+
+
 def _scale(width: float, height: float, dpi: int, most: int = MOST_PIXELS) -> float:
     """Pixels per point: ``dpi``, or less where the picture would grow too large."""
     longest = max(width, height, 1.0)
@@ -125,16 +126,16 @@ def _scale(width: float, height: float, dpi: int, most: int = MOST_PIXELS) -> fl
 
 def _by_line(boxes: Sequence[Box]) -> list[Box]:
     """``boxes`` with those that touch on one line as one."""
-    found: list[Box] = []
+    lines: list[Box] = []
     for box in sorted(boxes, key=lambda one: (one.y0, one.x0)):
-        last = found[-1] if found else None
+        last = lines[-1] if lines else None
         if last is not None and _one_line(last, box):
-            found[-1] = Box(
+            lines[-1] = Box(
                 box.page, min(last.x0, box.x0), min(last.y0, box.y0), max(last.x1, box.x1), max(last.y1, box.y1)
             )
         else:
-            found.append(box)
-    return found
+            lines.append(box)
+    return lines
 
 
 def _one_line(first: Box, second: Box) -> bool:
@@ -170,8 +171,8 @@ def _marked(picture: Any, areas: Sequence[_Pixels]) -> Any:
         for row in range(y0, y1):
             spans.setdefault(row, []).append((x0, x1))
     tables = [bytes(value * part // 255 for value in range(256)) for part in FILL]
-    for row, found in spans.items():
-        for x0, x1 in _disjoint(found):
+    for row, row_spans in spans.items():
+        for x0, x1 in _disjoint(row_spans):
             for channel, table in enumerate(tables):
                 part = slice(row * stride + 3 * x0 + channel, row * stride + 3 * x1 + channel, 3)
                 samples[part] = samples[part].translate(table)
@@ -182,13 +183,13 @@ def _marked(picture: Any, areas: Sequence[_Pixels]) -> Any:
 
 
 def _disjoint(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for x0, x1 in sorted(spans):
-        if found and x0 <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], x1))
+        if merged and x0 <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
         elif x1 > x0:
-            found.append((x0, x1))
-    return found
+            merged.append((x0, x1))
+    return merged
 
 
 def _frame_area(picture: Any, area: _Pixels) -> None:
@@ -212,7 +213,7 @@ def _save(picture: Any, output: Path) -> None:
 def answer(request: dict[str, Any]) -> None:
     """Draw what ``request`` asks for (see the module's docstring)."""
     if "pages" in request:
-        pages = [int(each) for each in request["pages"]]
+        pages = [int(number) for number in request["pages"]]
         render_thumbnails(Path(str(request["file"])), pages, Path(str(request["folder"])))
         return
     output = Path(str(request["output"]))

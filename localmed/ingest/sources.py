@@ -68,11 +68,11 @@ class Source:
 
 
 def find(
-    paths: Iterable[Path], suffixes: tuple[str, ...] = readers.SUFFIXES, wanted: Sequence[str] = ()
+    paths: Iterable[Path], suffixes: tuple[str, ...] = readers.SUFFIXES, patterns: Sequence[str] = ()
 ) -> tuple[list[Source], list[Line]]:
     """The files under ``paths`` that have a reader, and report lines for those that have none.
 
-    ``wanted`` are patterns of file names (the manifest's ``files``) that take the place of the known extensions; a
+    ``patterns`` are patterns of file names (the manifest's ``files``) that take the place of the known extensions; a
     file that was named itself is taken whatever it is called.
     """
     sources: dict[Path, Source] = {}
@@ -93,7 +93,7 @@ def find(
                     skipped[file] = Line(str(file), "skipped", message(_no_file(file)))
                 elif file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
                     skipped[file] = Line(str(file), "skipped", message("source.link_out"))
-                elif problem := unwanted(file.name.lower(), suffixes, wanted):
+                elif problem := unwanted(file.name.lower(), suffixes, patterns):
                     skipped[file] = Line(str(file), "skipped", problem)
                 elif file not in sources or not sources[file].root:
                     sources[file] = Source(file, str(path), file.is_symlink())
@@ -106,10 +106,10 @@ def largest_first(source: Source) -> int:
     return -size if size >= LARGE else 0
 
 
-def unwanted(name: str, suffixes: tuple[str, ...], wanted: Sequence[str]) -> Message | None:
+def unwanted(name: str, suffixes: tuple[str, ...], patterns: Sequence[str]) -> Message | None:
     """Why a file of a folder is passed over; None if it is not."""
-    if wanted:
-        matched = any(fnmatch(name, pattern.lower()) for pattern in wanted)
+    if patterns:
+        matched = any(fnmatch(name, pattern.lower()) for pattern in patterns)
         return None if matched else message("import.not_in_manifest")
     return None if name.endswith(suffixes) else message("source.no_reader")
 
@@ -137,14 +137,14 @@ def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Seq
     """The paths of ``files`` that were found under ``roots`` and are gone; refuse a folder that is empty now."""
     earlier_files = list(files)
     present = {str(source.path) for source in sources}
-    found: dict[str, None] = {}
+    missing_paths: dict[str, None] = {}
     for root in roots:
         earlier = under(root, earlier_files)
-        gone = [path for path in earlier if path not in present]
-        if gone and not any(source.path.is_relative_to(root) for source in sources):
+        absent = [path for path in earlier if path not in present]
+        if absent and not any(source.path.is_relative_to(root) for source in sources):
             raise UsageError("source.emptied", root=str(root), count=len(earlier))
-        found |= dict.fromkeys(gone)
-    return list(found)
+        missing_paths |= dict.fromkeys(absent)
+    return list(missing_paths)
 
 
 def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
@@ -164,7 +164,7 @@ def _no_file(path: Path) -> str:
 
 def _walk(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, onerror=_unreadable):
-        folders[:] = [each for each in folders if not _hidden(each)]
+        folders[:] = [name for name in folders if not _hidden(name)]
         yield from (Path(folder, name) for name in names if not _hidden(name))
 
 

@@ -94,7 +94,7 @@ def _make(builder: Builder, cache: VectorCache, document: Document, made: str, k
     """Extract, encode and store one summary."""
     passages = builder.lexical.of_document(document.id)
     read = candidates(passages)
-    vectors = cache.encode([each.text for each in read]) if known and read else by_words(passages, read)
+    vectors = cache.encode([sentence.text for sentence in read]) if known and read else by_words(passages, read)
     text, places = written(document.title, passages, choose(read, vectors))
     words = tuple(sorted(set(builder.lexical.analyse(text))))
     vector = cache.encode([text])[0] if known else None
@@ -109,14 +109,14 @@ def candidates(passages: Sequence[Passage]) -> list[Sentence]:
 
     Rows of tables, captions and what is unusually short or long only where there is nothing else.
     """
-    prose = [each for each in passages if not each.table] or list(passages)
+    prose = [passage for passage in passages if not passage.table] or list(passages)
     spread = [prose[index * len(prose) // READ] for index in range(READ)] if len(prose) > READ else prose
-    units = [list(_sentences(each)) for each in spread]
-    whole = [[each for each in unit if _whole(each.text)] for unit in units]
+    units = [list(_sentences(passage)) for passage in spread]
+    whole = [[sentence for sentence in unit if _whole(sentence.text)] for unit in units]
     columns = zip_longest(*(whole if any(whole) else units))
-    chosen = list(islice((each for column in columns for each in column if each), READ))
+    chosen = list(islice((sentence for column in columns for sentence in column if sentence), READ))
     order = {passage.id: index for index, passage in enumerate(spread)}
-    return sorted(chosen, key=lambda each: (order[each.place.passage], each.place.start))
+    return sorted(chosen, key=lambda sentence: (order[sentence.place.passage], sentence.place.start))
 
 
 def _whole(text: str) -> bool:
@@ -139,11 +139,14 @@ def _rows(text: str) -> Iterator[tuple[int, int]]:
 def by_words(passages: Sequence[Passage], read: Sequence[Sentence]) -> Vectors:
     """Unit vectors of the sentences (S, T) over the document's T words, weighted by rarity among its passages."""
     spread = Counter(word for passage in passages for word in set(content_words(passage.text)))
-    words = [content_words(each.text) for each in read]
-    column = {word: index for index, word in enumerate(dict.fromkeys(word for each in words for word in each))}
+    words = [content_words(sentence.text) for sentence in read]
+    column = {
+        word: index
+        for index, word in enumerate(dict.fromkeys(word for sentence_words in words for word in sentence_words))
+    }
     vectors = np.zeros((len(read), len(column)), np.float32)
-    for row, found in enumerate(words):
-        for word in found:
+    for row, row_words in enumerate(words):
+        for word in row_words:
             vectors[row, column[word]] += log(1 + len(passages) / max(spread[word], 1))
     return _unit(vectors)
 
@@ -178,15 +181,15 @@ def _unit(vectors: Vectors) -> Vectors:
 
 def written(title: str, passages: Sequence[Passage], chosen: Sequence[Sentence]) -> tuple[str, tuple[Place, ...]]:
     """The summary's text, a line each: title, outline, sentences; and where the sentences stand."""
-    lines = [title, outline(title, passages), *(each.text for each in chosen)]
-    return "\n".join(line for line in lines if line), tuple(each.place for each in chosen)
+    lines = [title, outline(title, passages), *(sentence.text for sentence in chosen)]
+    return "\n".join(line for line in lines if line), tuple(sentence.place for sentence in chosen)
 
 
 def outline(title: str, passages: Sequence[Passage]) -> str:
     """The headings, upper levels first, each once, as far as ``OUTLINE`` characters reach."""
     depth = max((len(passage.headings) for passage in passages), default=0)
     names = dict.fromkeys(
-        each.headings[level] for level in range(depth) for each in passages if len(each.headings) > level
+        passage.headings[level] for level in range(depth) for passage in passages if len(passage.headings) > level
     )
     taken: list[str] = []
     room = OUTLINE

@@ -29,7 +29,7 @@ class Origins:
     """Where a collection was imported from: what is to be imported again, and what was named singly and is gone."""
 
     paths: tuple[Path, ...]
-    gone: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 def origins(files: Iterable[ImportedFile], refused: Iterable[str]) -> Origins:
@@ -38,8 +38,8 @@ def origins(files: Iterable[ImportedFile], refused: Iterable[str]) -> Origins:
     A folder within another one of them goes with it. Of a file that was named singly the folder must be there.
     """
     imported = list(files)
-    roots = _outermost({Path(each.root) for each in imported if each.root})
-    singly = {each.path for each in imported if not each.root}
+    roots = _outermost({Path(file.root) for file in imported if file.root})
+    singly = {file.path for file in imported if not file.root}
     for folder in (*roots, *(Path(path).parent for path in sorted(singly))):
         if not _is_there(folder, stat.S_ISDIR):
             raise UsageError("source.folder_gone", folder=str(folder))
@@ -53,7 +53,7 @@ def origins_of(data: Path, catalogue: Catalogue, collection: str) -> Origins:
     catalogue.collection(collection)
     files = catalogue.files(collection)
     with State(data) as state:
-        refused = {each.path for each in state.quarantined(collection)}
+        refused = {entry.path for entry in state.quarantined(collection)}
     if not files and not refused:
         raise UsageError("source.never_imported", collection=collection)
     return origins(files.values(), refused - files.keys())
@@ -75,8 +75,8 @@ def all_of(
     outcomes: dict[str, Report | LocalmedError] = {}
     for name, importer in importers.items():
         try:
-            found = origins_of(settings.data, catalogue, name)
-            importer.find(found.paths, found.gone)
+            origin = origins_of(settings.data, catalogue, name)
+            importer.find(origin.paths, origin.missing)
             outcomes[name] = importer.report
         except LocalmedError as error:
             outcomes[name] = error
@@ -87,7 +87,7 @@ def all_of(
 def imported(data: Path, catalogue: Catalogue) -> list[str]:
     """The collections that were imported from files, first priority first."""
     with State(data) as state:
-        refused = {each.collection for each in state.quarantined()}
+        refused = {entry.collection for entry in state.quarantined()}
     names = (collection.name for collection in catalogue.collections())
     return [name for name in names if name in refused or catalogue.files(name)]
 
@@ -97,7 +97,7 @@ def unsettle(catalogue: Catalogue, removed: Iterable[Document]) -> None:
 
     A file is so whether all it held was removed or a part: to keep a document out, it is withdrawn.
     """
-    for collection, source in {(each.collection, each.source) for each in removed}:
+    for collection, source in {(document.collection, document.source) for document in removed}:
         file = catalogue.file(collection, source)
         if not catalogue.of_file(collection, source):
             catalogue.remove_file(collection, source)
@@ -109,7 +109,7 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
     """Those of ``folders`` that are in no other one."""
     kept: list[Path] = []
     for folder in sorted(folders):
-        if not any(folder.is_relative_to(each) for each in kept):
+        if not any(folder.is_relative_to(outer) for outer in kept):
             kept.append(folder)
     return kept
 

@@ -26,9 +26,9 @@ from pathlib import Path
 
 from localmed import files
 from localmed.errors import Damaged, NoLibrary, UsageError
+from localmed.files import told_if_full
 from localmed.library import generations
 from localmed.library.anchors import PLANNED, Anchor, anchors
-from localmed.library.space import told_if_full
 
 FILE = "access.json"
 OLDER = "readers.json"  # of format 1
@@ -88,7 +88,7 @@ class Access:
         checked(groups)
         with self._alone():
             self._move()
-            kept = {name: sorted(each) for name, each in self.all().items() if name != collection}
+            kept = {name: sorted(allowed) for name, allowed in self.all().items() if name != collection}
             return self._write(kept | ({collection: sorted(set(groups))} if groups else {}), self.changes() + 1, plan)
 
     def restore(self, kept: Mapping[str, Collection[str]], changes: int, plan: Callable[[Anchor], object]) -> Anchor:
@@ -217,13 +217,13 @@ def checked(groups: Iterable[str]) -> None:
             raise UsageError("access.group", name=group)
 
 
-def groups_of(given: Collection[str], data: Path) -> Groups:
-    """The groups of whoever runs a command: those ``given``, else by the right to write to the data folder."""
-    if given:
-        return frozenset(given)
+def groups_of(groups: Collection[str], data: Path) -> Groups:
+    """The groups of whoever runs a command: ``groups``, else by the right to write to the data folder."""
+    if groups:
+        return frozenset(groups)
     return None if not data.exists() or os.access(data, os.W_OK) else frozenset()
 
 
 def _is_list(value: object) -> bool:
     """Whether ``value`` names at least one group: a restriction to nobody is more likely a damaged file."""
-    return isinstance(value, list) and bool(value) and all(isinstance(each, str) and each for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) and name for name in value)

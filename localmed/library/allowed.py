@@ -22,38 +22,38 @@ IDS_A_SEARCH = 1_000  # documents named in one search; the model host takes 1,02
 def allowed(
     search: Search,
     limit: int,
-    wanted: SearchFilter,
+    filters: SearchFilter,
     status_of: Mapping[str, Status],
     documents: Callable[[], Iterable[str]],
 ) -> Found:
-    """The best ``limit`` passages of documents with a status that ``wanted`` names.
+    """The best ``limit`` passages of documents with a status that ``filters`` name.
 
     ``status_of`` holds the documents that are not current; ``documents`` gives the ids of all. Pending ones never
     answer.
     """
     if limit < 1:
         return []
-    statuses = {*wanted.statuses} - {Status.PENDING}
+    statuses = {*filters.statuses} - {Status.PENDING}
     if Status.CURRENT not in statuses:
-        return _among(search, limit, wanted, [name for name, status in status_of.items() if status in statuses])
+        return _among(search, limit, filters, [name for name, status in status_of.items() if status in statuses])
     number = limit
     while number <= max(limit, MOST_PASSAGES):
         hooks.check()
-        rows = search(number, wanted)
+        rows = search(number, filters)
         kept = [row for row in rows if status_of.get(row[1], Status.CURRENT) in statuses]
         if len(kept) >= limit or len(rows) < number:
             return kept[:limit]
         number *= 4
     return _among(
-        search, limit, wanted, [name for name in documents() if status_of.get(name, Status.CURRENT) in statuses]
+        search, limit, filters, [name for name in documents() if status_of.get(name, Status.CURRENT) in statuses]
     )
 
 
-def _among(search: Search, limit: int, wanted: SearchFilter, documents: Collection[str]) -> Found:
-    """The best ``limit`` passages of ``documents``, as far as ``wanted`` allows them."""
-    named = set(wanted.documents)
+def _among(search: Search, limit: int, filters: SearchFilter, documents: Collection[str]) -> Found:
+    """The best ``limit`` passages of ``documents``, as far as ``filters`` allow them."""
+    named = set(filters.documents)
     chosen = sorted(name for name in documents if not named or name in named)
     rows: Found = []
     for start in range(0, len(chosen), IDS_A_SEARCH):
-        rows += search(limit, replace(wanted, documents=tuple(chosen[start : start + IDS_A_SEARCH])))
+        rows += search(limit, replace(filters, documents=tuple(chosen[start : start + IDS_A_SEARCH])))
     return sorted(rows, key=lambda row: -row[2])[:limit]

@@ -93,7 +93,7 @@ class Catalogue:
         execute = self._database.execute
         execute("PRAGMA temp_store = MEMORY")
         execute("CREATE TEMP TABLE hidden (name TEXT PRIMARY KEY)")
-        self._database.executemany("INSERT INTO hidden VALUES (?)", [(each,) for each in hidden])
+        self._database.executemany("INSERT INTO hidden VALUES (?)", [(name,) for name in hidden])
         self._database.commit()
         lacking = (*(GOVERNANCE if version < _GOVERNED else ()), *(("digest",) if version < len(LIBRARY) else ()))
         missing = "".join(f", '' AS {name}" for name in lacking)
@@ -106,8 +106,8 @@ class Catalogue:
             "CREATE TEMP VIEW summaries AS SELECT * FROM main.summaries WHERE document IN (SELECT id FROM documents)"
         )
         nothing = ", ".join(f"'' AS {name}" for name in _GONE)
-        gone = "main.gone" if version >= _GOVERNED else f"(SELECT {nothing} WHERE 0)"
-        execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {gone} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
+        removed = "main.gone" if version >= _GOVERNED else f"(SELECT {nothing} WHERE 0)"
+        execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {removed} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
         if version < _GOVERNED:
             execute("CREATE TEMP VIEW governed AS SELECT '' AS document, '' AS field, '' AS value, '' AS time WHERE 0")
 
@@ -169,8 +169,8 @@ class Catalogue:
         """The files of a collection by path, all or those imported from the folder ``root``."""
         query = "SELECT collection, path, sha256, recipe, root FROM files WHERE collection = ?"
         rows = self._database.execute(query, (collection,))
-        found = (ImportedFile(*row) for row in rows)
-        return {each.path: each for each in found if root is None or each.root == root}
+        imported = (ImportedFile(*row) for row in rows)
+        return {file.path: file for file in imported if root is None or file.root == root}
 
     def file(self, collection: str, path: str) -> ImportedFile | None:
         """The row of one file, if it was imported."""
@@ -191,18 +191,18 @@ class Catalogue:
 
     def document(self, prefix: str) -> Document:
         """The document whose id starts with ``prefix``; raise ``UnknownName`` if none or several do."""
-        found = self._documents("id >= ? AND id < ? LIMIT 2", (prefix, prefix + "g"))
-        if len(found) == 1:
-            return found[0]
-        raise UnknownName("documents.id_several" if found else "documents.id_none")
+        matches = self._documents("id >= ? AND id < ? LIMIT 2", (prefix, prefix + "g"))
+        if len(matches) == 1:
+            return matches[0]
+        raise UnknownName("documents.id_several" if matches else "documents.id_none")
 
     def by_ids(self, ids: Iterable[str]) -> dict[str, Document]:
         """Those of ``ids`` that exist."""
-        found: dict[str, Document] = {}
-        for each in ids:
-            for document in self._documents("id = ?", (each,)):
-                found[document.id] = document
-        return found
+        known: dict[str, Document] = {}
+        for name in ids:
+            for document in self._documents("id = ?", (name,)):
+                known[document.id] = document
+        return known
 
     def documents(self, collection: str = "", status: str = "") -> list[Document]:
         """All documents, or those of a collection or a status, by collection and title."""
@@ -229,8 +229,8 @@ class Catalogue:
         names = sorted(set(identifiers))
         holds = [json.dumps(name, ensure_ascii=False) for name in names]
         where = " OR ".join(["instr(more, ?) > 0"] * len(names))
-        found = self._documents(where, tuple(holds)) if names else []
-        return [each for each in found if not set(names).isdisjoint(each.identifiers)]
+        documents = self._documents(where, tuple(holds)) if names else []
+        return [document for document in documents if not set(names).isdisjoint(document.identifiers)]
 
     def not_current(self) -> dict[str, tuple[Status, str]]:
         """The status of every document that is not current, and what replaces it, whoever may read them."""
@@ -283,14 +283,14 @@ class Catalogue:
     def remove_documents(self, ids: Iterable[str]) -> None:
         """Remove documents' rows; of one that replaces another or is replaced it is kept that it was a link."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        for each in ids:
+        for document in ids:
             self._database.execute(
                 "INSERT OR REPLACE INTO gone SELECT id, collection, title, edition, replaced_by, ? FROM documents AS it"
                 " WHERE id = ? AND (replaced_by <> '' OR EXISTS"
                 " (SELECT 1 FROM documents WHERE replaced_by = it.id AND replaced_by <> ''))",
-                (time, each),
+                (time, document),
             )
-            self._database.execute("DELETE FROM documents WHERE id = ?", (each,))
+            self._database.execute("DELETE FROM documents WHERE id = ?", (document,))
 
     def rename(self, old: str, new: str) -> None:
         """What was decided about the document ``old``, and what it replaces, holds for ``new`` (its file was moved)."""

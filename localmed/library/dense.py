@@ -12,12 +12,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Passage, SearchFilter
-from localmed.errors import Damaged
+from localmed.errors import Damaged, NoLibrary
+from localmed.library import generations
 from localmed.library.editions import edition_number, edition_range
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search m
 PROBES = 24  # partitions searched, where there are several
 REFINE = 2  # times the limit, scored again with the full vectors; 4 finds no more of the true ten, in twice the time
 IDS_A_DELETE = 500  # in one SQL expression
+OPEN = 2  # indexes: the generation being served, and the one before while questions to it end
 
 
 class DenseIndex:
@@ -65,14 +68,14 @@ class DenseIndex:
         """The number of rows."""
         return int(self._table.count_rows())
 
-    def search(self, vector: Vectors, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
+    def search(self, vector: Vectors, limit: int, filters: SearchFilter) -> list[tuple[str, str, float]]:
         """The nearest ``limit`` passages to ``vector`` (D,) as ``(id, document, cosine similarity)``, nearest first."""
         query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
         query = query.select(["id", "document", "_distance"]).limit(limit)
-        if condition := _condition(wanted):
+        if condition := _condition(filters):
             query = query.where(condition, prefilter=True)
-        found = self.tuned(query).to_arrow()
-        columns = (found["id"].to_pylist(), found["document"].to_pylist(), found["_distance"].to_pylist())
+        rows = self.tuned(query).to_arrow()
+        columns = (rows["id"].to_pylist(), rows["document"].to_pylist(), rows["_distance"].to_pylist())
         return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
 
     @staticmethod
@@ -103,12 +106,12 @@ class DenseIndex:
         """How many rows each document has."""
         column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
         counted = column.combine_chunks().value_counts()
-        return {str(each["values"]): int(each["counts"]) for each in counted.to_pylist()}
+        return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
         """The stored vectors of ``ids``."""
-        found = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
-        return dict(zip(found["id"].to_pylist(), found["vector"].to_numpy(zero_copy_only=False), strict=True))
+        rows = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
+        return dict(zip(rows["id"].to_pylist(), rows["vector"].to_numpy(zero_copy_only=False), strict=True))
 
     def tidy(self, index_above: int) -> None:
         """Build the index when it is due; compact, extend it and drop old versions when enough has gathered.
@@ -142,20 +145,55 @@ class DenseIndex:
             self._table.create_index(name, config=Bitmap())
 
 
-def _condition(wanted: SearchFilter) -> str:
-    """``wanted`` as a Lance filter expression ("" if it does not limit)."""
+def _condition(filters: SearchFilter) -> str:
+    """``filters`` as a Lance filter expression ("" if they do not limit)."""
     parts = []
-    if wanted.collections:
-        parts.append(f"collection IN ({_quoted(wanted.collections)})")
-    if wanted.documents:
-        parts.append(f"document IN ({_quoted(wanted.documents)})")
-    if wanted.language:
-        parts.append(f"language = {_quoted([wanted.language])}")
-    if wanted.edition_from or wanted.edition_to:
-        low, high = edition_range(wanted)
+    if filters.collections:
+        parts.append(f"collection IN ({_quoted(filters.collections)})")
+    if filters.documents:
+        parts.append(f"document IN ({_quoted(filters.documents)})")
+    if filters.language:
+        parts.append(f"language = {_quoted([filters.language])}")
+    if filters.edition_from or filters.edition_to:
+        low, high = edition_range(filters)
         parts.append(f"edition >= {low} AND edition <= {high}")
     return " AND ".join(parts)
 
 
 def _quoted(values: Iterable[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+
+
+class Nearest:
+    """The dense indexes of a data folder, each opened when it is first asked for: dense search for other processes.
+
+    Importing LanceDB costs a command more time than all the rest of a question; the model host keeps the indexes open.
+    The caller holds the lease on the generation, so that nothing is removed while it is searched. One thread at a time.
+    """
+
+    def __init__(self, data: Path) -> None:
+        """Nothing is opened yet."""
+        self._data = data
+        self._opened: dict[tuple[str, int], DenseIndex] = {}
+
+    def warm(self) -> None:
+        """Open the index being served, if there is a library."""
+        with suppress(NoLibrary, Damaged):
+            self._index(generations.current(self._data).name)
+
+    def __call__(
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
+    ) -> list[tuple[str, str, float]]:
+        """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""
+        return self._index(generation).search(vector, limit, filters)
+
+    def _index(self, generation: str) -> DenseIndex:
+        folder = generations.folder(self._data) / generation
+        if not generation.isdigit() or not (folder / FOLDER).is_dir():
+            raise Damaged("generation.no_dense")
+        key = (generation, folder.stat().st_ino)  # a number may come again, after a build that failed
+        if key not in self._opened:
+            while len(self._opened) >= OPEN:
+                del self._opened[next(iter(self._opened))]
+            self._opened[key] = DenseIndex(folder)
+        return self._opened[key]

@@ -13,8 +13,8 @@ def edition_number(edition: str, pad: str = "0") -> int:
     return int(digits.ljust(8, pad)) if digits else 0
 
 
-def edition_range(wanted: SearchFilter) -> tuple[int, int]:
-    """The inclusive range of ``edition_number`` that ``wanted`` allows."""
-    low = edition_number(wanted.edition_from) or (1 if wanted.edition_to else 0)  # what has no date is in no range
-    high = edition_number(wanted.edition_to, "9") if wanted.edition_to else NO_LIMIT
+def edition_range(filters: SearchFilter) -> tuple[int, int]:
+    """The inclusive range of ``edition_number`` that ``filters`` allow."""
+    low = edition_number(filters.edition_from) or (1 if filters.edition_to else 0)  # what has no date is in no range
+    high = edition_number(filters.edition_to, "9") if filters.edition_to else NO_LIMIT
     return low, high

@@ -31,6 +31,7 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
 from localmed.library.anchors import ledger_extent, newest_entry
+from localmed.messages import to_text
 
 FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
 DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
@@ -54,6 +55,7 @@ class FileEntry:
 class Manifest:
     """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
 
+    ``reason`` is the change that made it, for ``messages.from_text``; in a manifest of before its words in English.
     ``ledger`` is how far the withdrawals went when it was built, ``audit`` the digest of the log's newest entry then.
     """
 
@@ -270,19 +272,19 @@ def _copy(source: Path, name: str, entry: FileEntry, destination: Path) -> None:
         raise Damaged("generation.no_base", name=source.name, problem=message("generation.file_hash", file=name))
 
 
-def publish(data: Path, building: Path, parent: int, reason: str, encoder: str, documents: int, passages: int) -> int:
-    """Make ``building`` the generation being served; return its number. See the module's docstring for the order."""
+def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str, documents: int, passages: int) -> int:
+    """Make ``built`` the generation being served; return its number. See the module's docstring for the order."""
     number = max([parent, *numbers(data)]) + 1
-    (building / LEASE).touch()
-    entries = _hash_files(building, path_of(data, parent) if parent else None)
+    (built / LEASE).touch()
+    entries = _hash_files(built, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest = Manifest(number, created, reason, encoder, parent, documents, passages, entries)
+    manifest = Manifest(number, created, to_text(reason), encoder, parent, documents, passages, entries)
     manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data))
-    (building / MANIFEST).write_text(manifest.to_json(), "utf-8")
-    _sync_new(building)
+    (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
+    _sync_new(built)
     target = folder(data) / f"{number:04d}"
     _point(data, number)  # before there is such a generation: one without a link to it is damage
-    building.rename(target)
+    built.rename(target)
     files.sync(target.parent)
     switch(data, number)
     return number
@@ -359,8 +361,8 @@ def _remove(generation: Path) -> bool:
 
 
 def _files(root: Path) -> list[Path]:
-    found = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    return sorted(path for path in found if str(path.relative_to(root)) not in LEFT_OUT)
+    paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return sorted(path for path in paths if str(path.relative_to(root)) not in LEFT_OUT)
 
 
 def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:

@@ -43,7 +43,7 @@ class Governed:
 
     def yield_to(self, documents: Iterable[str], stated: Iterable[str]) -> None:
         """The manifest states these fields of ``documents`` now: what was set of them no longer holds."""
-        fields = [each for each in FIELDS if each in set(stated)]
+        fields = [name for name in FIELDS if name in set(stated)]
         for document in documents if fields else ():
             for field in fields:
                 self._drop(document, field)

@@ -153,11 +153,11 @@ class Graph:
 
     def _remove(self, documents: Iterable[str]) -> None:
         for document in documents:
-            found = self._database.execute("SELECT id FROM sources WHERE document = ?", (document,)).fetchone()
-            if found:
+            row = self._database.execute("SELECT id FROM sources WHERE document = ?", (document,)).fetchone()
+            if row:
                 for table in TABLES:
-                    self._database.execute(f"DELETE FROM {table} WHERE source = ?", found)  # noqa: S608
-                self._database.execute("DELETE FROM sources WHERE id = ?", found)
+                    self._database.execute(f"DELETE FROM {table} WHERE source = ?", row)  # noqa: S608
+                self._database.execute("DELETE FROM sources WHERE id = ?", row)
 
     def _add(self, source: int, term: Term) -> None:
         execute, many = self._database.execute, self._database.executemany
@@ -209,16 +209,16 @@ class Graph:
 
     def find(self, name: str) -> list[tuple[str, Name]]:
         """The concepts called ``name`` (or of that id), best first, each with the name that matched."""
-        wanted = " ".join(name.split())
+        spelling = " ".join(name.split())
         rows = self._rows(
             "SELECT concept, text, language, kind FROM shown_names WHERE folded = ? LIMIT ?",
-            (folded(wanted), NAMES_READ),
+            (folded(spelling), NAMES_READ),
         )
-        found = [(concept, Name(text, language, kind)) for concept, text, language, kind in rows]
-        found.sort(key=lambda each: (_distance(each[1], wanted), each[0]))
-        by_id = [identifier for identifier in dict.fromkeys((wanted, wanted.upper())) if self._exists(identifier)]
-        best = dict.fromkeys(by_id, Name(wanted, "", "name"))
-        for concept, matched in found:
+        matches = [(concept, Name(text, language, kind)) for concept, text, language, kind in rows]
+        matches.sort(key=lambda match: (_distance(match[1], spelling), match[0]))
+        by_id = [identifier for identifier in dict.fromkeys((spelling, spelling.upper())) if self._exists(identifier)]
+        best = dict.fromkeys(by_id, Name(spelling, "", "name"))
+        for concept, matched in matches:
             if self._exists(concept):
                 best.setdefault(concept, matched)
         return list(best.items())
@@ -285,13 +285,13 @@ class Graph:
 
     def near(self, name: str) -> list[str]:
         """Names that look like ``name``, best first, at most ``NEAR``: continuations of it, then similar spellings."""
-        wanted = folded(name)
-        if not wanted:
+        start = folded(name)
+        if not start:
             return []
-        longer = self._beginning(wanted)
-        alike = {folded(text): text for text in self._around(wanted)}
-        close = difflib.get_close_matches(wanted, alike, NEAR, _SIMILAR)
-        return list(dict.fromkeys([*longer, *(alike[each] for each in close)]))[:NEAR]
+        longer = self._beginning(start)
+        alike = {folded(text): text for text in self._around(start)}
+        close = difflib.get_close_matches(start, alike, NEAR, _SIMILAR)
+        return list(dict.fromkeys([*longer, *(alike[spelling] for spelling in close)]))[:NEAR]
 
     def _beginning(self, start: str) -> list[str]:
         """The first names that begin with ``start``."""
@@ -358,9 +358,9 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _distance(name: Name, wanted: str) -> tuple[bool, int, bool]:
+def _distance(name: Name, spelling: str) -> tuple[bool, int, bool]:
     """How far a found name is from the one asked for: other letters, a lesser kind, other capitals."""
-    return name.text.casefold() != wanted.casefold(), KINDS.index(name.kind), name.text != wanted
+    return name.text.casefold() != spelling.casefold(), KINDS.index(name.kind), name.text != spelling
 
 
 def _order(name: Name) -> tuple[int, str, str]:

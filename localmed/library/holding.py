@@ -55,9 +55,9 @@ class Holding:
         ids, contents = self._withdrawals.in_force()
         pending = self._catalogue.pending(self.day)
         stated = self._catalogue.not_current()
-        successors = {each: after for each, (status, after) in stated.items() if status is Status.SUPERSEDED}
-        statuses = {each: status for each, (status, _) in stated.items() if not _waits(each, successors, pending)}
-        statuses |= {each: Status.PENDING for each in pending if statuses.get(each) is not Status.WITHDRAWN}
+        successors = {name: after for name, (status, after) in stated.items() if status is Status.SUPERSEDED}
+        statuses = {name: status for name, (status, _) in stated.items() if not _waits(name, successors, pending)}
+        statuses |= {name: Status.PENDING for name in pending if statuses.get(name) is not Status.WITHDRAWN}
         statuses |= dict.fromkeys(ids | self._catalogue.ids_with(contents), Status.WITHDRAWN)
         self._statuses, self._overdue = statuses, self._catalogue.overdue(self.day)
         self._read_on = self.day

@@ -26,8 +26,8 @@ Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of 
 
 def look(path: Path) -> list[int]:
     """What tells that a file was not touched since."""
-    found = path.stat()
-    return [found.st_ino, found.st_size, found.st_mtime_ns]
+    state = path.stat()
+    return [state.st_ino, state.st_size, state.st_mtime_ns]
 
 
 def remembered(generation: Path) -> Looks:

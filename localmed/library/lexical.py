@@ -68,13 +68,13 @@ class LexicalIndex(TantivyIndex):
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def search(
-        self, question: str, limit: int, wanted: SearchFilter, title_boost: float, most_terms: int
+        self, question: str, limit: int, filters: SearchFilter, title_boost: float, most_terms: int
     ) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, BM25 score)``, best first; empty if no word is known."""
-        query = self.query(question, wanted, title_boost, most_terms)
+        query = self.query(question, filters, title_boost, most_terms)
         return self._best(query, limit) if query is not None and limit > 0 else []
 
-    def query(self, question: str, wanted: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
+    def query(self, question: str, filters: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
         """The query that ``search`` runs; ``None`` if the index knows no word of the question."""
         terms = self.terms(question, most_terms)
         if not terms:
@@ -82,17 +82,17 @@ class LexicalIndex(TantivyIndex):
         should = tantivy.Occur.Should
         parts = [(should, self._term("text", term)) for term in terms]
         parts += [(should, tantivy.Query.boost_query(self._term("title", term), title_boost)) for term in terms]
-        return self._limited(tantivy.Query.boolean_query(parts), wanted)
+        return self._limited(tantivy.Query.boolean_query(parts), filters)
 
     def search_all(
-        self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float
+        self, keywords: Sequence[str], limit: int, filters: SearchFilter, title_boost: float
     ) -> list[tuple[str, str, float]]:
         """As ``search``, but every term of every one of ``keywords`` must occur in the passage or its title."""
         terms = list(dict.fromkeys(term for keyword in keywords for term in self.analyse(keyword, for_query=True)))
         if not terms or limit < 1:
             return []
         must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
-        return self._best(self._limited(tantivy.Query.boolean_query(must), wanted), limit)
+        return self._best(self._limited(tantivy.Query.boolean_query(must), filters), limit)
 
     def holds(self, keyword: str) -> bool:
         """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
@@ -137,8 +137,8 @@ class LexicalIndex(TantivyIndex):
         if not ids:
             return {}
         query = tantivy.Query.term_set_query(self._schema, "id", list(ids))
-        found = self._searcher.search(query, limit=len(ids), count=False).hits
-        loaded = [load(self._searcher.doc(address)) for _, address in found]
+        addresses = self._searcher.search(query, limit=len(ids), count=False).hits
+        loaded = [load(self._searcher.doc(address)) for _, address in addresses]
         return {passage.id: passage for passage in loaded if self._within is None or passage.collection in self._within}
 
     def with_prefix(self, prefix: str) -> list[Passage]:
@@ -148,12 +148,10 @@ class LexicalIndex(TantivyIndex):
 
     def of_document(self, document: str) -> list[Passage]:
         """All passages of a document in their order; none of a collection that may not be read."""
-        found = self.each(self._term("document", document))
-        return sorted(
-            (each for each in found if self._within is None or each.collection in self._within), key=_position
-        )
+        passages = sorted(self.all_passages(self._term("document", document)), key=_position)
+        return [passage for passage in passages if self._within is None or passage.collection in self._within]
 
-    def each(self, query: tantivy.Query | None = None) -> Iterator[Passage]:
+    def all_passages(self, query: tantivy.Query | None = None) -> Iterator[Passage]:
         """Every passage, or every one that ``query`` matches, in no order."""
         chosen = query or tantivy.Query.all_query()
         count = max(len(self), 1)
@@ -164,7 +162,7 @@ class LexicalIndex(TantivyIndex):
         """The documents of which a passage was stored before there were digests."""
         everything = self._searcher.search(tantivy.Query.all_query(), limit=max(len(self), 1), count=False)
         stored = (self._searcher.doc(address) for _, address in everything.hits)
-        return {str(each.get_first("document")) for each in stored if bytes(each.get_first("body")).startswith(b"{")}
+        return {str(row.get_first("document")) for row in stored if bytes(row.get_first("body")).startswith(b"{")}
 
     def count(self, field: str, value: str) -> int:
         """How many passages have ``value`` in a raw field (``document``, ``collection``, ``id``)."""

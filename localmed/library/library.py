@@ -25,9 +25,9 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from localmed.config import LibrarySettings
-from localmed.domain import Collection, Document, Passage, SearchFilter, Status
+from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
-from localmed.files import Opener, open_regular
+from localmed.files import Opener, open_regular, told_if_full
 from localmed.library import generations, originals
 from localmed.library.access import Access
 from localmed.library.allowed import Found, Search, allowed
@@ -41,7 +41,6 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, reading, unaltered
-from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
 from localmed.library.tantivy_index import Writer
@@ -145,28 +144,28 @@ class Library:
 
     # --- searching -------------------------------------------------------------------------------------------------
 
-    def search_lexical(self, question: str, limit: int, wanted: SearchFilter, title_boost: float, terms: int) -> Found:
+    def search_lexical(self, question: str, limit: int, filters: SearchFilter, title_boost: float, terms: int) -> Found:
         """The best passages by BM25 whose documents may answer."""
         search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)
-        return self._allowed(search, limit, wanted)
+        return self._allowed(search, limit, filters)
 
-    def search_keywords(self, keywords: Sequence[str], limit: int, wanted: SearchFilter, title_boost: float) -> Found:
+    def search_keywords(self, keywords: Sequence[str], limit: int, filters: SearchFilter, title_boost: float) -> Found:
         """The best passages that hold all of ``keywords`` and whose documents may answer."""
-        return self._allowed(partial(self.lexical.search_all, keywords, title_boost=title_boost), limit, wanted)
+        return self._allowed(partial(self.lexical.search_all, keywords, title_boost=title_boost), limit, filters)
 
-    def search_dense(self, vector: Vectors, limit: int, wanted: SearchFilter) -> Found:
+    def search_dense(self, vector: Vectors, limit: int, filters: SearchFilter) -> Found:
         """The nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search
-        within = self._readable(wanted)
+        within = self._readable(filters)
         return self._allowed(partial(search, vector), limit, within) if within else []
 
     def searched_by(self, nearest: Nearest) -> None:
         """Let ``nearest`` do what ``DenseIndex.search`` does: another process, in which the index is open."""
         self._nearest = nearest
 
-    def search_sparse(self, weights: Weights, limit: int, wanted: SearchFilter) -> Found:
+    def search_sparse(self, weights: Weights, limit: int, filters: SearchFilter) -> Found:
         """The best passages by the dot product of token weights whose documents may answer."""
-        return self._allowed(partial(self.sparse.search, weights), limit, wanted)
+        return self._allowed(partial(self.sparse.search, weights), limit, filters)
 
     def status(self, document: str) -> Status:
         """The status of a document now (``holding.py``)."""
@@ -185,23 +184,23 @@ class Library:
 
     def passage(self, prefix: str) -> Passage:
         """The passage whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
-        found = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
-        if len(found) != 1:
-            raise UnknownName("search.passage_several" if found else "search.passage_none")
-        return found[0]
+        matches = self.lexical.with_prefix(prefix) if len(prefix) >= 6 else []
+        if len(matches) != 1:
+            raise UnknownName("search.passage_several" if matches else "search.passage_none")
+        return matches[0]
 
-    def _readable(self, wanted: SearchFilter) -> SearchFilter | None:
-        """``wanted`` within the collections that may be read; ``None`` if it names no such collection."""
+    def _readable(self, filters: SearchFilter) -> SearchFilter | None:
+        """``filters`` within the collections that may be read; ``None`` if they name no such collection."""
         if self._within is None:
-            return wanted
-        names = tuple(each for each in self._within if not wanted.collections or each in wanted.collections)
-        return replace(wanted, collections=names) if names else None
+            return filters
+        names = tuple(name for name in self._within if not filters.collections or name in filters.collections)
+        return replace(filters, collections=names) if names else None
 
-    def _allowed(self, search: Search, limit: int, wanted: SearchFilter) -> Found:
+    def _allowed(self, search: Search, limit: int, filters: SearchFilter) -> Found:
         """The best ``limit`` passages of ``search`` whose documents may answer (``allowed.py``)."""
         statuses = self.holding.statuses()
         with reading(self.path):
-            return allowed(search, limit, wanted, statuses, lambda: self.catalogue.passages_by_document())
+            return allowed(search, limit, filters, statuses, lambda: self.catalogue.passages_by_document())
 
 
 class Builder:
@@ -328,8 +327,8 @@ class Builder:
                 self._sparse.reload()
             self._settled = True
 
-    def publish(self, reason: str) -> int:
-        """Check and swap; return the new generation's number."""
+    def publish(self, reason: Message) -> int:
+        """Check and swap, ``reason`` being the change that was made; return the new generation's number."""
         self.settle()
         self.catalogue.summaries.sweep()
         self.dense.tidy(self._settings.index_above)

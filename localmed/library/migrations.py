@@ -167,7 +167,7 @@ def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> s
     try:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.DatabaseError as error:
-        raise _told(path, error) from None
+        raise _as_ours(path, error) from None
     try:
         if wal:
             _use_wal(connection)
@@ -177,7 +177,7 @@ def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> s
         connection.close()
         if not isinstance(error, sqlite3.DatabaseError):
             raise
-        raise _told(path, error) from None
+        raise _as_ours(path, error) from None
     return connection
 
 
@@ -202,7 +202,7 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
 
 
-def _told(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
+def _as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):

@@ -116,7 +116,7 @@ def _cited(folder: Path) -> set[str]:
         texts = [file.read_text("utf-8") for file in sorted(folder.glob("*"))]
     except (OSError, UnicodeDecodeError):
         raise Damaged("library.folder_file", folder=str(folder)) from None
-    return {found for text in texts for found in _SHA256.findall(text)}
+    return {sha256 for text in texts for sha256 in _SHA256.findall(text)}
 
 
 def _holds(path: Path, sha256: str) -> bool:

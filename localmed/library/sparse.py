@@ -42,7 +42,7 @@ class SparseIndex(TantivyIndex):
         """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
         return SparseWriter(self._writer(memory))
 
-    def search(self, weights: Weights, limit: int, wanted: SearchFilter) -> list[tuple[str, str, float]]:
+    def search(self, weights: Weights, limit: int, filters: SearchFilter) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, dot product)``, best first; those with a token in common.
 
         Of the question's ``weights`` the ``MOST_TOKENS`` largest count.
@@ -52,17 +52,17 @@ class SparseIndex(TantivyIndex):
         if not clauses or limit < 1:
             return []
         query = tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
-        return self._best(self._limited(query, wanted), limit)
+        return self._best(self._limited(query, filters), limit)
 
     def _clauses(self, token: int, weight: float) -> list[tantivy.Query]:
         """A constant for each of the weights with which ``token`` is stored."""
-        found = self._searcher.terms_with_prefix(FIELD, f"{token}_", limit=MOST_STEPS)
+        stored = self._searcher.terms_with_prefix(FIELD, f"{token}_", limit=MOST_STEPS)
         return [
             tantivy.Query.const_score_query(
                 tantivy.Query.term_query(self._schema, FIELD, term, index_option="basic"),
                 weight * int(term.rpartition("_")[2]) * STEP,
             )
-            for term, _ in found
+            for term, _ in stored
         ]
 
 
@@ -71,8 +71,8 @@ class SparseWriter(Writer):
 
     def add(self, passages: Sequence[Passage], weights: Sequence[Weights]) -> None:
         """Add passages (the caller has deleted older ones of the same document)."""
-        for passage, each in zip(passages, weights, strict=True):
-            self._writer.add_document(tantivy.Document(**raw_values(passage), **{FIELD: terms(each)}))
+        for passage, token_weights in zip(passages, weights, strict=True):
+            self._writer.add_document(tantivy.Document(**raw_values(passage), **{FIELD: terms(token_weights)}))
 
 
 def terms(weights: Weights) -> str:

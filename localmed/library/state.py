@@ -78,7 +78,7 @@ class State:
             self._database.execute("DELETE FROM quarantine WHERE collection = ? AND path = ?", (collection, path))
             self._database.executemany(
                 "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [_row(each) for each in refused],
+                [_row(entry) for entry in refused],
             )
 
 

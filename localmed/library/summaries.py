@@ -144,9 +144,9 @@ class SummaryTable:
 
 def _stacked(encoded: list[bytes]) -> Vectors:
     """The stored vectors as (N, D), zeros for those that are missing; (N, 0) if all are."""
-    dimensions = max((len(each) for each in encoded), default=0) // 4
+    dimensions = max((len(vector) for vector in encoded), default=0) // 4
     vectors = np.zeros((len(encoded), dimensions), np.float32)
-    for row, each in enumerate(encoded):
-        if each:
-            vectors[row] = np.frombuffer(each, np.float32)
+    for row, vector in enumerate(encoded):
+        if vector:
+            vectors[row] = np.frombuffer(vector, np.float32)
     return vectors

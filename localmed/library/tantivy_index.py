@@ -61,19 +61,20 @@ class TantivyIndex:
             rows.append((str(body.get_first("id")), str(body.get_first("document")), float(score)))
         return rows
 
-    def _limited(self, query: tantivy.Query, wanted: SearchFilter) -> tantivy.Query:
+    def _limited(self, query: tantivy.Query, filters: SearchFilter) -> tantivy.Query:
         """``query`` and the filter's conditions, which do not score."""
         conditions = []
         if self._within is not None:
             conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(self._within)))
-        if wanted.collections:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(wanted.collections)))
-        if wanted.documents:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(wanted.documents)))
-        if wanted.language:
-            conditions.append(tantivy.Query.term_query(self._schema, "language", wanted.language, index_option="basic"))
-        if wanted.edition_from or wanted.edition_to:
-            low, high = edition_range(wanted)
+        if filters.collections:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(filters.collections)))
+        if filters.documents:
+            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(filters.documents)))
+        if filters.language:
+            language = tantivy.Query.term_query(self._schema, "language", filters.language, index_option="basic")
+            conditions.append(language)
+        if filters.edition_from or filters.edition_to:
+            low, high = edition_range(filters)
             conditions.append(tantivy.Query.range_query(self._schema, "edition", tantivy.FieldType.Integer, low, high))
         must = [(tantivy.Occur.Must, tantivy.Query.const_score_query(condition, 0.0)) for condition in conditions]
         return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *must]) if must else query

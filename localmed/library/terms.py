@@ -58,5 +58,5 @@ def singular(word: str) -> str:
 def _without_accents(text: str) -> str:
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", "".join(each for each in apart if not unicodedata.combining(each)))
+    characters = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", "".join(c for c in characters if not unicodedata.combining(c)))

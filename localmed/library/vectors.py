@@ -53,32 +53,32 @@ class VectorCache:
     def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, list[Weights]]:
         """The vectors as from ``encode``, and each text's token weights, of which float16 keeps three digits."""
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
-        found = self._read(keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        rows_by_key = self._read(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows_by_key}
         if missing:
             fresh = dict(zip(missing, self._fresh(list(missing.values())), strict=True))
             self._write(fresh)
-            found |= fresh
+            rows_by_key |= fresh
             self.encoded += len(missing)
-        rows = [found[key] for key in keys]
+        rows = [rows_by_key[key] for key in keys]
         vectors = np.stack([np.frombuffer(vector, np.float16) for vector, _ in rows]).astype(np.float32)
         return vectors, [_unpacked(weights) for _, weights in rows]
 
     def _fresh(self, texts: list[str]) -> list[Row]:
         vectors, weights = encode_both(self._encoder, texts, "passage")
         halves = vectors.astype(np.float16)
-        return [(vector.tobytes(), _packed(each)) for vector, each in zip(halves, weights, strict=True)]
+        return [(vector.tobytes(), _packed(text_weights)) for vector, text_weights in zip(halves, weights, strict=True)]
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        found = {}
+        rows = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             part = keys[start : start + KEYS_A_QUERY]
             marks = ",".join("?" * len(part))
             query = f"SELECT key, vector, weights FROM vectors WHERE key IN ({marks})"  # noqa: S608
             for key, vector, weights in self._database.execute(query, part):
                 if len(vector) == self._bytes and len(weights) % PAIR.itemsize == 0:
-                    found[key] = (vector, weights)
-        return found
+                    rows[key] = (vector, weights)
+        return rows
 
     def _write(self, rows: dict[bytes, Row]) -> None:
         with self._database:  # one transaction

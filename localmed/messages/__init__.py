@@ -26,7 +26,10 @@ from localmed.domain import Message, Parameter
 LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
 COUNT = "count"  # the parameter that chooses between one and other
-LISTING = {"en": ", ", "zh": "、"}
+LISTING = {"en": ", ", "zh": "、"}  # things of one kind
+ASIDE = {"en": ", ", "zh": "，"}  # a name and what is known of it
+CLAUSES = {"en": "; ", "zh": "；"}  # what may hold commas itself
+COLON = {"en": ": ", "zh": "："}  # a label and what it is of
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
@@ -46,21 +49,25 @@ def render(message: Message, language: str) -> str:
     return f"{message.code} {values}" if values else message.code
 
 
-def parts(told: Message) -> tuple[Message, ...]:
-    """What happened and what to do, of an error or a check; ``told`` alone where the catalogue has it as one."""
-    if not known(f"{told.code}.what"):
-        return (told,)
-    return tuple(Message(code, told.parameters) for code in _parts(told.code) if known(code))
+def parts(message: Message) -> tuple[Message, ...]:
+    """What happened and what to do, of an error or a check; ``message`` alone where the catalogue has it as one."""
+    if not known(f"{message.code}.what"):
+        return (message,)
+    return tuple(Message(code, message.parameters) for code in _parts(message.code) if known(code))
 
 
 def _parts(code: str) -> tuple[str, str]:
     return f"{code}.what", f"{code}.remedy"
 
 
+def joined(parts: Iterable[str], language: str, separator: Mapping[str, str] = LISTING) -> str:
+    """``parts`` with the ``separator`` of ``language`` between them: the one place that joins what people read."""
+    return separator.get(language, separator[FALLBACK]).join(parts)
+
+
 def sentences(parts: Iterable[Message], language: str) -> str:
     """Several messages one after the other, such as what happened and what to do."""
-    language = language if language in LANGUAGES else FALLBACK
-    return BETWEEN[language].join(render(part, language) for part in parts)
+    return joined((render(part, language) for part in parts), language, BETWEEN)
 
 
 def known(code: str) -> bool:
@@ -70,8 +77,8 @@ def known(code: str) -> bool:
 
 def catalogue(language: str) -> Mapping[str, Template]:
     """Every template of ``language`` by its code."""
-    found = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
-    return {code: _words(language, template) for code, template in found.items()}
+    templates = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
+    return {code: _words(language, template) for code, template in templates.items()}
 
 
 def _template(language: str, code: str) -> Template | None:
@@ -128,9 +135,7 @@ def _value(parameter: Parameter, language: str) -> Any:
     if isinstance(parameter, Message):
         return render(parameter, language)
     if isinstance(parameter, tuple):
-        if not parameter:
-            return NOTHING[language]
-        return LISTING[language].join(str(_value(item, language)) for item in parameter)
+        return joined((str(_value(item, language)) for item in parameter), language) if parameter else NOTHING[language]
     return parameter
 
 

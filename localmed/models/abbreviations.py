@@ -25,10 +25,10 @@ def expand(text: str) -> Mapping[str, str] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of spaCy, where a text has no abbreviation
         shorts = pipeline(plain)._.abbreviations
-    found: dict[str, str] = {}
+    long_forms: dict[str, str] = {}
     for short in shorts:
-        found.setdefault(short.text, short._.long_form.text)
-    return found
+        long_forms.setdefault(short.text, short._.long_form.text)
+    return long_forms
 
 
 @cache

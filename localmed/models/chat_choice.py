@@ -69,4 +69,4 @@ def _file(registry: Registry, name: str, settings: ChatSettings) -> ChatFile:
 
 
 def _sha256(model: Model, file: str) -> str:
-    return next(each.sha256 for each in model.files if each.name.rpartition("/")[2] == file)
+    return next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == file)

@@ -57,10 +57,10 @@ class Checkpoint:
     def number(self, name: str) -> int:
         """A whole number of ``config.json``, above 0."""
         values = self.read()
-        found = values.get(name) if isinstance(values, dict) else None
-        if type(found) is not int or found < 1:
+        value = values.get(name) if isinstance(values, dict) else None
+        if type(value) is not int or value < 1:
             raise self.unusable(ValueError(name), message("model.no_config", file=CONFIG, name=name))
-        return found
+        return value
 
     @contextmanager
     def loading(self) -> Iterator[None]:
@@ -87,8 +87,8 @@ class Checkpoint:
         return ModelError("model.unloadable", name=self.name, why=why or type(error).__name__)
 
 
-def not_held(folder: Path, wanted: Iterable[str], weights: str) -> list[str]:
-    """Which of ``wanted`` tensors the files ``weights`` (a pattern) of ``folder`` do not hold.
+def not_held(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
+    """Which of ``tensors`` the files ``weights`` (a pattern) of ``folder`` do not hold.
 
     A file may call them by a longer name (``roberta.encoder...``). The pooler that transformers puts on top of a bare
     network does not count: nobody here uses it.
@@ -104,4 +104,4 @@ def not_held(folder: Path, wanted: Iterable[str], weights: str) -> list[str]:
         else:  # tensors only: nothing in the file is run
             held.update(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     held.update([name.partition(".")[2] for name in held])
-    return [name for name in wanted if name not in held and not name.startswith("pooler.")]
+    return [name for name in tensors if name not in held and not name.startswith("pooler.")]

@@ -35,7 +35,7 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
         )
-    checkpoint.refuse_unfilled([*report["missing_keys"], *(each[0] for each in report["mismatched_keys"])])
+    checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
     device, dtype = device_of(torch), arithmetic(torch, exact)
     model = model.to(device=device, dtype=dtype).eval()
     return Network(torch, tokenizer, model, device, tokens, Cost.of(model.config, dtype))
@@ -77,8 +77,8 @@ class CrossEncoder:
         if not passages:
             return []
         network = self.network
-        asked = [self._cut(network, question)] * len(passages)
-        rows = network.tokenizer(asked, list(passages), truncation="only_second", max_length=network.tokens)
+        questions = [self._cut(network, question)] * len(passages)
+        rows = network.tokenizer(questions, list(passages), truncation="only_second", max_length=network.tokens)
         scores = [0.0] * len(passages)
         for places, output in network.batches(rows, lambda inputs: network.model(**inputs).logits):
             judged = network.finite(output).view(-1).sigmoid().tolist()

@@ -69,9 +69,9 @@ class BgeM3:
     @cached_property
     def identity(self) -> EncoderIdentity:
         """The checkpoint's name and fingerprint; loads nothing."""
-        each = self._checkpoint
-        each.complete(*NEEDED)
-        return EncoderIdentity(each.name, each.version, each.number("hidden_size"), each.languages, sparse=True)
+        model = self._checkpoint
+        model.complete(*NEEDED)
+        return EncoderIdentity(model.name, model.version, model.number("hidden_size"), model.languages, sparse=True)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; questions and passages are encoded alike."""
@@ -93,12 +93,12 @@ class BgeM3:
 
     def token_vectors(self, texts: Sequence[str]) -> list[Tensor]:
         """A unit vector for each piece of each text but its first mark: tensors (T - 1, D), in their order."""
-        found: dict[int, Tensor] = {}
+        by_place: dict[int, Tensor] = {}
         rows = self._rows(texts)
         for chosen, output in self._run(rows, return_dense=False, return_colbert_vecs=True):
             for place, vectors in zip(chosen, output["colbert_vecs"], strict=True):
-                found[place] = vectors[: len(rows["input_ids"][place]) - 1]
-        return [found[place] for place in range(len(texts))]
+                by_place[place] = vectors[: len(rows["input_ids"][place]) - 1]
+        return [by_place[place] for place in range(len(texts))]
 
     @cached_property
     def network(self) -> Network:
@@ -113,8 +113,8 @@ class BgeM3:
         pieces = network.tokenizer(list(texts), truncation=True, max_length=network.tokens)["input_ids"]
         return {"input_ids": pieces}
 
-    def _run(self, rows: Rows, **wanted: bool) -> Iterator[Batch]:
-        return self.network.batches(rows, lambda inputs: self.network.model(inputs, **wanted))
+    def _run(self, rows: Rows, **outputs: bool) -> Iterator[Batch]:
+        return self.network.batches(rows, lambda inputs: self.network.model(inputs, **outputs))
 
     def _weights(self, pieces: Sequence[int], values: Sequence[float]) -> Weights:
         """The weights above 0 of a text's own pieces; ``values`` go on over the padding."""
@@ -148,5 +148,5 @@ class MultiVector:
         """See ``Reranker.score``: from -1 to 1, the mean over the tokens of the question."""
         if not passages:
             return []
-        asked, *read = self._encoder.token_vectors([question, *passages])
-        return [float((asked @ each.T).max(dim=1).values.float().mean()) for each in read]
+        question_vectors, *read = self._encoder.token_vectors([question, *passages])
+        return [float((question_vectors @ vectors.T).max(dim=1).values.float().mean()) for vectors in read]

@@ -99,7 +99,7 @@ class Network:
 
     def batches(self, rows: Rows, forward: Callable[[dict[str, Tensor]], Any]) -> Iterator[Batch]:
         """Run ``forward`` over the texts of ``rows`` (``input_ids`` and others); raise ``ModelError`` if it fails."""
-        lengths = [len(each) for each in rows["input_ids"]]
+        lengths = [len(row) for row in rows["input_ids"]]
         return self.in_batches(lengths, lambda chosen: forward(self._padded(rows, chosen)))
 
     def in_batches(self, lengths: Sequence[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:

@@ -47,8 +47,8 @@ class NliCrossEncoder:
         """Where each of ``LABELS`` stands among the network's outputs; raise ``ModelError`` if that is not told."""
         named = cross_encoder.labels_of(self._checkpoint)
         if sorted(named) != sorted(LABELS):
-            told = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
-            raise self._checkpoint.unusable(ValueError(), told)
+            problem = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
+            raise self._checkpoint.unusable(ValueError(), problem)
         return tuple(named.index(label) for label in LABELS)
 
     @cached_property

@@ -88,7 +88,7 @@ class OpenAIServer:
                 "logprobs": True,
                 "top_logprobs": TOP,
             }
-            read = _first_token(self._asked(messages, looking, watch), labels)
+            read = _first_token(self._post(messages, looking, watch), labels)
             if read is not None:
                 return read
         schema = {"enum": list(labels)}
@@ -104,7 +104,7 @@ class OpenAIServer:
     # --- what is asked ----------------------------------------------------------------------------------------
 
     def _completion(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> Reply:
-        answer = self._asked(messages, body, watch)
+        answer = self._post(messages, body, watch)
         try:
             choice, usage = answer["choices"][0], answer["usage"]
             text, ended = choice["message"]["content"], choice["finish_reason"]
@@ -115,7 +115,7 @@ class OpenAIServer:
             self._wrong("completion")
         return Reply(text, *counts, ended)
 
-    def _asked(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
+    def _post(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         whole = {"model": self._model, "messages": turns, "stream": False, **body}
         status, answer = self._exchanged("/v1/chat/completions", whole, watch)
@@ -242,7 +242,7 @@ def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | N
     """
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        pairs = [(str(each["token"]).strip(), math.exp(min(0.0, float(each["logprob"])))) for each in offered]
+        pairs = [(str(row["token"]).strip(), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
     except (LookupError, TypeError, ValueError):
         return None
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in labels]

@@ -39,10 +39,10 @@ class SentenceEncoder:
     @cached_property
     def identity(self) -> EncoderIdentity:
         """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is no such encoder."""
-        each = self._checkpoint
-        each.complete(WEIGHTS)
-        self._refuse_other_modules(each.read(MODULES))
-        return EncoderIdentity(each.name, each.version, each.number("hidden_size"), each.languages)
+        model = self._checkpoint
+        model.complete(WEIGHTS)
+        self._refuse_other_modules(model.read(MODULES))
+        return EncoderIdentity(model.name, model.version, model.number("hidden_size"), model.languages)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``; the manifest's prefix of its kind stands before each text."""
@@ -61,10 +61,10 @@ class SentenceEncoder:
     def _run(self, texts: Sequence[str], places: Sequence[int]) -> Tensor:
         chosen = [texts[place] for place in places]
         # prompt="": a prompt that the checkpoint names would come on top of the manifest's.
-        found: Tensor = self.network.model.encode(
+        vectors: Tensor = self.network.model.encode(
             chosen, prompt="", batch_size=len(chosen), convert_to_tensor=True, show_progress_bar=False
         )
-        return found
+        return vectors
 
     @cached_property
     def network(self) -> Network:
@@ -87,8 +87,8 @@ class SentenceEncoder:
             missing = not_held(folder, model.transformers_model.state_dict(), WEIGHTS)
         self._checkpoint.refuse_unfilled(missing)
         if model.get_embedding_dimension() != width:
-            told = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
-            raise self._checkpoint.unusable(ValueError(), told)
+            problem = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
+            raise self._checkpoint.unusable(ValueError(), problem)
         device, dtype = device_of(torch), arithmetic(torch, self._exact)
         config = model.transformers_model.config
         positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
@@ -99,8 +99,8 @@ class SentenceEncoder:
     def _refuse_other_modules(self, modules: Any) -> None:
         """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""
         listed = modules if isinstance(modules, list) else []
-        types = [str(each.get("type", "")) if isinstance(each, dict) else "" for each in listed]
+        types = [str(module.get("type", "")) if isinstance(module, dict) else "" for module in listed]
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
         if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
-            told = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
-            raise self._checkpoint.unusable(ValueError(), told)
+            problem = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
+            raise self._checkpoint.unusable(ValueError(), problem)

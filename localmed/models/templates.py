@@ -102,7 +102,7 @@ def render(template: Template, messages: Sequence[Message]) -> list[Part]:
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
     """``messages`` with the system messages put before the first user's."""
-    instructions = "\n\n".join(each.content for each in messages if each.role == "system")
+    instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     others = [message for message in messages if message.role != "system"]
     if not instructions:
         return others

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Status
+from localmed.domain import Collection, Document, Status, message
 from localmed.errors import UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
@@ -34,7 +34,7 @@ def put_collection(session: Session, collection: Collection) -> int:
     with _building(session, "collection", collection.name) as (builder, change):
         builder.put_collection(collection)
         summaries.complete(builder, session.encoder, session.settings)  # its kind may have become "guideline"
-        change.generation = builder.publish(f"collection {collection.name}")
+        change.generation = builder.publish(message("generation.made.collection", name=collection.name))
         change.outcome = f"priority {collection.priority}"
     return change.generation
 
@@ -56,7 +56,7 @@ def delete_collection(session: Session, name: str) -> int:
         documents = builder.catalogue.documents(name)
         builder.remove(document.id for document in documents)
         builder.remove_collection(name)
-        change.generation = builder.publish(f"delete collection {name}")
+        change.generation = builder.publish(message("generation.made.delete", name=name))
         change.outcome = f"{len(documents)}"
     manifests.forget(session.data, name)
     return change.generation
@@ -64,10 +64,13 @@ def delete_collection(session: Session, name: str) -> int:
 
 def remove(session: Session, documents: Sequence[Document]) -> int:
     """Remove documents from every index; files of which nothing is left are forgotten."""
-    with _building(session, "remove", " ".join(each.id[:12] for each in documents[:IDS_NAMED])) as (builder, change):
+    with _building(session, "remove", " ".join(document.id[:12] for document in documents[:IDS_NAMED])) as (
+        builder,
+        change,
+    ):
         builder.remove(document.id for document in documents)
         updates.unsettle(builder.catalogue, documents)
-        change.generation = builder.publish(f"remove {len(documents)} documents")
+        change.generation = builder.publish(message("generation.made.remove", count=len(documents)))
         change.outcome = f"{len(documents)}"
     return change.generation
 
@@ -76,20 +79,24 @@ def mark(session: Session, document: Document, status: Status, replaced_by: str 
     """See ``operations.governing.mark``; return the new generation's number."""
     with _building(session, "mark", document.id) as (builder, change):
         governing.mark(builder, document.id, status, replaced_by, reason)
-        change.generation = builder.publish(f"mark {document.id[:12]} {status.value}")
+        change.generation = builder.publish(
+            message(
+                "generation.made.mark", document=document.id[:12], status=message(f"documents.status_{status.value}")
+            )
+        )
         change.outcome = status.value
     return change.generation
 
 
 def govern(session: Session, changes: Sequence[governing.Change]) -> int:
     """See ``operations.governing.apply``, all or nothing; return the new generation's number."""
-    with _building(session, "govern", f"{len(changes)} files or documents") as (builder, change):
+    with _building(session, "govern", f"{len(changes)} changes") as (builder, change):
         governing.apply(
             builder, changes, lambda name: manifest_of(session, name, None), session.encoder, session.settings
         )
-        change.generation = builder.publish(f"govern {len(changes)} files or documents")
-    for each in changes:
-        session.note("govern", each.subject, each.fields, change.generation)
+        change.generation = builder.publish(message("generation.made.govern", count=len(changes)))
+    for governed in changes:
+        session.note("govern", governed.subject, governed.fields, change.generation)
     return change.generation
 
 
@@ -97,7 +104,7 @@ def upgrade(session: Session) -> int:
     """Build a generation with today's schema, and digests, from the current one; return its number."""
     with _building(session, "upgrade", "library") as (builder, change):
         builder.renew()
-        change.generation = builder.publish("upgrade")
+        change.generation = builder.publish(message("generation.made.upgrade"))
         change.outcome = "served"
     return change.generation
 
@@ -109,7 +116,7 @@ def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int
     with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
         change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
-        change.outcome = "served" if change.generation else "nothing to do"
+        change.outcome = "served" if change.generation else "unchanged"
     return change.generation
 
 
@@ -132,7 +139,7 @@ def withdraw(session: Session, document: Document, withdrawn: bool, reason: str)
 
 def rollback(session: Session, number: int | None) -> int:
     """Serve generation ``number`` (default: the one before the current); checks its files first."""
-    named = "the one before" if number is None else f"{number}"
+    named = "before" if number is None else f"{number}"
     with session.change("rollback", f"generation {named}") as change:
         with generations.lock_writer(session.data):
             change.generation = generations.rollback(session.data, number)
@@ -142,7 +149,7 @@ def rollback(session: Session, number: int | None) -> int:
 
 def confirm(session: Session) -> int:
     """The generation being served was found good (``served.confirm``); return its number."""
-    with session.change("confirm", "the generation served") as change:
+    with session.change("confirm", "generation") as change:
         with generations.lock_writer(session.data):
             change.generation = int(generations.current(session.data).name)
             served.confirm(generations.folder(session.data), change.generation)
@@ -155,7 +162,7 @@ def prune(session: Session) -> tuple[int, int]:
 
     The last generations are kept (library.keep_generations), with those that somebody is reading.
     """
-    with session.change("prune", "generations and originals") as change:
+    with session.change("prune", "generations, originals") as change:
         with generations.lock_writer(session.data):
             generations.prune(session.data, session.settings.library.keep_generations)
             files, size = originals.prune(session.data)

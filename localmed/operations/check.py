@@ -43,7 +43,7 @@ class Check:
     @property
     def remedy(self) -> str:
         """What to do, in English, for developers; "" where there is nothing to do."""
-        return "".join(render(each, "en") for each in self.messages[1:])
+        return "".join(render(part, "en") for part in self.messages[1:])
 
 
 @dataclass(frozen=True, slots=True)

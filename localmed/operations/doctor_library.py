@@ -13,12 +13,12 @@ from pathlib import Path
 from localmed import files
 from localmed.domain import Message
 from localmed.errors import Damaged, NoLibrary
+from localmed.files import LEAST_FREE
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
-from localmed.library.space import LEAST_FREE
 from localmed.library.state import State
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations.audit import ANEW, Audit, missing
@@ -34,11 +34,11 @@ def rights(site: Site) -> Iterator[Check]:
     if not data.exists():
         yield ok("rights", "doctor.no_folder", folder=str(data))
         return
-    found = data.stat()
-    if found.st_uid != os.geteuid():
+    status = data.stat()
+    if status.st_uid != os.geteuid():
         yield problem("rights", "doctor.foreign_folder", folder=str(data))
-    elif found.st_mode & 0o077:
-        yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(found.st_mode):o}")
+    elif status.st_mode & 0o077:
+        yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(status.st_mode):o}")
     else:
         yield ok("rights", "doctor.private_folder", folder=str(data))
 
@@ -75,7 +75,7 @@ def library(site: Site) -> Iterator[Check]:
     faults = {path: _faults(path, site.full) for path in dict.fromkeys((served, *kept))}
     if faults[served]:
         yield problem("library", "generation.damaged", name=served.name, problem=faults[served][0])
-    others = [path.name for path, found in faults.items() if found and path != served]
+    others = [path.name for path, problems in faults.items() if problems and path != served]
     if others:
         yield warning("library", "doctor.kept_damaged", names=tuple(others))
     if not any(faults.values()):
@@ -107,7 +107,7 @@ def quarantine(site: Site) -> Iterator[Check]:
     refused = 0
     if (site.settings.data / "state.sqlite").exists():
         with State(site.settings.data) as state:
-            refused = len({(each.collection, each.path) for each in state.quarantined()})
+            refused = len({(entry.collection, entry.path) for entry in state.quarantined()})
     if refused:
         yield warning("quarantine", "doctor.quarantine", count=refused)
     else:
@@ -172,6 +172,6 @@ def audit(site: Site) -> Iterator[Check]:
         yield problem("audit", "doctor.audit_cut")
     for entry in begun:
         yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
-    newest = max((datetime.fromisoformat(each.time) for each in entries), default=datetime.min.replace(tzinfo=UTC))
+    newest = max((datetime.fromisoformat(entry.time) for entry in entries), default=datetime.min.replace(tzinfo=UTC))
     if newest > site.now + AHEAD:
         yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")

@@ -39,9 +39,9 @@ def memory(site: Site) -> Iterator[Check]:
 
 def gpu(site: Site) -> Iterator[Check]:
     """GPU, driver and its memory."""
-    for each in site.machine.gpus:
+    for card in site.machine.gpus:
         yield ok(
-            "gpu", "doctor.gpu", name=each.name, driver=each.driver, memory=size(each.memory), free=size(each.free)
+            "gpu", "doctor.gpu", name=card.name, driver=card.driver, memory=size(card.memory), free=size(card.free)
         )
     if site.machine.gpus:
         return
@@ -64,11 +64,11 @@ def scans(site: Site) -> Iterator[Check]:
 
 def isolation(site: Site) -> Iterator[Check]:
     """Whether the processes that read files are kept from the network and from other files."""
-    found = children.isolation()
+    isolated = children.isolation()
     make = problem if site.settings.read.isolation else warning
-    if found.network and found.files:
+    if isolated.network and isolated.files:
         yield ok("isolation", "doctor.isolation_whole")
-    elif found.network:
+    elif isolated.network:
         yield make("isolation", "doctor.isolation_partly")
     else:
         yield make("isolation", "doctor.isolation_none")
@@ -92,11 +92,11 @@ def python(site: Site) -> Iterator[Check]:
     else:
         yield ok("python", "doctor.python", version=version)
     try:
-        pinned = [found for each in metadata.requires("localmed") or () if (found := _PINNED.match(each))]
+        pinned = [match for requirement in metadata.requires("localmed") or () if (match := _PINNED.match(requirement))]
     except metadata.PackageNotFoundError:
         yield warning("libraries", "doctor.not_installed")
         return
-    wrong = list(filter(None, (_other(*found.groups()) for found in pinned)))
+    wrong = list(filter(None, (_other(*match.groups()) for match in pinned)))
     if wrong:
         yield problem("libraries", "doctor.libraries_other", libraries=tuple(wrong))
     else:
@@ -116,8 +116,8 @@ def _other(name: str, pinned: str, extra: str | None) -> Message | None:
 
 def offline(site: Site) -> Iterator[Check]:
     """Nothing in the environment asks a library to look for a network."""
-    told = {name.lower(): name for name in site.environment}
-    proxies = [told[name] for name in PROXIES if name in told]
+    names = {name.lower(): name for name in site.environment}
+    proxies = [names[name] for name in PROXIES if name in names]
     against = [name for name, value in OFFLINE.items() if site.environment.get(name, value) != value]
     if against:
         yield warning("offline", "doctor.offline_otherwise", names=tuple(against))
@@ -130,7 +130,7 @@ def offline(site: Site) -> Iterator[Check]:
 # --- models --------------------------------------------------------------------------------------------------------
 
 
-def _wanted(site: Site) -> dict[str, str]:
+def _chosen(site: Site) -> dict[str, str]:
     """The models that the profile and ``localmed models use`` choose: name by role."""
     registered = site.registry.registrations
     chosen = chosen_models(site.settings, registered.roles, registered.models)
@@ -139,8 +139,8 @@ def _wanted(site: Site) -> dict[str, str]:
 
 def models_chosen(site: Site) -> Iterator[Check]:
     """Every model that is asked for is registered."""
-    known, wanted = site.registry.registrations.models, _wanted(site)
-    for role, name in wanted.items():
+    known, chosen = site.registry.registrations.models, _chosen(site)
+    for role, name in chosen.items():
         if name not in known:
             there = (site.registry.folder / name).is_dir()
             code = "doctor.model_unregistered" if there else "doctor.model_missing"
@@ -151,7 +151,7 @@ def models_chosen(site: Site) -> Iterator[Check]:
     server = site.settings.chat.server
     if server:
         yield _server(site)
-    if not wanted and not server:
+    if not chosen and not server:
         yield ok("models", "doctor.starter")
         return
     judge = PROFILES[site.settings.profile].get("entailment", NONE)
@@ -161,7 +161,7 @@ def models_chosen(site: Site) -> Iterator[Check]:
         and "entailment" not in site.registry.registrations.roles
     ):
         yield warning("models", "doctor.starter_judges", judge=judge)
-    if "chat" not in wanted and not server:
+    if "chat" not in chosen and not server:
         yield warning("models", "doctor.no_chat")
 
 
@@ -178,7 +178,7 @@ def _server(site: Site) -> Check:
 def models_whole(site: Site) -> Iterator[Check]:
     """Every registered file is as it was when it was hashed."""
     names = list(site.registry.registrations.models)
-    faults = [(name, each) for name in names for each in site.registry.problems(name, site.full, site.progress)]
+    faults = [(name, fault) for name in names for fault in site.registry.problems(name, site.full, site.progress)]
     for name, fault in faults:
         yield problem("model files", "doctor.model_file", name=name, fault=fault)
     if not faults and names:
@@ -196,9 +196,9 @@ def models_whole(site: Site) -> Iterator[Check]:
 
 def models_fit(site: Site) -> Iterator[Check]:
     """Every chosen model fits this machine."""
-    wanted = set(_wanted(site).values())
+    chosen = set(_chosen(site).values())
     for fit in fits(site.registry.candidates(), site.machine):
-        if fit.name not in wanted:
+        if fit.name not in chosen:
             continue
         if fit.best is Place.NOWHERE:
             yield problem("model fit", "doctor.too_large", name=fit.name, needed=size(fit.needs[0].bytes))
@@ -210,11 +210,11 @@ def models_fit(site: Site) -> Iterator[Check]:
 
 def model_host(site: Site) -> Iterator[Check]:
     """Whether a model host runs, and whether commands can use it."""
-    found = site.host()
-    if found is None:
+    host = site.host()
+    if host is None:
         yield ok("model host", "doctor.no_host")
-    elif found.others and site.settings.host.use:
-        yield warning("model host", "doctor.host_other", process=found.process, roles=tuple(found.others))
+    elif host.others and site.settings.host.use:
+        yield warning("model host", "doctor.host_other", process=host.process, roles=tuple(host.others))
     else:
         code = "doctor.host" if site.settings.host.use else "doctor.host_unused"
-        yield ok("model host", code, process=found.process, memory=size(found.memory))
+        yield ok("model host", code, process=host.process, memory=size(host.memory))

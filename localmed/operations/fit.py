@@ -75,12 +75,12 @@ def _needs(candidate: Candidate, machine: Machine) -> tuple[Need, ...]:
     fixed = footprint.weights + int(footprint.weights * WORKING_SHARE) + WORKING_BYTES
     if not footprint.bytes_a_token:
         return (Need(0, fixed, place(fixed, machine)),)
-    found = []
+    needs = []
     for context in CONTEXTS:
         needed = fixed + context * footprint.bytes_a_token
         longer = 0 < footprint.context < context
-        found.append(Need(context, needed, Place.LONGER if longer else place(needed, machine)))
-    return tuple(found)
+        needs.append(Need(context, needed, Place.LONGER if longer else place(needed, machine)))
+    return tuple(needs)
 
 
 def place(needed: int, machine: Machine) -> Place:

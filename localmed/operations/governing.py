@@ -77,12 +77,14 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
 
     A row whose values all stand already changes nothing.
     """
-    found, faults = named(catalogue, manifest.collection.name, rows)
+    matches, faults = named(catalogue, manifest.collection.name, rows)
     changes = []
-    for row, documents in found:
-        values = {name: each for name, each in row.values.items() if any(differs(it, name, each) for it in documents)}
+    for row, documents in matches:
+        values = {
+            name: value for name, value in row.values.items() if any(differs(it, name, value) for it in documents)
+        }
         change = Change(documents, values)
-        wrong = next(filter(None, (problem(name, each) for name, each in values.items())), None)
+        wrong = next(filter(None, (problem(name, value) for name, value in values.items())), None)
         if not wrong and (field := stated(catalogue, manifest, change)):
             wrong = message("governance.stated", field=field)
         if wrong:
@@ -120,7 +122,9 @@ def apply(
         _agree(builder.catalogue, manifest_of(name), changes)
     with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
         for change in changes:
-            stored = builder.catalogue.by_ids(each.id for each in change.documents)  # their own status, not the day's
+            stored = builder.catalogue.by_ids(
+                document.id for document in change.documents
+            )  # their own status, not the day's
             for document in stored.values():
                 _apply(builder, document, change.values, cache, settings.library.batch)
 
@@ -131,11 +135,11 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
     if dated:
         builder.remove([document.id])
     builder.catalogue.governed.set(document, values)
-    changed = replace(document.governance, **{name: each for name, each in values.items() if name in GOVERNANCE})
+    changed = replace(document.governance, **{name: value for name, value in values.items() if name in GOVERNANCE})
     builder.put(replace(document, edition=values.get("edition", document.edition), governance=changed))
     for start in range(0, len(passages), batch):
         part = passages[start : start + batch]
-        builder.add(part, *cache.encode_both([each.in_context for each in part]))
+        builder.add(part, *cache.encode_both([passage.in_context for passage in part]))
 
 
 # --- chains of editions -----------------------------------------------------------------------------------------------
@@ -165,9 +169,9 @@ def chain(library: Library, document: str) -> Chain:
     older: dict[str, None] = {}
     waiting = [document]
     while waiting:
-        found = [each for each in library.catalogue.succeeding(waiting.pop(0))[1] if each not in older]
-        older |= dict.fromkeys(found)
-        waiting += found
+        superseded = [id_ for id_ in library.catalogue.succeeding(waiting.pop(0))[1] if id_ not in older]
+        older |= dict.fromkeys(superseded)
+        waiting += superseded
     newer: dict[str, None] = {}
     after = library.catalogue.succeeding(document)[0]
     while after and after not in newer:
@@ -179,13 +183,13 @@ def chain(library: Library, document: str) -> Chain:
 def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
     there = library.catalogue.by_ids(ids)
     links = []
-    for each in ids:
-        if document := there.get(each):
-            links.append(Link(each, document.title, document.edition, library.status(each).value))
-        elif gone := library.catalogue.removed(each):
-            links.append(Link(each, gone[0], gone[1], "removed", gone[2]))
+    for id_ in ids:
+        if document := there.get(id_):
+            links.append(Link(id_, document.title, document.edition, library.status(id_).value))
+        elif removed := library.catalogue.removed(id_):
+            links.append(Link(id_, removed[0], removed[1], "removed", removed[2]))
         else:  # named by a file that came before the one it names, or in a collection that is hidden
-            links.append(Link(each, "", "", "unknown"))
+            links.append(Link(id_, "", "", "unknown"))
     return tuple(links)
 
 

@@ -16,7 +16,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Progress, Report
 
 if TYPE_CHECKING:
-    from localmed.ingest.preview import Looked
+    from localmed.domain.previews import FilePreview
     from localmed.session import Outcome, Session
 
 
@@ -72,7 +72,7 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
     with session.workspace() as workspace:
         origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
     manifest = manifest_of(session, collection, None)
-    return import_paths(session, origins.paths, manifest, None, retry, origins.gone, hooks)
+    return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks)
 
 
 def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
@@ -99,7 +99,7 @@ def imported(session: Session) -> list[str]:
 
 def preview(
     session: Session, paths: Sequence[Path], collection: str, file: Path | None, hooks: Hooks
-) -> Iterator[Looked]:
+) -> Iterator[FilePreview]:
     """What would become of each file of ``paths``, with nothing stored; the originals of a file stay until the next."""
     from localmed.ingest.preview import Preview
 

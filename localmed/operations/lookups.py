@@ -15,6 +15,7 @@ from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
 from localmed.library.originals import KEPT
 from localmed.library.state import Quarantined, State
+from localmed.messages import from_text
 from localmed.operations import governing
 from localmed.operations.importing import manifest_of
 
@@ -48,7 +49,7 @@ def documents_overdue(session: Session, collection: str = "") -> list[tuple[Docu
     """``documents``, each with the date by which it was to be reviewed, if that has passed."""
     with session.workspace() as workspace:
         late = workspace.library.holding.overdue
-        return [(each, late(each.id)) for each in _documents(workspace, collection)]
+        return [(document, late(document.id)) for document in _documents(workspace, collection)]
 
 
 def document(session: Session, prefix: str) -> Document:
@@ -78,8 +79,8 @@ def to_review(session: Session, collection: str, within: int) -> tuple[list[Docu
         stored, holding = _documents(workspace, collection), workspace.library.holding
         last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
         lapsed = workspace.library.catalogue.governed.lapsed()
-    due = sorted((each for each in stored if _due(each.governance.review_by, each, last)), key=_review)
-    return due + [each for each in stored if each.id in lapsed and each not in due], lapsed
+    due = sorted((document for document in stored if _due(document.governance.review_by, document, last)), key=_review)
+    return due + [document for document in stored if document.id in lapsed and document not in due], lapsed
 
 
 def _due(review: str, stored: Document, last: str) -> bool:
@@ -95,7 +96,9 @@ def _documents(workspace: Workspace, collection: str) -> list[Document]:
     library = workspace.library
     if collection:
         library.catalogue.collection(collection)
-    return [replace(each, status=library.status(each.id)) for each in library.catalogue.documents(collection)]
+    return [
+        replace(document, status=library.status(document.id)) for document in library.catalogue.documents(collection)
+    ]
 
 
 def _document(workspace: Workspace, prefix: str) -> Document:
@@ -107,7 +110,7 @@ def quarantine(session: Session, collection: str = "") -> list[Quarantined]:
     """What was refused at imports, of a collection or all that the caller may read."""
     hidden = session.hidden()
     with closing(State(session.data)) as state:
-        return [each for each in state.quarantined(collection) if each.collection not in hidden]
+        return [file for file in state.quarantined(collection) if file.collection not in hidden]
 
 
 def waiting(session: Session) -> frozenset[str] | None:
@@ -115,7 +118,7 @@ def waiting(session: Session) -> frozenset[str] | None:
     try:
         with session.workspace() as workspace:
             statuses = workspace.library.holding.statuses()
-            return frozenset(each for each, status in statuses.items() if status is Status.PENDING)
+            return frozenset(id_ for id_, status in statuses.items() if status is Status.PENDING)
     except Damaged:
         return None
 
@@ -124,7 +127,7 @@ def effective_among(session: Session, ids: frozenset[str]) -> list[str]:
     """Those of ``ids`` that are in the library and current now."""
     with session.workspace() as workspace:
         statuses = workspace.library.holding.statuses()
-        return sorted(workspace.library.catalogue.by_ids(each for each in ids if each not in statuses))
+        return sorted(workspace.library.catalogue.by_ids(id_ for id_ in ids if id_ not in statuses))
 
 
 # --- governance sheets ---------------------------------------------------------------------------------------------
@@ -182,12 +185,12 @@ def collections(session: Session) -> list[CollectionRow]:
         counts, groups = catalogue.counts(), session.access.all()
         return [
             CollectionRow(
-                each,
-                *counts.get(each.name, (0, 0)),
-                terms=terms.get(each.name, 0),
-                groups=tuple(sorted(groups.get(each.name, ()))),
+                collection,
+                *counts.get(collection.name, (0, 0)),
+                terms=terms.get(collection.name, 0),
+                groups=tuple(sorted(groups.get(collection.name, ()))),
             )
-            for each in catalogue.collections()
+            for collection in catalogue.collections()
         ]
 
 
@@ -200,24 +203,26 @@ def collection(session: Session, name: str) -> Collection:
 def collection_names(session: Session) -> set[str]:
     """The names of the collections that the caller may read; none where there is no library yet."""
     with suppress(NoLibrary), session.workspace() as workspace:
-        return {each.name for each in workspace.library.catalogue.collections()}
+        return {collection.name for collection in workspace.library.catalogue.collections()}
     return set()
 
 
 # --- generations ---------------------------------------------------------------------------------------------------
 
 
+UNREAD = Message("generation.manifest_damaged")
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """A generation that is kept. ``damaged`` where its manifest cannot be read; nothing else is known of it then."""
+    """A generation kept, and the change that made it; of one with a damaged manifest only the number is known."""
 
     number: int
     served: bool
     created: str = "?"
-    reason: str = ""
+    reason: Message = UNREAD
     documents: int = 0
     passages: int = 0
-    damaged: bool = False
 
 
 def generations_kept(session: Session) -> list[GenerationRow]:
@@ -232,8 +237,10 @@ def _generation(data: Path, number: int, served: str) -> GenerationRow:
     try:
         known = generations.read_manifest(path)
     except Damaged:
-        return GenerationRow(number, path.name == served, damaged=True)
-    return GenerationRow(number, path.name == served, known.created, known.reason, known.documents, known.passages)
+        return GenerationRow(number, path.name == served)
+    return GenerationRow(
+        number, path.name == served, known.created, from_text(known.reason), known.documents, known.passages
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +260,9 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
     served = next(row for row in rows.values() if row.served)
     chosen = generations.before(session.data) if number is None else number
     generations.path_of(session.data, chosen)  # says so if there is none
-    undone = tuple(rows[each] for each in sorted(rows, reverse=True) if chosen < each <= served.number)
+    undone = tuple(
+        rows[row_number] for row_number in sorted(rows, reverse=True) if chosen < row_number <= served.number
+    )
     return Undone(chosen, served.number, undone, served.documents, rows[chosen].documents)
 
 
@@ -262,11 +271,11 @@ def verified(session: Session, number: int | None) -> dict[int, tuple[Message, .
     data = session.data
     results: dict[int, tuple[Message, ...]] = {}
     generations.current(data)  # says so if there is no library
-    for each in generations.numbers(data) if number is None else [number]:
+    for kept in generations.numbers(data) if number is None else [number]:
         try:
-            results[each] = tuple(generations.check(generations.path_of(data, each), whole=True))
+            results[kept] = tuple(generations.check(generations.path_of(data, kept), whole=True))
         except Damaged as error:
-            results[each] = error.messages[:1]
+            results[kept] = error.messages[:1]
     return results
 
 

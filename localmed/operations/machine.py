@@ -51,11 +51,11 @@ class Machine:
 
 def look(smi: Sequence[str] = SMI, cgroups: Iterable[Path] = CGROUPS) -> Machine:
     """This machine, now."""
-    found = psutil.virtual_memory()
-    memory = min([found.total, *_limits(cgroups)])
+    virtual = psutil.virtual_memory()
+    memory = min([virtual.total, *_limits(cgroups)])
     gpus, why = _gpus(smi)
     processors = len(os.sched_getaffinity(0))
-    return Machine(memory, min(found.available, memory), processors, gpus, why)
+    return Machine(memory, min(virtual.available, memory), processors, gpus, why)
 
 
 def _limits(cgroups: Iterable[Path]) -> list[int]:
@@ -85,5 +85,5 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
 
 
 def _gpu(line: str) -> Gpu:
-    name, driver, memory, free = (each.strip() for each in line.rsplit(",", 3))
+    name, driver, memory, free = (cell.strip() for cell in line.rsplit(",", 3))
     return Gpu(name, driver, int(memory) * MIB, int(free) * MIB)

@@ -12,7 +12,7 @@ from contextlib import closing
 from itertools import islice
 
 from localmed.config import Settings
-from localmed.domain import Passage
+from localmed.domain import Passage, message
 from localmed.ingest import summaries
 from localmed.ingest.pipeline import Progress
 from localmed.library import generations
@@ -35,11 +35,11 @@ def reindex(
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
         started(len(builder.lexical))
         with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
-            for passages in _batches(builder.lexical.each(), settings.library.batch):
+            for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
                 builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
                 progress(len(passages), f"{len(passages)} passages")
         summaries.complete(builder, encoder, settings, progress)
-        return builder.publish(f"reindex from {served.encoder} to {encoder.identity.slug}")
+        return builder.publish(message("generation.made.reindex", before=served.encoder, after=encoder.identity.slug))
 
 
 def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:

@@ -21,6 +21,7 @@ from localmed.library.anchors import AUDIT_FILE, PLANNED, REPAIRED, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.withdrawals import Entry, Withdrawals
+from localmed.messages import from_text
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
 from localmed.operations.changes import EVERYBODY
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was ``found``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
+    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind."""
 
-    found: Message
+    fault: Message
     number: int
     lost: tuple[Message, ...] = ()
 
@@ -49,18 +50,18 @@ def plan(data: Path) -> Step | None:
     """
     try:
         path = generations.current(data)
-        found = _problem(path)
-        if found is None:
+        fault = _problem(path)
+        if fault is None:
             return None
     except NoLibrary:
         return None
     except Damaged as error:
-        found = error.messages[0]
+        fault = error.messages[0]
     lost: list[Message] = []
     for number in _candidates(data):
         problem = _problem(generations.path_of(data, number))
         if problem is None:
-            return Step(found, number, tuple(each for each in lost if each != found))
+            return Step(fault, number, tuple(loss for loss in lost if loss != fault))
         lost += [problem, _undone(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
 
@@ -71,14 +72,16 @@ def _undone(data: Path, number: int) -> Message:
         manifest = generations.read_manifest(generations.path_of(data, number))
     except Damaged:
         return message("generation.repair_undoes_unknown", number=number)
-    return message("generation.repair_undoes", number=number, day=manifest.created[:10], reason=manifest.reason)
+    return message(
+        "generation.repair_undoes", number=number, day=manifest.created[:10], reason=from_text(manifest.reason)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerStep:
-    """What was ``found``, and the entries to be written in place of the ledger."""
+    """The ``fault``, and the entries to be written in place of the ledger."""
 
-    found: Message
+    fault: Message
     entries: tuple[Entry, ...]
 
     @property
@@ -96,9 +99,9 @@ class LedgerStep:
 
 @dataclass(frozen=True, slots=True)
 class AccessStep:
-    """What was ``found``, and the groups of each collection that is to be restricted."""
+    """The ``fault``, and the groups of each collection that is to be restricted."""
 
-    found: Message
+    fault: Message
     groups: Mapping[str, frozenset[str]]
     changes: int
 
@@ -173,7 +176,7 @@ def _ledger(data: Path, log: Sequence[AuditEntry]) -> tuple[Entry, ...]:
 def _entry(noted: AuditEntry, document: Document | None) -> Entry:
     content, title = (document.content, document.title) if document else ("", "")
     withdrawn = noted.action == "withdraw"
-    return Entry(noted.time, noted.subject, content, title, withdrawn, "restored from the audit log", noted.actor)
+    return Entry(noted.time, noted.subject, content, title, withdrawn, "audit log", noted.actor)
 
 
 def _documents(data: Path, ids: Sequence[str]) -> dict[str, Document]:

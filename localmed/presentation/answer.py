@@ -13,6 +13,7 @@ from localmed.domain import (
     Answer,
     AnswerStatus,
     Badge,
+    BadgeJudge,
     Citation,
     Conflict,
     ConflictKind,
@@ -22,13 +23,14 @@ from localmed.domain import (
     Origin,
     Statement,
     Status,
+    Verification,
     message,
 )
-from localmed.presentation.badge import badge_view
+from localmed.messages import known
 from localmed.presentation.neutral import one_line
 from localmed.presentation.parts import part_view
 from localmed.presentation.statements import statement_view
-from localmed.presentation.views import AnswerView, ConflictView, SourceView
+from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, SourceView
 from localmed.presentation.words import words
 
 Audience = Literal["staff", "patient"]
@@ -128,12 +130,12 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
         message("answer.page", page=page) for page in sorted({citation.page for citation in citations if citation.page})
     ]
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
-    said = [*(words(detail, language) for detail in details), one_line(headings)]
+    texts = [*(words(detail, language) for detail in details), one_line(headings)]
     start, end = (citations[0].start, citations[0].end) if citations else (0, 0)
     return SourceView(
         marker=evidence.marker,
         title=one_line(evidence.document_title),
-        details=tuple(text for text in said if text),
+        details=tuple(text for text in texts if text),
         warnings=tuple(words(warning, language) for warning in _warnings(evidence, answer.provenance.day)),
         passage_id=passage.id,
         file=one_line(evidence.source.rpartition("/")[2]),
@@ -170,3 +172,47 @@ def _citations(answer: Answer, marker: str) -> list[Citation]:
     citations = [citation for statement in statements for citation in statement.citations]
     citations += [conflict.theirs for conflict in answer.conflicts]
     return [citation for citation in citations if citation.marker == marker]
+
+
+# --- the badge --------------------------------------------------------------------------------------------------------
+
+
+def badge_view(verification: Verification, language: str) -> BadgeView:
+    """The badge of an answer that has one."""
+    title = Message(f"badge.{verification.badge.value}")
+    reason = words(verification.reason, language)
+    differs = verification.badge_before is not verification.badge
+    before = Message(f"badge.{verification.badge_before.value}")
+    judges = tuple(_judge(judge) for judge in verification.badge_judges)
+    return BadgeView(
+        badge=verification.badge,
+        title=words(title, language),
+        reason=words(message("badge.why", badge=title, reason=reason), language),
+        judges=tuple(JudgeView(words(name, language), words(errors, language)) for name, errors in judges),
+        judged=words(message("badge.judged", judges=tuple(_named(*judge) for judge in judges)), language),
+        before=words(message("badge.before", badge=before), language) if differs else "",
+        alone=words(message("badge.alone", badges=_alone(verification)), language) if verification.badges else "",
+    )
+
+
+def _alone(verification: Verification) -> tuple[Message, ...]:
+    return tuple(
+        message(
+            "badge.of_kind", kind=Message(f"source.kind.{kind or 'unnamed'}"), badge=Message(f"badge.{badge.value}")
+        )
+        for kind, badge in verification.badges
+    )
+
+
+def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
+    """Name and errors; a judge that this version does not know is called as it calls itself."""
+    code = f"badge.judge.{judge.name}"
+    name = Message(code) if known(code) else message("literal", text=one_line(judge.name))
+    if not judge.wrong:
+        return name, message("badge.not_validated")
+    errors = tuple(Message(f"badge.wrong_{criterion}", (("percent", share * 100),)) for criterion, share in judge.wrong)
+    return name, message("badge.measured", data=judge.measured_on, errors=errors)
+
+
+def _named(name: Message, errors: Message) -> Message:
+    return message("badge.judge_errors", judge=name, errors=errors)

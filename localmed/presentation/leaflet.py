@@ -12,6 +12,7 @@ from itertools import groupby
 
 from localmed.domain import Answer, message
 from localmed.domain.parts import LinePart, ReadingLevelPart, Restated
+from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.pages import page
 from localmed.presentation.words import words
@@ -31,7 +32,8 @@ def leaflet(answer: Answer, date: str) -> str:
     return page(
         "leaflet.html",
         language=language,
-        colon="：" if language == "zh" else ": ",
+        colon=joined(("", ""), language, COLON),
+        comma=joined(("", ""), language, ASIDE),
         verbatim=words(message("answer.origin.extractive"), language),
         verbatim_note=words(message("explain.leaflet.numbers"), language),
         title=words(message("explain.leaflet.title"), language),

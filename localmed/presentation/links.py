@@ -8,6 +8,7 @@ from typing import Any
 from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.domain.parts import LinkCountsPart, LinkSetPart
+from localmed.messages import joined
 from localmed.presentation.neutral import one_line
 from localmed.presentation.views import PartView, Row
 from localmed.presentation.words import words
@@ -32,28 +33,28 @@ def counts(part: LinkCountsPart, language: str) -> PartView:
     return PartView(words(message("links.title"), language), tuple(_count_rows(part.counts, language)))
 
 
-def _count_rows(found: LinkCounts, language: str) -> Iterable[Row]:
+def _count_rows(link_counts: LinkCounts, language: str) -> Iterable[Row]:
     for name in METRICS:
-        yield Row(words(Message(f"links.metric.{name}"), language), words(_metric(found, name), language))
+        yield Row(words(Message(f"links.metric.{name}"), language), words(_metric(link_counts, name), language))
     for name in ("statements", *_COUNTED):
-        if number := getattr(found, name):
+        if number := getattr(link_counts, name):
             yield Row(words(Message(f"links.count.{name}"), language), str(number))
 
 
-def _metric(found: LinkCounts, name: str) -> Message:
-    value = getattr(found, name)
+def _metric(link_counts: LinkCounts, name: str) -> Message:
+    value = getattr(link_counts, name)
     if value is None:
         return message("links.undefined")
     if name not in _SHARES:
         return message("links.value", value=value)
-    part, whole = (getattr(found, count) for count in _SHARES[name])
+    part, whole = (getattr(link_counts, count) for count in _SHARES[name])
     return message("links.share", share=value, part=part, whole=whole)
 
 
 def citation_set(part: LinkSetPart, language: str) -> PartView:
     """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
     outcome = {True: "links.yes", False: "links.no", None: "links.not_judged"}[part.correct]
-    needed = ", ".join(f"[{one_line(marker)}]" for marker in part.irreplaceable)
+    needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
     rows = [
         Row(words(message("links.citations"), language), str(part.citations)),
         Row(words(message("links.correct"), language), words(Message(outcome), language)),

@@ -15,9 +15,9 @@ from localmed.domain.parts import (
     TermPart,
     UnexplainedPart,
 )
+from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line
-from localmed.presentation.plan import definition_rows
-from localmed.presentation.statements import statement_view
+from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
 from localmed.presentation.words import words
 
@@ -40,10 +40,10 @@ def _expansion(expansion: Expansion, language: str) -> Row:
 def _alternatives(expansion: Expansion) -> Message:
     """The meanings as "this, or that, or that"."""
     *others, last = expansion.meanings
-    said = message("literal", text=last)
+    alternatives = message("literal", text=last)
     for meaning in reversed(others):
-        said = message("explain.either", one=meaning, other=said)
-    return said
+        alternatives = message("explain.either", one=meaning, other=alternatives)
+    return alternatives
 
 
 def term(part: TermPart, language: str) -> PartView:
@@ -63,7 +63,9 @@ def unexplained(part: UnexplainedPart, language: str) -> PartView:
     """The terms that nothing explains, in one line."""
     title = words(message("explain.unexplained"), language)
     return PartView(
-        title, (Row("", one_line("; ".join(part.terms))),), section=words(message("explain.terms"), language)
+        title,
+        (Row("", one_line(joined(part.terms, language, CLAUSES))),),
+        section=words(message("explain.terms"), language),
     )
 
 

@@ -60,19 +60,19 @@ def _entry(entry: RecordEntry, language: str) -> str:
 
 def allergy(part: AllergyPart, language: str) -> PartView:
     """The record's words, and under them what the sources say."""
-    said = message("ebm.allergy", words=part.allergy.words, names=part.named)
-    return _warning(said, _statements(part.statements, language), language)
+    warning = message("ebm.allergy", words=part.allergy.words, names=part.named)
+    return _warning(warning, _statements(part.statements, language), language)
 
 
 def interaction(part: InteractionPart, language: str) -> PartView:
     """The record's words, and what the concept graph says."""
-    said = message("ebm.interaction", words=part.entry.words, name=part.named, source=part.source)
-    return _warning(said, (), language)
+    warning = message("ebm.interaction", words=part.entry.words, name=part.named, source=part.source)
+    return _warning(warning, (), language)
 
 
-def _warning(said: Message, statements: tuple[StatementView, ...], language: str) -> PartView:
+def _warning(warning: Message, statements: tuple[StatementView, ...], language: str) -> PartView:
     title = words(message("ebm.check_first"), language)
-    return PartView(title, (Row("", words(said, language)),), statements, warning=True)
+    return PartView(title, (Row("", words(warning, language)),), statements, warning=True)
 
 
 def effects(part: EffectPart, language: str) -> PartView:

@@ -6,8 +6,6 @@ pictures inside the file; whatever comes from a document or a file name is escap
 bounded, and says what it leaves out.
 """
 
-# ruff: noqa: D102  the members of ``Looked`` are described where files are looked at
-
 from __future__ import annotations
 
 import base64
@@ -17,9 +15,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from localmed.domain import Document, Message, Parameter, Passage, message
+from localmed.domain.previews import FilePreview
 from localmed.messages import render
 from localmed.presentation.pages import page
 from localmed.presentation.tables import Grid, grids
@@ -35,36 +34,6 @@ DRAWN = "pdf"  # the reader whose originals have pages to draw
 BODY = "<!-- files -->"  # where the files stand in the page; text of a document never holds it, being escaped
 
 Thumbnails = Callable[[Path, Sequence[int]], Mapping[int, bytes]]  # (original, pages) -> JPEG by page
-
-
-class Fault(Protocol):
-    """A refused part of a file."""
-
-    @property
-    def told(self) -> Message: ...
-
-
-class Looked(Protocol):
-    """A file that a dry run has looked at."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def reason(self) -> Message | None: ...
-    @property
-    def documents(self) -> Sequence[tuple[tuple[Document, Sequence[Passage]], str]]: ...
-    @property
-    def faults(self) -> Sequence[Fault]: ...
-    @property
-    def notes(self) -> Sequence[Message]: ...
-    @property
-    def going(self) -> int: ...
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def passages(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +101,18 @@ class PreviewPage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._body.close()
 
-    def add(self, looked: Looked) -> None:
+    def add(self, file: FilePreview) -> None:
         """Show one file."""
         counts = self._counts
         counts.files += 1
         if counts.files <= FILES:
-            counts.rows.append(self._row(looked))
-        if looked.documents or looked.faults or looked.notes:
+            counts.rows.append(self._row(file))
+        if file.documents or file.faults or file.notes:
             if counts.detailed >= DETAILED:
                 counts.left += 1
             else:
                 counts.detailed += 1
-                self._body.write(self._section(looked))
+                self._body.write(self._section(file))
 
     def chunks(self) -> Iterator[str]:
         """The page, piece by piece."""
@@ -171,30 +140,30 @@ class PreviewPage:
     def _words(self, line: Message | None) -> str:
         return render(line, self._language) if line else ""
 
-    def _row(self, looked: Looked) -> dict[str, Any]:
+    def _row(self, file: FilePreview) -> dict[str, Any]:
         return {
-            "name": Path(looked.path).name,
-            "outcome": looked.outcome,
-            "numbers": (len(looked.documents), looked.passages, len(looked.faults)),
-            "reason": self._words(looked.reason),
-            "going": looked.going,
+            "name": Path(file.path).name,
+            "outcome": file.outcome,
+            "numbers": (len(file.documents), file.passages, len(file.faults)),
+            "reason": self._words(file.reason),
+            "going": file.going,
         }
 
     # --- a file ------------------------------------------------------------------------------------------------------
 
-    def _section(self, looked: Looked) -> str:
-        shown = looked.documents[:DOCUMENTS]
+    def _section(self, file: FilePreview) -> str:
+        shown = file.documents[:DOCUMENTS]
         return page(
             "preview_file.html",
             say=self._say,
             language=self._language,
-            name=Path(looked.path).name,
-            path=looked.path,
-            outcome=looked.outcome,
-            faults=self._listed([fault.told for fault in looked.faults]),
-            notes=self._listed(looked.notes),
-            documents=[self._document(*cut, outcome, looked.folder) for cut, outcome in shown],
-            more=len(looked.documents) - len(shown),
+            name=Path(file.path).name,
+            path=file.path,
+            outcome=file.outcome,
+            faults=self._listed([fault.message for fault in file.faults]),
+            notes=self._listed(file.notes),
+            documents=[self._document(*cut, outcome, file.folder) for cut, outcome in shown],
+            more=len(file.documents) - len(shown),
         )
 
     def _listed(self, lines: Sequence[Message]) -> _Listed:

@@ -1,10 +1,11 @@
-"""A sentence as a reader sees it: with its markers, or as a gap with the reason."""
+"""A sentence as a reader sees it, with its markers or as a gap with the reason; and a definition."""
 
 from __future__ import annotations
 
 from localmed.domain import Citation, Message, Statement, Support, message
+from localmed.domain.parts import Definition
 from localmed.presentation.neutral import neutral, one_line
-from localmed.presentation.views import CitationView, StatementView
+from localmed.presentation.views import CitationView, Row, StatementView
 from localmed.presentation.words import words
 
 NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
@@ -39,3 +40,11 @@ def _citation(citation: Citation) -> CitationView:
     return CitationView(
         citation.marker, citation.passage_id, citation.start, citation.end, quote, citation.page, citation.boxes
     )
+
+
+def definition_rows(definition: Definition | None, language: str) -> tuple[Row, ...]:
+    """A definition and its source."""
+    if definition is None:
+        return ()
+    meaning = Row(words(message("plan.definition"), language), one_line(definition.text))
+    return (meaning, Row(words(message("plan.defined_by"), language), one_line(definition.source)))

@@ -19,6 +19,7 @@ from localmed.domain.parts import (
     SupportPart,
     Titled,
 )
+from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row
@@ -76,12 +77,15 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         yield _row("verify.unjudged", message("verify.unjudged_studies", count=part.unjudged), language)
     for code, studies in (("verify.main", part.main), ("verify.dropped", part.dropped)):
         if studies:
-            yield Row(words(Message(code), language), "; ".join(_placed(study, language) for study in studies))
+            yield Row(
+                words(Message(code), language),
+                joined((_placed(study, language) for study in studies), language, CLAUSES),
+            )
 
 
 def quality(part: EvidenceQualityPart, language: str) -> PartView:
     """What the evidence given with the answer is worth, and why."""
-    name = part.quality.name.lower()
+    name = part.quality.value
     title = message("verify.quality_of", quality=Message(f"verify.quality.{name}"))
     return PartView(
         words(title, language), (_row("verify.reason", Message(f"verify.quality_why.{name}"), language),)
@@ -99,7 +103,7 @@ def _study(row: StudyRow, language: str) -> str:
         "verify.study_detail",
         score=row.reliability,
         parts=_reliability(row),
-        origin=message("verify.given" if row.study.given else "verify.found"),
+        origin=message("verify.given" if row.study.from_answer else "verify.found"),
     )
     votes = message("verify.study_votes", votes=" ".join(SIGNS[vote] for vote in row.votes))
     return words(message("verify.with_votes", detail=detail, votes=votes) if row.votes else detail, language)
@@ -134,7 +138,7 @@ def support(part: SupportPart, language: str) -> PartView:
 
 
 def _label(label: Label) -> Message:
-    return Message(f"verify.label_of.{label.name.lower()}")
+    return Message(f"verify.label_of.{label}")
 
 
 def _title(study: Titled) -> str:
@@ -143,7 +147,7 @@ def _title(study: Titled) -> str:
 
 def _placed(study: Titled, language: str) -> str:
     """A study by title and date, and whether the answer brought it: then it says little that is new."""
-    code = "verify.study_given" if study.given else "verify.study_found"
+    code = "verify.study_given" if study.from_answer else "verify.study_found"
     return words(Message(code, (("title", _title(study)),)), language)
 
 

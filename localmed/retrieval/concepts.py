@@ -84,15 +84,15 @@ class Cosine:
 
     def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
         """The cosine of each passage with the question."""
-        asked = self._encoder.encode([question], "query")[0]
-        return [float(each) for each in self._encoder.encode(passages, "passage") @ asked]
+        vector = self._encoder.encode([question], "query")[0]
+        return [float(cosine) for cosine in self._encoder.encode(passages, "passage") @ vector]
 
 
 @dataclass(slots=True)
 class _Reading:
     """A term as it was understood, and what there is to say about that."""
 
-    found: list[tuple[str, Name]]
+    matches: list[tuple[str, Name]]
     notes: list[Message] = field(default_factory=list)
 
 
@@ -111,13 +111,13 @@ def card(
     ``languages`` are those that ``reranker`` knows, () for all.
     """
     reading = _read(graph, term, f"{question}\n{context}", expand)
-    if not reading.found:
+    if not reading.matches:
         if not graph.counts():
             raise UnknownName("graph.none")
         if near := tuple(graph.near(term)):
             raise UnknownName("graph.unknown_near", near=near)
         raise UnknownName("graph.unknown")
-    chosen, matched = reading.found[0]
+    chosen, matched = reading.matches[0]
     concept = graph.concept(chosen)
     assert concept is not None  # find returns what exists
     same = graph.same(chosen)[:SAME]
@@ -137,7 +137,7 @@ def card(
         tuple(ranked[:SHOWN]),
         len(relations),
         ordered_by,
-        tuple(_others(graph, reading.found[1:], same)),
+        tuple(_others(graph, reading.matches[1:], same)),
         tuple(reading.notes),
     )
 
@@ -152,8 +152,8 @@ def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> _Reading
         pairs = expand(text)
         if pairs is None:
             notes.append(message("graph.no_abbreviations"))
-        elif found := graph.find(pairs.get(term, "")):
-            return _Reading(found, [message("graph.spelled_out")])
+        elif matches := graph.find(pairs.get(term, "")):
+            return _Reading(matches, [message("graph.spelled_out")])
     return _Reading(graph.find(term), notes)
 
 
@@ -163,8 +163,8 @@ def _spelled_out(term: str, text: str) -> bool:
     return bool(term.strip()) and (f"({term}" in plain or f"{term} (" in plain)
 
 
-def _others(graph: Graph, found: Sequence[tuple[str, Name]], same: Sequence[str]) -> list[Other]:
-    concepts = [graph.concept(each) for each, _ in found[: OTHERS + len(same)] if each not in same]
+def _others(graph: Graph, matches: Sequence[tuple[str, Name]], same: Sequence[str]) -> list[Other]:
+    concepts = [graph.concept(identifier) for identifier, _ in matches[: OTHERS + len(same)] if identifier not in same]
     return [Other(concept.id, concept.name, concept.collection) for concept in concepts if concept][:OTHERS]
 
 
@@ -172,7 +172,7 @@ def _defined(graph: Graph, concept: Concept, same: Sequence[str]) -> Concept:
     """``concept``, with another source's definition of it where its own has none."""
     if concept.definition:
         return concept
-    others = (graph.concept(each) for each in same)
+    others = (graph.concept(identifier) for identifier in same)
     best = next((other for other in others if other and other.definition), None)
     if best is None:
         return concept
@@ -212,26 +212,26 @@ def _ranked(
     concept: Concept, relations: Sequence[Relation], question: str, reranker: Reranker | None
 ) -> tuple[list[Relation], str]:
     """``relations`` best first, and by what."""
-    fixed = sorted(relations, key=lambda each: _fixed(concept.id, each))
-    wanted = {singular(word) for word in question_words(question)}
-    if not wanted:
+    fixed = sorted(relations, key=lambda relation: _fixed(concept.id, relation))
+    sought = {singular(word) for word in question_words(question)}
+    if not sought:
         return fixed, "kind"
-    by_words = _by_words(fixed, wanted)
+    by_words = _by_words(fixed, sought)
     if reranker is None:
         return by_words, "words"
     first = by_words[:RERANKED]
-    scores = reranker.score(question, [sentence(each) for each in first])
+    scores = reranker.score(question, [sentence(relation) for relation in first])
     order = sorted(range(len(first)), key=lambda place: -scores[place])
     return [*(first[place] for place in order), *by_words[RERANKED:]], reranker.name
 
 
-def _by_words(relations: Sequence[Relation], wanted: set[str]) -> list[Relation]:
+def _by_words(relations: Sequence[Relation], sought: set[str]) -> list[Relation]:
     """Stable: relations that share nothing with the question keep their order.
 
     A word weighs by how few relations hold it (BM25's inverse document frequency), so the term's own name weighs
     nothing: it is in all of them.
     """
-    held = [wanted & {singular(word) for word in folded(sentence(relation)).split()} for relation in relations]
+    held = [sought & {singular(word) for word in folded(sentence(relation)).split()} for relation in relations]
     frequency = Counter(word for words in held for word in words)
     weight = {word: math.log(1 + (len(held) - count) / (count + 0.5)) for word, count in frequency.items()}
     scores = [sum(weight[word] for word in words) for words in held]

@@ -77,7 +77,7 @@ def named(heading: str) -> str:
     """The department that ``heading`` names, without brackets and end marks; "" if it names none."""
     whole = heading.strip().rstrip(":：.。")
     bare = " ".join(_BRACKETS.sub(" ", whole).split())
-    if any("\u4e00" <= each <= "\u9fff" for each in bare):
+    if any("\u4e00" <= character <= "\u9fff" for character in bare):
         bare = bare.replace(" ", "")
         known = len(bare) <= CHARACTERS and _CHINESE.match(bare) and not _NOT_ONE.search(bare)
         return bare if known else ""
@@ -90,23 +90,23 @@ def named(heading: str) -> str:
 
 def by_department(hits: Iterable[Hit]) -> Grouped:
     """The hits of each department, in the order in which departments were found."""
-    found: dict[str, list[Hit]] = {}
+    grouped: dict[str, list[Hit]] = {}
     for hit in hits:
         if name := department(hit.passage):
-            found.setdefault(name, []).append(hit)
-    return {name: tuple(each) for name, each in found.items()}
+            grouped.setdefault(name, []).append(hit)
+    return {name: tuple(group) for name, group in grouped.items()}
 
 
 def floor(name: str, passages: Sequence[Passage]) -> Floor | None:
     """The floor of the department ``name``: said by its own sections, else by its row of a table."""
-    own = [each for each in passages if department(each) == name]
+    own = [passage for passage in passages if department(passage) == name]
     for passage in own:
-        if found := _FLOOR.search(passage.text):
-            return Floor(found[0], passage, found.start(), found.end())
+        if match := _FLOOR.search(passage.text):
+            return Floor(match[0], passage, match.start(), match.end())
     for passage in own:
         headings = [heading for heading in (passage.title, *passage.headings) if named(heading) == name]
-        if found := _FLOOR.search(" ".join(headings)):
-            return Floor(found[0], passage)
+        if match := _FLOOR.search(" ".join(headings)):
+            return Floor(match[0], passage)
     for passage in passages:
         if passage.table and (row := _row(name, passage)):
             return row
@@ -118,9 +118,9 @@ def _row(name: str, passage: Passage) -> Floor | None:
     for row in _ROW.finditer(passage.text):
         first = re.split(r"[;；|]", row[0], maxsplit=1)[0]
         cell = re.split(r"[:：]", first, maxsplit=1)[-1].strip()
-        found = _FLOOR.search(row[0]) if named(cell) == name or cell == name else None
-        if found:
-            return Floor(found[0], passage, row.start(), row.end())
+        match = _FLOOR.search(row[0]) if named(cell) == name or cell == name else None
+        if match:
+            return Floor(match[0], passage, row.start(), row.end())
     return None
 
 

@@ -35,13 +35,13 @@ class GuidelineMap:
         """Whether there is anything to find."""
         return bool(self._settings.guidelines and self._settings.guideline_weight and len(self._library.guidelines))
 
-    def find(self, question: str, vector: Vectors | None, wanted: SearchFilter) -> tuple[str, ...]:
+    def find(self, question: str, vector: Vectors | None, filters: SearchFilter) -> tuple[str, ...]:
         """The ids of the guidelines about ``question``, best first, at most ``search.guidelines`` of them.
 
         ``vector`` (D) is the question's, ``None`` where the encoder does not know its language. A search within
         documents that are named already needs no map.
         """
-        if wanted.documents or not self:
+        if filters.documents or not self:
             return ()
         table = self._library.guidelines
         if vector is None:
@@ -50,13 +50,13 @@ class GuidelineMap:
         else:
             least = self._settings.guideline_similarity
             scores = table.similarities(vector)
-        found: list[str] = []
+        guidelines: list[str] = []
         for row in np.argsort(-scores, kind="stable"):
-            if len(found) == self._settings.guidelines or scores[row] < least:
+            if len(guidelines) == self._settings.guidelines or scores[row] < least:
                 break
-            if self._allowed(table.documents[row], wanted):
-                found.append(table.documents[row].document)
-        return tuple(found)
+            if self._allowed(table.documents[row], filters):
+                guidelines.append(table.documents[row].document)
+        return tuple(guidelines)
 
     def bonus(self, opened: Sequence[str]) -> Callable[[str], float] | None:
         """What the fusion adds to a document by its rank among ``opened``; ``None`` where the map found nothing.
@@ -67,18 +67,19 @@ class GuidelineMap:
         if not opened:
             return None
         weight, k, table = self._settings.guideline_weight, self._settings.rrf_k, self._library.guidelines
-        ranked = dict.fromkeys(table.ids, 0.0) | {each: weight / (k + rank) for rank, each in enumerate(opened, 1)}
+        ranked = dict.fromkeys(table.ids, 0.0)
+        ranked |= {guideline: weight / (k + rank) for rank, guideline in enumerate(opened, 1)}
         return lambda document: ranked.get(document, weight / (k + 1))
 
-    def _allowed(self, summarised: Summarised, wanted: SearchFilter) -> bool:
-        """Whether ``wanted`` lets the document answer."""
-        low, high = edition_range(wanted)
+    def _allowed(self, summarised: Summarised, filters: SearchFilter) -> bool:
+        """Whether ``filters`` let the document answer."""
+        low, high = edition_range(filters)
         status = self._library.status(summarised.document)
         return (
-            (not wanted.collections or summarised.collection in wanted.collections)
-            and (not wanted.language or summarised.language == wanted.language)
+            (not filters.collections or summarised.collection in filters.collections)
+            and (not filters.language or summarised.language == filters.language)
             and low <= edition_number(summarised.edition) <= high
-            and status in wanted.statuses
+            and status in filters.statuses
             and status is not Status.PENDING
         )
 
@@ -89,7 +90,7 @@ def to_read(library: Library, document: str, hits: Sequence[Hit], characters: in
     Otherwise those of ``hits`` that are its, best first, as many as fit; at least the best.
     """
     whole = library.lexical.of_document(document)
-    if sum(len(each.text) for each in whole) <= characters:
+    if sum(len(passage.text) for passage in whole) <= characters:
         return tuple(whole)
     chosen: list[Passage] = []
     for hit in hits:

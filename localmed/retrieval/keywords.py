@@ -57,10 +57,10 @@ def degrade(keywords: Sequence[str], search: Callable[[Sequence[str]], Rows]) ->
     steps: list[KeywordStep] = []
     for first in range(len(keywords)):
         for last in range(len(keywords), first, -1):
-            found = search(keywords[first:last])
-            steps.append(KeywordStep(last - first, len(found)))
-            if found:
-                return found, tuple(steps)
+            rows = search(keywords[first:last])
+            steps.append(KeywordStep(last - first, len(rows)))
+            if rows:
+                return rows, tuple(steps)
     return [], tuple(steps)
 
 
@@ -69,13 +69,13 @@ def candidates(question: str) -> list[str]:
     if language.detect(question) == "zh":
         return list(dict.fromkeys(language.content_words(question)))
     content = frozenset(language.content_words(question))
-    found: dict[str, None] = {}
+    grams: dict[str, None] = {}
     for piece in _BREAK.split(question):
         words = language.words(piece, for_query=True)
         for start, word in enumerate(words):
             ends = range(start + 1, min(start + LONGEST, len(words)) + 1) if word in content else ()
-            found.update((" ".join(words[start:end]), None) for end in ends if words[end - 1] in content)
-    return list(found)
+            grams.update((" ".join(words[start:end]), None) for end in ends if words[end - 1] in content)
+    return list(grams)
 
 
 def outermost(grams: Iterable[NGram], most: int) -> list[NGram]:

@@ -78,8 +78,8 @@ def _probability(question: Question, hit: Hit, index: LexicalIndex, dense: bool,
 def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) -> tuple[str, ...]:
     """The words of ``question`` that none of ``hits`` holds, rarest first, at most ``most`` of them."""
     held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
-    asked = (word for word in dict.fromkeys(content_words(question)) if word not in MANNER)
-    terms = {word: index.analyse(word, for_query=True) for word in asked}
+    content = (word for word in dict.fromkeys(content_words(question)) if word not in MANNER)
+    terms = {word: index.analyse(word, for_query=True) for word in content}
     named = {name for hit in hits for name in qualifiers(searched_text(hit.passage))}
     missing = [word for word, parts in terms.items() if parts and held.isdisjoint(parts)]
     missing = [word for word in missing if not named.intersection(qualifiers(word))]  # pregnant, in pregnancy

@@ -29,7 +29,7 @@ def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: Sea
         (settings.rerank_lexical_weight, _lexical(read)),
         (settings.rerank_fused_weight, [hit.score for hit in read]),
     )
-    weighted = [[weight * score for score in standardised(each)] for weight, each in parts]
+    weighted = [[weight * score for score in standardised(scores)] for weight, scores in parts]
     together = [sum(column) for column in zip(*weighted, strict=True)]
     order = sorted(range(len(read)), key=lambda place: -together[place])  # equal ones stay as they were
     return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)

@@ -57,24 +57,24 @@ class HybridSearch:
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
         self._map = GuidelineMap(library, settings)
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         """The best ``limit`` passages for ``question`` and its ``keywords`` (most important first), best first."""
         settings = self._settings
-        asked = question[: settings.query_characters]
-        spoken = language.detect(asked)
+        text = question[: settings.query_characters]
+        spoken = language.detect(text)
         number = max(settings.candidates, limit)
-        known = spoken in self._encoder.identity.languages and bool(language.words(asked))
-        vector, weights = self._encoded(asked) if known else (None, {})
+        known = spoken in self._encoder.identity.languages and bool(language.words(text))
+        vector, weights = self._encoded(text) if known else (None, {})
         hooks.check()
-        lexical, dense = self._both(asked, vector, number, wanted)
-        opened = self._map.find(asked, vector, wanted)
-        inside = self._both(asked, vector, number, replace(wanted, documents=opened)) if opened else ([], [])
-        required, steps = self._by_keywords(keywords, number, wanted)
+        lexical, dense = self._both(text, vector, number, filters)
+        opened = self._map.find(text, vector, filters)
+        inside = self._both(text, vector, number, replace(filters, documents=opened)) if opened else ([], [])
+        required, steps = self._by_keywords(keywords, number, filters)
         weighted = (
             (lexical, settings.lexical_weight),
             (dense, settings.dense_weight),
             (required, settings.keyword_weight),
-            (self._library.search_sparse(weights, number, wanted) if weights else [], settings.sparse_weight),
+            (self._library.search_sparse(weights, number, filters) if weights else [], settings.sparse_weight),
             *((rows, 0.0) for rows in inside),  # candidates, which their document's rank carries
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
@@ -82,34 +82,35 @@ class HybridSearch:
         reranker = self._reranker if known else None  # one by meaning knows the encoder's languages
         hits = self._hits(fused[: max(limit, settings.rerank) if reranker else limit], (lexical, dense), inside)
         if reranker:
-            hits = rerank(asked, hits, reranker, settings)[:limit]
+            hits = rerank(text, hits, reranker, settings)[:limit]
         use_dense = known and bool(settings.dense_weight)
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", steps, opened)
 
     def _by_keywords(
-        self, keywords: Sequence[str], number: int, wanted: SearchFilter
+        self, keywords: Sequence[str], number: int, filters: SearchFilter
     ) -> tuple[Rows, tuple[KeywordStep, ...]]:
         """The passages that hold the keywords (KED); those that the index does not know require nothing."""
         if not self._settings.keyword_weight:
             return [], ()
         known = [keyword for keyword in dict.fromkeys(keywords) if self._library.lexical.holds(keyword)]
         boost = self._settings.title_boost
-        return degrade(known, lambda each: self._library.search_keywords(each, number, wanted, boost))
+        return degrade(known, lambda required: self._library.search_keywords(required, number, filters, boost))
 
-    def _encoded(self, asked: str) -> tuple[Vectors, Weights]:
+    def _encoded(self, question: str) -> tuple[Vectors, Weights]:
         """The question's vector (D), and its token weights where they count."""
         if not self._settings.sparse_weight:
-            return self._encoder.encode([asked], "query")[0], {}
-        vectors, weights = encode_both(self._encoder, [asked], "query")
+            return self._encoder.encode([question], "query")[0], {}
+        vectors, weights = encode_both(self._encoder, [question], "query")
         return vectors[0], weights[0]
 
-    def _both(self, asked: str, vector: Vectors | None, number: int, wanted: SearchFilter) -> tuple[Rows, Rows]:
+    def _both(self, question: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
         """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
         settings, lexical, dense = self._settings, [], []
         if settings.lexical_weight:
-            lexical = self._library.search_lexical(asked, number, wanted, settings.title_boost, settings.query_terms)
+            boost, terms = settings.title_boost, settings.query_terms
+            lexical = self._library.search_lexical(question, number, filters, boost, terms)
         if settings.dense_weight and vector is not None:
-            dense = self._library.search_dense(vector, number, wanted)
+            dense = self._library.search_dense(vector, number, filters)
         return lexical, dense
 
     def _hits(

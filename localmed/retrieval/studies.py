@@ -71,21 +71,21 @@ def find(
     """
     if not collections:
         return ()
-    wanted = SearchFilter(collections, statuses=STATED)
-    asked, terms = query[: settings.query_characters], settings.query_terms
-    rows = library.search_lexical(asked, CANDIDATES, wanted, settings.title_boost, terms)
+    filters = SearchFilter(collections, statuses=STATED)
+    text, terms = query[: settings.query_characters], settings.query_terms
+    rows = library.search_lexical(text, CANDIDATES, filters, settings.title_boost, terms)
     scores: dict[str, float] = {}
     for _, document, score in rows:
         scores.setdefault(document, score)  # of its best passage
     documents = library.catalogue.by_ids(scores)
-    by_mesh = _mesh(library, asked, documents.values(), terms)
-    ranked = sorted(documents, key=lambda each: -(scores[each] + by_mesh[each]))
-    found = {passage: document for passage, document, _ in rows}
+    by_mesh = _mesh(library, text, documents.values(), terms)
+    ranked = sorted(documents, key=lambda name: -(scores[name] + by_mesh[name]))
+    by_passage = {passage: document for passage, document, _ in rows}
     studies: list[Study] = []
-    for each in ranked:
+    for name in ranked:
         if most < 1:
             break
-        study = _study(library, documents[each], [passage for passage, of in found.items() if of == each])
+        study = _study(library, documents[name], [passage for passage, of in by_passage.items() if of == name])
         studies.append(study)
         most -= study.document.status is Status.CURRENT
     return tuple(studies)
@@ -113,23 +113,28 @@ def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
 def named(library: Library, references: Sequence[Reference]) -> tuple[Study | None, ...]:
     """The study that each of ``references`` names, ``None`` where the library does not hold it.
 
-    By id, else by identifier, else by title (``titles.meant``). What is not yet effective is not held.
+    By id, else by identifier, else by title (``titles.named_by``). What is not yet effective is not held.
     """
-    identified = _identified(library, {name for each in references for name in each.identifiers})
-    found = (_named(library, reference, identified) for reference in references)
-    return tuple(None if each and each.document.status is Status.PENDING else each for each in found)
+    identified = _identified(library, {name for reference in references for name in reference.identifiers})
+    studies = (_named(library, reference, identified) for reference in references)
+    return tuple(None if study and study.document.status is Status.PENDING else study for study in studies)
 
 
 def _identified(library: Library, names: set[str]) -> dict[str, Document]:
     """The document of each identifier: of several editions the one that may answer, never one not yet effective."""
-    found = [(library.status(each.id), each) for each in library.catalogue.identified(names)]
-    found.sort(key=lambda pair: pair[0] is Status.CURRENT)  # the last of a name is kept
-    return {name: each for status, each in found if status is not Status.PENDING for name in each.identifiers}
+    documents = [(library.status(document.id), document) for document in library.catalogue.identified(names)]
+    documents.sort(key=lambda pair: pair[0] is Status.CURRENT)  # the last of a name is kept
+    return {
+        name: document
+        for status, document in documents
+        if status is not Status.PENDING
+        for name in document.identifiers
+    }
 
 
 def _named(library: Library, reference: Reference, identified: dict[str, Document]) -> Study | None:
-    if len(reference.id) >= LEAST_ID and (found := _by_id(library, reference.id)):
-        return found
+    if len(reference.id) >= LEAST_ID and (study := _by_id(library, reference.id)):
+        return study
     document = next((identified[name] for name in reference.identifiers if name in identified), None)
     document = document or _titled(library, reference.text)
     return _study(library, document) if document else None
@@ -152,20 +157,20 @@ def _titled(library: Library, text: str) -> Document | None:
     if not text.strip():
         return None
     rows = library.search_lexical(text, CANDIDATES, SearchFilter(statuses=STATED), TITLE_BOOST, TITLE_TERMS)
-    found = library.catalogue.by_ids(dict.fromkeys(document for _, document, _ in rows)).values()
-    held = (replace(document, status=library.status(document.id)) for document in found)
-    return titles.meant(text, [document for document in held if document.status is not Status.PENDING])
+    documents = library.catalogue.by_ids(dict.fromkeys(document for _, document, _ in rows)).values()
+    held = (replace(document, status=library.status(document.id)) for document in documents)
+    return titles.named_by(text, [document for document in held if document.status is not Status.PENDING])
 
 
 def _study(library: Library, document: Document, first: Sequence[str] = ()) -> Study:
     """``document`` with all its passages, or of a long one with the ``first`` and as many others as fit."""
     whole = library.lexical.of_document(document.id)
-    place = {each: number for number, each in enumerate(first)}
+    place = {identifier: number for number, identifier in enumerate(first)}
     kept, left = set[str](), STUDY_CHARACTERS
-    for each in sorted(whole, key=lambda passage: place.get(passage.id, len(place))):
-        if not kept or len(each.text) <= left:
-            kept.add(each.id)
-            left -= len(each.text)
+    for passage in sorted(whole, key=lambda passage: place.get(passage.id, len(place))):
+        if not kept or len(passage.text) <= left:
+            kept.add(passage.id)
+            left -= len(passage.text)
     current = replace(document, status=library.status(document.id))
     kind = library.catalogue.collection(document.collection).kind
-    return Study(current, tuple(each for each in whole if each.id in kept), kind)
+    return Study(current, tuple(passage for passage in whole if passage.id in kept), kind)

@@ -27,16 +27,16 @@ class Tier:
     skipped: tuple[str, ...] = ()
     whole: bool = False
 
-    def limit(self, wanted: SearchFilter) -> SearchFilter:
-        """``wanted`` within this tier. The whole library needs no condition, which is faster."""
-        return replace(wanted, collections=() if self.whole else self.collections)
+    def limit(self, filters: SearchFilter) -> SearchFilter:
+        """``filters`` within this tier. The whole library needs no condition, which is faster."""
+        return replace(filters, collections=() if self.whole else self.collections)
 
 
 def by_priority(collections: Sequence[Collection], filled: Container[str]) -> tuple[Tier, ...]:
     """Tiers of equal priority, lowest number first; ``filled`` names the collections that hold a passage."""
-    in_order = sorted(collections, key=lambda each: each.priority)
-    groups = [[each.name for each in group] for _, group in groupby(in_order, key=lambda each: each.priority)]
-    return tuple(_tier(group, filled) for group in groups)
+    in_order = sorted(collections, key=lambda collection: collection.priority)
+    groups = groupby(in_order, key=lambda collection: collection.priority)
+    return tuple(_tier([collection.name for collection in group], filled) for _, group in groups)
 
 
 def by_preset(
@@ -50,7 +50,7 @@ def by_preset(
             name: [collection.name for collection in collections if name in (collection.kind.value, collection.name)]
             for name in names
         }
-        members = [each for name in names for each in there[name] if each not in placed]
+        members = [member for name in names for member in there[name] if member not in placed]
         placed.update(members)
         tiers.append(_tier(dict.fromkeys(members), filled, [name for name in names if not there[name]]))
     return tuple(tiers)
@@ -68,9 +68,9 @@ def tiers_of(
     if only:
         tiers = tuple(replace(tier, skipped=tuple(name for name in tier.skipped if name in only)) for tier in tiers)
         placed = {name for tier in tiers for name in (*tier.collections, *tier.skipped)}
-        tiers += by_priority([each for each in chosen if each.name not in placed], filled)
+        tiers += by_priority([collection for collection in chosen if collection.name not in placed], filled)
         return tuple(tier for tier in tiers if tier.collections or tier.skipped)
-    whole = {each.name for each in collections if each.name in filled}
+    whole = {collection.name for collection in collections if collection.name in filled}
     return tuple(replace(tier, whole=set(tier.collections) == whole) for tier in tiers)
 
 

@@ -39,12 +39,12 @@ def years(text: str) -> frozenset[str]:
     return frozenset(_YEAR.findall(text))
 
 
-def meant(reference: str, candidates: Iterable[Document]) -> Document | None:
+def named_by(reference: str, candidates: Iterable[Document]) -> Document | None:
     """The one of ``candidates`` that ``reference`` means, ``None`` if none or more than one might be."""
-    asked = _words(reference)
+    reference_words = _words(reference)
     ranked: dict[int, list[Document]] = {}
     for document in candidates:
-        ranked.setdefault(_likeness(_words(document.title), asked), []).append(document)
+        ranked.setdefault(_likeness(_words(document.title), reference_words), []).append(document)
     best = max(ranked, default=NONE)
     if best == WHOLE:  # of titles that hold one another the longer one is meant
         longest = max(len(_words(document.title)) for document in ranked[best])
@@ -58,16 +58,16 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in words(plain, for_query=True) if not _YEAR.fullmatch(word))
 
 
-def _likeness(title: Sequence[str], asked: Sequence[str]) -> int:
+def _likeness(title: Sequence[str], reference: Sequence[str]) -> int:
     """How well a title fits a reference, as one of the constants above."""
     if not title:
         return NONE
-    if title == asked:
+    if title == reference:
         return EQUAL
-    own, theirs = _telling(title), _telling(asked)
-    if own == theirs and (len(own) > 1 or title == asked[: len(title)]):
+    own, theirs = _telling(title), _telling(reference)
+    if own == theirs and (len(own) > 1 or title == reference[: len(title)]):
         return SAME
-    if len(title) >= LEAST_WORDS and f" {' '.join(title)} " in f" {' '.join(asked)} ":
+    if len(title) >= LEAST_WORDS and f" {' '.join(title)} " in f" {' '.join(reference)} ":
         return WHOLE
     return BEGUN if len(theirs) >= LEAST_WORDS and own[: len(theirs)] == theirs else NONE
 

@@ -41,10 +41,10 @@ def fit(examples: Sequence[Example], language: str, encoder: Embedder | None) ->
     held = [terms(text, language) for text in texts]
     names = {name: place for place, name in enumerate(sorted(set().union(*held)))}
     words = np.zeros((len(texts), len(names)))
-    for row, each in enumerate(held):
-        words[row, [names[name] for name in each]] = 1 / np.sqrt(len(each) or 1)
+    for row, held_terms in enumerate(held):
+        words[row, [names[name] for name in held_terms]] = 1 / np.sqrt(len(held_terms) or 1)
     vectors = encoder.encode(texts, "query").astype(np.float64) if encoder else np.zeros((len(texts), 0))
-    so = np.array([(each.due, each.disclosed) for each in examples])
+    so = np.array([(example.due, example.disclosed) for example in examples])
     solved = [_ridge(words @ words.T + vectors @ vectors.T + 1.0, column) for column in so.T]
     dual, alone = (np.column_stack(part) for part in zip(*solved, strict=True))
     bounds = np.array([np.quantile(alone[~so[:, column], column], 1 - OVER[column]) for column in range(2)])
@@ -54,7 +54,7 @@ def fit(examples: Sequence[Example], language: str, encoder: Embedder | None) ->
 
 def _ridge(products: Floats, so: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """The dual coefficients and the leave-one-out scores, both (N,), for inner products (N, N) and labels (N,)."""
-    wanted = np.where(so, 1.0, -1.0)
+    targets = np.where(so, 1.0, -1.0)
     inverse = np.linalg.inv(products + np.diag(PENALTY / np.where(so, DUE_WEIGHS, 1.0)))
-    dual = inverse @ wanted
-    return dual, wanted - dual / np.diag(inverse)
+    dual = inverse @ targets
+    return dual, targets - dual / np.diag(inverse)

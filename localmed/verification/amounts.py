@@ -78,7 +78,7 @@ def amounts(sentence: str) -> list[Amount]:
     """The amounts of ``sentence``, in order."""
     folded = fold(sentence)
     ends = [0, *(match.end() for match in _CLAUSE_END.finditer(folded)), len(folded)]
-    return [each for start, end in pairwise(ends) for each in _of_clause(folded[start:end])]
+    return [amount for start, end in pairwise(ends) for amount in _of_clause(folded[start:end])]
 
 
 def _of_clause(clause: str) -> Iterator[Amount]:

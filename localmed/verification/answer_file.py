@@ -66,18 +66,18 @@ def _parsed(text: str) -> Any:
         raise InputError("verify.no_json") from None
 
 
-def of_object(given: Any, question: str = "") -> VerifyInput:
+def of_object(value: Any, question: str = "") -> VerifyInput:
     """The answer of a JSON object; raise ``InputError`` where it has none."""
-    if isinstance(given, Mapping) and isinstance(given.get("statements"), list):
-        return _own(given, question)
-    answer = given.get("answer") if isinstance(given, Mapping) else None
+    if isinstance(value, Mapping) and isinstance(value.get("statements"), list):
+        return _own(value, question)
+    answer = value.get("answer") if isinstance(value, Mapping) else None
     if not isinstance(answer, str):
         raise InputError("verify.no_answer")
-    sources = given.get("sources") or ()
+    sources = value.get("sources") or ()
     if not isinstance(sources, (list, tuple)):
         raise InputError("verify.no_sources")
     references = tuple(_reference(source, place) for place, source in enumerate(sources[:REFERENCES], 1))
-    return VerifyInput(question or _text(given.get("question")), answer, references)
+    return VerifyInput(question or _text(value.get("question")), answer, references)
 
 
 def _reference(source: Any, place: int) -> Reference:
@@ -92,15 +92,18 @@ def _reference(source: Any, place: int) -> Reference:
     return Reference(marker, _text(source.get("title")), identifiers, _text(source.get("id")))
 
 
-def _own(given: Mapping[str, Any], question: str) -> VerifyInput:
+def _own(value: Mapping[str, Any], question: str) -> VerifyInput:
     """An answer as ``ask --json`` printed it: its sentences with their markers, its evidence by passage."""
     try:
-        said = [each for each in given["statements"] if not each.get("withheld")]
-        marked = [(str(each["text"]), "".join(f"[{one['marker']}]" for one in each["citations"])) for each in said]
-        names = tuple(Reference(str(each["marker"]), id=str(each["passage"]["id"])) for each in given["evidence"])
+        statements = [statement for statement in value["statements"] if not statement.get("withheld")]
+        marked = [
+            (str(statement["text"]), "".join(f"[{one['marker']}]" for one in statement["citations"]))
+            for statement in statements
+        ]
+        names = tuple(Reference(str(source["marker"]), id=str(source["passage"]["id"])) for source in value["evidence"])
     except (KeyError, TypeError, AttributeError):
         raise InputError("verify.not_own") from None
-    return VerifyInput(question or _text(given.get("question")), "\n".join(map(" ".join, marked)), names[:REFERENCES])
+    return VerifyInput(question or _text(value.get("question")), "\n".join(map(" ".join, marked)), names[:REFERENCES])
 
 
 def _text(value: Any) -> str:

@@ -18,19 +18,20 @@ from localmed.domain import Statement
 from localmed.domain.parts import AllergyPart, InteractionPart
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.library.graph import Relation
+from localmed.verification import citations
 
 INTERACTS = "interacts_with"
 
 
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
     """The record's allergies that sentences shown speak against, with these sentences."""
-    shown = [statement for statement in statements if not statement.withheld]
+    shown = citations.shown(statements)
     for entry in record.entries:
         if entry.kind is EntryKind.ALLERGY:
             named = [(statement, _same(entry.text, statement.text)) for statement in shown]
-            names = dict.fromkeys(name for _, found in named for name in found)
+            names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
-                yield AllergyPart(entry, tuple(names), tuple(statement for statement, found in named if found))
+                yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))
 
 
 def _same(allergy: str, text: str) -> list[str]:

@@ -31,22 +31,22 @@ class Vote:
     judge: BadgeJudge
 
 
-def badge(found: Criteria) -> Badge:
+def badge(criteria: Criteria) -> Badge:
     """The paper's table."""
-    if not (found.related and found.grounded):
+    if not (criteria.related and criteria.grounded):
         return Badge.RED
-    return Badge.GREEN if found.answers else Badge.YELLOW
+    return Badge.GREEN if criteria.answers else Badge.YELLOW
 
 
-def reason(found: Criteria) -> Message:
+def reason(criteria: Criteria) -> Message:
     """Why."""
-    if badge(found) is Badge.GREEN:
+    if badge(criteria) is Badge.GREEN:
         return message("badge.why_green")
-    if badge(found) is Badge.YELLOW:
+    if badge(criteria) is Badge.YELLOW:
         return message("badge.why_yellow")
-    if found.grounded:
+    if criteria.grounded:
         return message("badge.why_unrelated")
-    return message("badge.why_not_grounded") if found.related else message("badge.why_neither")
+    return message("badge.why_not_grounded") if criteria.related else message("badge.why_neither")
 
 
 def majority(votes: Sequence[Criteria]) -> Criteria:

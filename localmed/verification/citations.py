@@ -7,7 +7,7 @@ visible gap. Statements in the model's own words are ``unchecked`` here: entailm
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from localmed.domain import Citation, Evidence, Message, Origin, Statement, Support, Verdict, Verification, message
@@ -17,15 +17,15 @@ JUDGE = message("support.judge.quotation")
 
 def check(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[Statement, ...], Verification]:
     """The statements with their verdicts, and the account of the check."""
-    known = {each.marker: each for each in evidence}
+    known = {piece.marker: piece for piece in evidence}
     rejected = sum(citation.marker not in known for statement in statements for citation in statement.citations)
-    checked = tuple(_checked(each, known) for each in statements)
-    withheld = sum(each.withheld for each in checked)
+    checked = tuple(_checked(statement, known) for statement in statements)
+    withheld = sum(statement.withheld for statement in checked)
     return checked, Verification(len(checked), withheld, rejected, (JUDGE,))
 
 
 def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
-    citations = tuple(each for each in statement.citations if each.marker in known)
+    citations = tuple(citation for citation in statement.citations if citation.marker in known)
     if not citations:
         return _withheld(statement, citations, message("citation.none_exists"))
     false = [citation.marker for citation in citations if not exact(citation, known[citation.marker])]
@@ -34,10 +34,21 @@ def _checked(statement: Statement, known: dict[str, Evidence]) -> Statement:
     if statement.origin is not Origin.EXTRACTIVE:
         verdict = Verdict(Support.UNCHECKED, JUDGE, message("citation.not_judged"))
         return replace(statement, citations=citations, verdict=verdict)
-    if statement.text not in {each.quote for each in citations}:
+    if statement.text not in {citation.quote for citation in citations}:
         return _withheld(statement, citations, message("citation.no_quotation"))
     verdict = Verdict(Support.VERBATIM, JUDGE, message("citation.verbatim"))
     return replace(statement, citations=citations, verdict=verdict)
+
+
+def shown(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The statements that are not withheld."""
+    return tuple(statement for statement in statements if not statement.withheld)
+
+
+def cited(statements: Iterable[Statement], evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence that ``statements`` cite, in its own order."""
+    markers = {citation.marker for statement in statements for citation in statement.citations}
+    return tuple(piece for piece in evidence if piece.marker in markers)
 
 
 def exact(citation: Citation, evidence: Evidence) -> bool:

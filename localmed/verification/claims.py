@@ -44,37 +44,39 @@ class Premise:
     share: float = 0.0
 
 
-def candidates(said: Sequence[Claim]) -> tuple[Claim, ...]:
+def candidates(stated: Sequence[Claim]) -> tuple[Claim, ...]:
     """Those of an answer's sentences that state something, in order."""
     return tuple(
-        each for each in said if len(set(content_words(each.text))) >= LEAST_WORDS and not each.text.endswith(_ASKING)
+        sentence
+        for sentence in stated
+        if len(set(content_words(sentence.text))) >= LEAST_WORDS and not sentence.text.endswith(_ASKING)
     )
 
 
 def likeness(question: str, texts: Sequence[str]) -> tuple[float, ...]:
     """The share of the question's content words in each of ``texts``; 0 where there is no question."""
-    wanted = set(content_words(question))
-    return tuple(len(wanted & set(content_words(text))) / len(wanted) if wanted else 0.0 for text in texts)
+    terms = set(content_words(question))
+    return tuple(len(terms & set(content_words(text))) / len(terms) if terms else 0.0 for text in texts)
 
 
-def extract(question: str, said: Sequence[Claim], scores: Sequence[float], most: int = MOST) -> tuple[Claim, ...]:
-    """The ``most`` of the ``candidates`` of ``said`` with the highest ``scores``, in order; then the whole.
+def extract(question: str, stated: Sequence[Claim], scores: Sequence[float], most: int = MOST) -> tuple[Claim, ...]:
+    """The ``most`` of the ``candidates`` of ``stated`` with the highest ``scores``, in order; then the whole.
 
     ``scores`` are those of the candidates; of equals the first counts. Without a question there is no whole.
     """
-    possible = candidates(said)
+    possible = candidates(stated)
     ranked = sorted(range(len(possible)), key=lambda place: -scores[place])
     chosen = tuple(possible[place] for place in sorted(ranked[:most]))
-    if not question.strip() or not said:
+    if not question.strip() or not stated:
         return chosen
-    return (*chosen, _whole(question.strip(), said, possible[ranked[0]] if ranked else said[0]))
+    return (*chosen, _whole(question.strip(), stated, possible[ranked[0]] if ranked else stated[0]))
 
 
-def _whole(question: str, said: Sequence[Claim], best: Claim) -> Claim:
+def _whole(question: str, stated: Sequence[Claim], best: Claim) -> Claim:
     """The question and the answer as one claim: all of a short answer, of a longer one the ``best`` sentence."""
-    answer = " ".join(each.text for each in said)
+    answer = " ".join(sentence.text for sentence in stated)
     if len(answer) <= WHOLE_CHARACTERS:
-        return Claim(f"{question} {answer}", said[0].start, said[-1].end, whole=True)
+        return Claim(f"{question} {answer}", stated[0].start, stated[-1].end, whole=True)
     return Claim(f"{question} {best.text[:WHOLE_CHARACTERS]}", best.start, best.end, whole=True)
 
 
@@ -95,9 +97,9 @@ class Read:
 
 def premise(passages: Sequence[Read], claim: str) -> Premise:
     """What of a study's ``passages`` bears on ``claim``: of one passage the sentences that share most words with it."""
-    wanted = frozenset(content_words(claim))
+    terms = frozenset(content_words(claim))
     shares = [
-        (len(wanted & words), -place, -number)
+        (len(terms & words), -place, -number)
         for place, read in enumerate(passages)
         for number, words in enumerate(read.words)
     ]
@@ -105,9 +107,9 @@ def premise(passages: Sequence[Read], claim: str) -> Premise:
     if not best[0]:
         return Premise()
     read = passages[-best[1]]
-    ranked = sorted(range(len(read.spans)), key=lambda number: (-len(wanted & read.words[number]), number))
-    kept = sorted(each for each in ranked[:PREMISE_SENTENCES] if wanted & read.words[each])
+    ranked = sorted(range(len(read.spans)), key=lambda number: (-len(terms & read.words[number]), number))
+    kept = sorted(number for number in ranked[:PREMISE_SENTENCES] if terms & read.words[number])
     start, end = read.spans[-best[2]]
-    text = " ".join(read.text[slice(*read.spans[each])] for each in kept)
+    text = " ".join(read.text[slice(*read.spans[number])] for number in kept)
     text = text if len(text) <= PREMISE_CHARACTERS else read.text[start : min(end, start + PREMISE_CHARACTERS)]
-    return Premise(text, -best[1], start, end, best[0] / len(wanted))
+    return Premise(text, -best[1], start, end, best[0] / len(terms))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from localmed.clinical import medicines
 from localmed.domain import Message, message
 from localmed.language import detect, fold
-from localmed.verification import quantities, subjects, survival
+from localmed.verification import faithfulness, quantities, subjects
 from localmed.verification.amounts import Amount, amounts
 from localmed.verification.matching import Window
 from localmed.verification.polarity import turned
@@ -48,8 +48,8 @@ def fault(statement: str, window: Window, likeness: float = 0.0) -> Message | No
     """
     source, language = window.in_context, detect(statement)
     dosed = source if _SOLD.search(statement) else _SOLD_AS.sub(" ", source)
-    if found := quantities.missing(statement, dosed):
-        return found
+    if difference := quantities.missing(statement, dosed):
+        return difference
     if not _named(statement, window):
         return MEDICINE
     if not _owned(statement, window):
@@ -75,18 +75,18 @@ def _named(statement: str, window: Window) -> bool:
 
     Where the best sentence names none ("repeat it"), the passage must.
     """
-    wanted = medicines.names(statement) - (_GENERIC & medicines.names(window.around))
+    names = medicines.names(statement) - (_GENERIC & medicines.names(window.around))
     sentences = [medicines.names(sentence.text) for sentence in window.sentences]
     if not sentences or not sentences[0]:
-        return wanted <= medicines.names(window.around)
+        return names <= medicines.names(window.around)
     best = medicines.ingredients(window.sentences[0].text) or sentences[0]  # a class has other members too
-    near = frozenset().union(*(each for each in sentences if each & best))
-    return wanted <= near | medicines.names(window.titles)
+    near = frozenset().union(*(named for named in sentences if named & best))
+    return names <= near | medicines.names(window.titles)
 
 
 def _owned(statement: str, window: Window) -> bool:
     """Whether each amount that the statement gives of a medicine is one that a sentence gives of it, or of none."""
-    theirs = [each for sentence in window.sentences for each in _doses(sentence.text)]
+    theirs = [dose for sentence in window.sentences for dose in _doses(sentence.text)]
     return all(
         any(name == other or not other for other, there in theirs if dose in there)
         for name, doses in _doses(statement)
@@ -100,12 +100,12 @@ def _doses(text: str) -> list[tuple[str, frozenset[tuple[str, float]]]]:
     folded = fold(text)
     places = medicines.places(text)
     starts = [0, *(start for start, _ in places[1:]), len(folded)] if places else [0, len(folded)]
-    found = []
+    doses = []
     for number, (start, end) in enumerate(pairwise(starts)):
         read = quantities.quantities(folded[start:end]).measured
         name = places[number][1] if places else ""
-        found.append((name, frozenset(each for each in read if each[0] in _DOSES)))
-    return found
+        doses.append((name, frozenset(quantity for quantity in read if quantity[0] in _DOSES)))
+    return doses
 
 
 def _other_side(statement: str, source: str) -> bool:
@@ -113,7 +113,7 @@ def _other_side(statement: str, source: str) -> bool:
     theirs = [(amount, _side(amount)) for amount in amounts(source)]
     for mine in amounts(statement):
         side = _side(mine)
-        sides = {other for each, other in theirs if other and each.kind == mine.kind and each.agrees(mine)}
+        sides = {other for amount, other in theirs if other and amount.kind == mine.kind and amount.agrees(mine)}
         if side and sides and side not in sides:
             return True
     return False
@@ -127,7 +127,7 @@ def _side(amount: Amount) -> str:
 
 def _given_so(statement: str, source: str) -> bool:
     """Whether the source has the statement's ways of giving and its frequencies, where it has any."""
-    mine, theirs = (survival.facts(quantities.spelt(fold(each))) for each in (statement, source))
+    mine, theirs = (faithfulness.facts(quantities.spelt(fold(text))) for text in (statement, source))
     for what in ("way", "time"):
         there = {name for kind, name in theirs if kind == what}
         if there and not {name for kind, name in mine if kind == what} <= there:

@@ -25,18 +25,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localmed.clinical.medicines import ingredients, last_before
+from localmed.clinical.negation import denies
 from localmed.domain import Caution, Citation, Conflict, ConflictKind, Evidence, Quantity
 from localmed.language import fold
 from localmed.verification.amounts import Amount, amounts
-from localmed.verification.subjects import (
-    FAMILIES,
-    circumstances,
-    compatible,
-    denied,
-    salient,
-    side,
-    title_words,
-)
+from localmed.verification.subjects import FAMILIES, circumstances, compatible, salient, side, title_words
 
 MOST = 3  # differing doses told; more would hide the answer
 AMOUNTS = 20  # compared of one quotation; a sentence has a few, a table row a dozen
@@ -86,7 +79,7 @@ class Stated:
     circumstances: tuple[frozenset[str], ...]
     side: str
 
-    def said(self, family: str) -> frozenset[str]:
+    def of_family(self, family: str) -> frozenset[str]:
         """What is said of one family."""
         return self.circumstances[FAMILIES.index(family)]
 
@@ -124,19 +117,21 @@ def _doses(own_quote: Cited, other_quote: Cited) -> Iterator[Conflict]:
         if any(one.amount.agrees(other.amount) for other in against):
             continue
         for other in against:
-            if not any(other.amount.agrees(each.amount) for each in mine if each.amount.kind == other.amount.kind):
+            if not any(
+                other.amount.agrees(stated.amount) for stated in mine if stated.amount.kind == other.amount.kind
+            ):
                 yield _dose(own_quote, one, other_quote, other)
 
 
 def _stated(cited: Cited) -> list[Stated]:
     """The amounts of a quotation that can be compared, with what stands around each, from near to far."""
-    found = [amount for amount in amounts(cited.quote) if _counts(amount, cited.quote)]
-    return [_in_context(each, cited) for each in found[:AMOUNTS]]
+    comparable = [amount for amount in amounts(cited.quote) if _counts(amount, cited.quote)]
+    return [_in_context(amount, cited) for amount in comparable[:AMOUNTS]]
 
 
 def _counts(amount: Amount, quote: str) -> bool:
     """Whether an amount is one that a source stands for."""
-    if denied(amount.clause):
+    if denies(amount.clause):
         return False
     if amount.kind == "mL":
         return not _DILUTED.search(amount.clause[: amount.at])
@@ -149,13 +144,13 @@ def _counts(amount: Amount, quote: str) -> bool:
 def _in_context(amount: Amount, cited: Cited) -> Stated:
     around = (amount.clause, cited.quote, cited.headings)
     named = (last_before(amount.clause[: amount.at]), *map(ingredients, around))
-    said = tuple(_first(circumstances(text, family) for text in around) for family in FAMILIES)
-    return Stated(amount, _first(named), said, side(amount.clause[: amount.at], amount.clause[amount.end :]))
+    families = tuple(_first(circumstances(text, family) for text in around) for family in FAMILIES)
+    return Stated(amount, _first(named), families, side(amount.clause[: amount.at], amount.clause[amount.end :]))
 
 
-def _first(found: Iterable[frozenset[str]]) -> frozenset[str]:
+def _first(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     """The first that names anything."""
-    return next((each for each in found if each), frozenset())
+    return next((names for names in sets if names), frozenset())
 
 
 def _comparable(one: Stated, other: Stated) -> bool:
@@ -165,15 +160,15 @@ def _comparable(one: Stated, other: Stated) -> bool:
         and compatible(one.medicines, other.medicines)
         and all(compatible(*pair) for pair in zip(one.circumstances, other.circumstances, strict=True))
         and {one.side, other.side} != {"below", "above"}
-        and ("severe" in one.said("severity")) == ("severe" in other.said("severity"))
+        and ("severe" in one.of_family("severity")) == ("severe" in other.of_family("severity"))
         and (one.amount.kind != "%" or _one_group(one, other))
     )
 
 
 def _one_group(one: Stated, other: Stated) -> bool:
     """Whether two targets are surely of the same people: adults are meant where nobody is named."""
-    return one.said("condition") == other.said("condition") and (
-        one.said("people") - {"adults"} == other.said("people") - {"adults"}
+    return one.of_family("condition") == other.of_family("condition") and (
+        one.of_family("people") - {"adults"} == other.of_family("people") - {"adults"}
     )
 
 
@@ -190,7 +185,9 @@ def _dose(own_quote: Cited, one: Stated, other_quote: Cited, other: Stated) -> C
         other_quote.evidence.marker,
         own_quote.citation,
         other_quote.citation,
-        amounts=tuple(Quantity(each.low, each.high, each.kind, each.written) for each in (one.amount, other.amount)),
+        amounts=tuple(
+            Quantity(amount.low, amount.high, amount.kind, amount.written) for amount in (one.amount, other.amount)
+        ),
         caution=caution,
     )
 
@@ -198,9 +195,9 @@ def _dose(own_quote: Cited, one: Stated, other_quote: Cited, other: Stated) -> C
 def _newer(subject: frozenset[str], ours: Sequence[Cited], theirs: Sequence[Cited]) -> Iterator[Conflict]:
     """The newest of ``theirs``, if it is later than all of ``ours`` and of the subject of one of them."""
     dated = [own_quote for own_quote in ours if own_quote.evidence.edition]
-    newest = max((each.evidence.edition for each in dated), default="9999")
+    newest = max((own_quote.evidence.edition for own_quote in dated), default="9999")
     later = [other_quote for other_quote in theirs if _later(other_quote.evidence.edition, newest)]
-    for other in sorted(later, key=lambda each: each.evidence.edition, reverse=True):
+    for other in sorted(later, key=lambda quotation: quotation.evidence.edition, reverse=True):
         for own in dated:
             if _editions_of_one(subject, own.evidence, other.evidence):
                 yield _edition(own, other)

@@ -54,20 +54,20 @@ def omitted(statement: str, window: Window, passages: Sequence[Passage], beside:
     first = _CLAUSE.split(fold(statement))[0]
     if not window.sentences or not _GIVES.search(fold(statement)) or _OTHER.search(first):
         return None
-    said = [statement, *beside]
+    texts = [statement, *beside]
     best = window.sentences[0]
     for sentence in (best, *_neighbours(best, passages)):
         if sentence is not best and not _same_matter(statement, sentence):
             continue
         for clause in clauses(sentence.text):
-            if not any(_carries(each, clause) for each in said):
+            if not any(_carries(text, clause) for text in texts):
                 return sentence
     return None
 
 
 def clauses(sentence: str) -> list[str]:
     """The clauses of ``sentence`` that limit what it says."""
-    pieces = [_HEADER.sub("", each) for each in _CLAUSE.split(fold(sentence)) if each]
+    pieces = [_HEADER.sub("", part) for part in _CLAUSE.split(fold(sentence)) if part]
     return [piece for piece in pieces if _limits(piece)]
 
 
@@ -90,10 +90,10 @@ def _same_matter(statement: str, sentence: Sentence) -> bool:
     return bool(names(statement) & theirs) or (not theirs and bool(_POINTS_BACK.match(fold(sentence.text))))
 
 
-def _carries(said: str, clause: str) -> bool:
-    """Whether ``said`` has the clause's condition, or at least half of its words."""
-    folded, wanted = fold(said), words(clause)
+def _carries(text: str, clause: str) -> bool:
+    """Whether ``text`` has the clause's condition, or at least half of its words."""
+    folded, terms = fold(text), words(clause)
     named = {match[0] for match in _CONDITION.finditer(clause)}
     if named:
-        return any(each in folded for each in named)
-    return len(wanted & words(said)) >= CARRIED * len(wanted)
+        return any(condition in folded for condition in named)
+    return len(terms & words(text)) >= CARRIED * len(terms)

@@ -2,9 +2,9 @@
 
 A rule or a small model of our own cannot tell whether a text supports a statement: what stood here before (a logistic
 regression over word signals) had macro-F1 0.48 on HealthVer's test pairs and called 30 % of altered statements
-supported. So every pair is "not judged"; what a text says word for word is known by rule (``wording``). Likeness is the
-cosine of a statement and the nearest line of the text, by the starter encoder, English only: the sentence check of a
-model's words uses it (``comparison``), whose thresholds were chosen on that encoder.
+supported. So every pair is "not judged"; what a text says word for word is known by rule (``verbatim``). Likeness is
+the cosine of a statement and the nearest line of the text, by the starter encoder, English only: the sentence check of
+a model's words uses it (``comparison``), whose thresholds were chosen on that encoder.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LikenessOnly:
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment``: each pair not judged, with its likeness where both sides are English."""
         english = [all(detect(side) == "en" for side in pair) for pair in pairs]
-        asked = [pair for pair, known in zip(pairs, english, strict=True) if known]
-        if asked and self._encoder is None:
+        comparable = [pair for pair, known in zip(pairs, english, strict=True) if known]
+        if comparable and self._encoder is None:
             self._encoder = self._own()
-        near = iter(likenesses(self._encoder, asked) if self._encoder and asked else ())
+        near = iter(likenesses(self._encoder, comparable) if self._encoder and comparable else ())
         return [replace(NOT_JUDGED, likeness=next(near)) if known else NOT_JUDGED for known in english]
 
 
@@ -48,8 +48,11 @@ def likenesses(encoder: Embedder, pairs: Sequence[tuple[str, str]]) -> list[floa
     A sentence alone tells more of a paraphrase than a passage with its titles, which say the subject of every sentence.
     """
     lines = [premise.splitlines() or [premise] for premise, _ in pairs]
-    texts = list(dict.fromkeys(text for (_, asked), own in zip(pairs, lines, strict=True) for text in (asked, *own)))
+    texts = list(
+        dict.fromkeys(text for (_, hypothesis), own in zip(pairs, lines, strict=True) for text in (hypothesis, *own))
+    )
     vectors = dict(zip(texts, encoder.encode(texts, "passage").astype(np.float64), strict=True))
     return [
-        max(float(vectors[asked] @ vectors[line]) for line in own) for (_, asked), own in zip(pairs, lines, strict=True)
+        max(float(vectors[hypothesis] @ vectors[line]) for line in own)
+        for (_, hypothesis), own in zip(pairs, lines, strict=True)
     ]

@@ -29,8 +29,9 @@ from localmed.domain import Answer, Passage
 from localmed.domain.link_counts import LinkCounts
 from localmed.language import detect, words
 from localmed.ports import Stance
+from localmed.verification import citations
 from localmed.verification.support import CONTRADICTED
-from localmed.verification.wording import holds, said
+from localmed.verification.verbatim import find_verbatim, holds
 
 # The score above which a reference counts as valid. Derived by tests/benchmarks/links.py: of 0.05, 0.10, ... the one
 # whose poorer of two shares of valid references is best: 92 % of LiveQA's graded answers, 98 % of PubMedQA's abstracts.
@@ -103,113 +104,114 @@ class CitationSet:
     @property
     def verbatim(self) -> bool:
         """Whether one of its sources says the statement word for word."""
-        return any(said(one.passage.text, self.statement, one.passage.table) for one in self.sources)
+        return any(find_verbatim(one.passage.text, self.statement, one.passage.table) for one in self.sources)
 
     @property
     def premise(self) -> str:
         """The texts of its sources; "" if there is not a word in them."""
         kept = [source.passage for source in self.sources]
-        return "\n".join(each.in_context for each in kept) if any(words(each.text) for each in kept) else ""
+        return "\n".join(passage.in_context for passage in kept) if any(words(passage.text) for passage in kept) else ""
 
     @property
-    def asked(self) -> bool:
+    def needs_judge(self) -> bool:
         """Whether the judge is asked: not where a rule decides."""
         return self.judged and bool(self.premise) and not self.verbatim
 
     def without(self, source: LinkSource) -> CitationSet:
         """The set without one of its citations."""
-        return replace(self, sources=tuple(each for each in self.sources if each != source))
+        return replace(self, sources=tuple(cited for cited in self.sources if cited != source))
 
 
 def of_answer(answer: Answer, gold: str = "") -> LinkInput:
     """An answer of the library's: its sentences that are shown, and what they cite."""
-    shown = [statement for statement in answer.statements if not statement.withheld]
-    statements = tuple(LinkStatement(each.text, tuple(c.marker for c in each.citations)) for each in shown)
-    cited = {marker for each in statements for marker in each.markers}
-    sources = tuple(LinkSource(each.marker, each.passage) for each in answer.evidence if each.marker in cited)
+    shown = citations.shown(answer.statements)
+    statements = tuple(
+        LinkStatement(statement.text, tuple(c.marker for c in statement.citations)) for statement in shown
+    )
+    sources = tuple(LinkSource(piece.marker, piece.passage) for piece in citations.cited(shown, answer.evidence))
     return LinkInput(answer.question, statements, sources, gold, retrieved=True)
 
 
 # --- citation sets ----------------------------------------------------------------------------------------------------
 
 
-def citation_sets(given: LinkInput, languages: Sequence[str]) -> tuple[CitationSet, ...]:
+def citation_sets(task: LinkInput, languages: Sequence[str]) -> tuple[CitationSet, ...]:
     """The set of each statement that cites, a marker once; ``languages`` are the judge's."""
-    return tuple(_set(statement, given.sources, languages) for statement in given.statements if statement.markers)
+    return tuple(_set(statement, task.sources, languages) for statement in task.statements if statement.markers)
 
 
 def _set(statement: LinkStatement, sources: Sequence[LinkSource], languages: Sequence[str]) -> CitationSet:
     markers = set(statement.markers)
-    found = tuple({source.marker: source for source in sources if source.marker in markers}.values())
-    made = CitationSet(statement.text, found, len(markers) - len(found), True)
-    known = all(detect(text) in languages for text in (statement.text, *(each.passage.text for each in found)))
-    return replace(made, judged=not found or known or (len(found) == 1 and made.verbatim))
+    cited = tuple({source.marker: source for source in sources if source.marker in markers}.values())
+    made = CitationSet(statement.text, cited, len(markers) - len(cited), True)
+    known = all(detect(text) in languages for text in (statement.text, *(source.passage.text for source in cited)))
+    return replace(made, judged=not cited or known or (len(cited) == 1 and made.verbatim))
 
 
-def wholes(sets: Sequence[CitationSet]) -> Pairs:
+def set_pairs(sets: Sequence[CitationSet]) -> Pairs:
     """What is judged first: each set's sources together, against its statement."""
-    return tuple((set_.premise, set_.statement) for set_ in sets if set_.asked)
+    return tuple((set_.premise, set_.statement) for set_ in sets if set_.needs_judge)
 
 
 def correct(sets: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[CitationSet, ...]:
-    """The sets that carry their statements, by the stances of ``wholes``."""
+    """The sets that carry their statements, by the stances of ``set_pairs``."""
     judged = iter(stances)
     return tuple(set_ for set_ in sets if set_.judged and _entailed(set_, judged))
 
 
 def _entailed(one: CitationSet, judged: Iterator[Stance]) -> bool:
     """By rule, else by the next stance; nothing entails nothing."""
-    return next(judged).label == "entailment" if one.asked else one.verbatim
+    return next(judged).label == "entailment" if one.needs_judge else one.verbatim
 
 
-def remainders(right: Sequence[CitationSet]) -> Pairs:
+def reduced_pairs(right: Sequence[CitationSet]) -> Pairs:
     """What is judged next: each correct set without one of its citations, where no rule decides."""
-    return wholes([each.without(source) for each in right for source in each.sources])
+    return set_pairs([set_.without(source) for set_ in right for source in set_.sources])
 
 
 def irreplaceable(right: Sequence[CitationSet], stances: Sequence[Stance]) -> tuple[tuple[LinkSource, ...], ...]:
-    """The correct citations of each correct set, by the stances of ``remainders``."""
+    """The correct citations of each correct set, by the stances of ``reduced_pairs``."""
     judged = iter(stances)
     return tuple(
-        tuple(source for source in each.sources if not _entailed(each.without(source), judged)) for each in right
+        tuple(source for source in set_.sources if not _entailed(set_.without(source), judged)) for set_ in right
     )
 
 
 # --- statements against each other and against the gold answer --------------------------------------------------------
 
 
-def opposed(given: LinkInput, languages: Sequence[str]) -> Pairs:
+def contradiction_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
     """Both orders of every two statements that differ; of a long answer the first ``MOST_COMPARED`` statements."""
-    texts = _comparable(given, languages)[:MOST_COMPARED]
+    texts = _comparable(task, languages)[:MOST_COMPARED]
     return tuple(pair for one, other in combinations(texts, 2) for pair in ((one, other), (other, one)))
 
 
-def _comparable(given: LinkInput, languages: Sequence[str]) -> list[str]:
-    return [text for text in _texts(given) if detect(text) in languages]
+def _comparable(task: LinkInput, languages: Sequence[str]) -> list[str]:
+    return [text for text in _texts(task) if detect(text) in languages]
 
 
-def _texts(given: LinkInput) -> list[str]:
-    return list(dict.fromkeys(statement.text for statement in given.statements))
+def _texts(task: LinkInput) -> list[str]:
+    return list(dict.fromkeys(statement.text for statement in task.statements))
 
 
 def conflicts(stances: Sequence[Stance]) -> int:
-    """How many two statements contradict each other in either order, by the stances of ``opposed``."""
+    """How many two statements contradict each other in either order, by the stances of ``contradiction_pairs``."""
     against = [stance.contradiction >= CONTRADICTED for stance in stances]
     return sum(one or other for one, other in zip(against[::2], against[1::2], strict=True))
 
 
-def golden(given: LinkInput, languages: Sequence[str]) -> Pairs:
+def gold_pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
     """All statements together against the gold answer; nothing where there is none, or none in a language known."""
-    texts = _texts(given)
-    known = all(detect(text) in languages for text in (*texts, given.gold))
-    return ((" ".join(texts), given.gold),) if given.gold and texts and known else ()
+    texts = _texts(task)
+    known = all(detect(text) in languages for text in (*texts, task.gold))
+    return ((" ".join(texts), task.gold),) if task.gold and texts and known else ()
 
 
-def holds_gold(given: LinkInput, stances: Sequence[Stance]) -> int | None:
+def holds_gold(task: LinkInput, stances: Sequence[Stance]) -> int | None:
     """Whether the statements entail the gold answer, or say it word for word and do not contradict it."""
     if not stances:
         return None
-    held = holds(" ".join(_texts(given)), given.gold)
+    held = holds(" ".join(_texts(task)), task.gold)
     against = stances[0].contradiction >= CONTRADICTED
     return int(stances[0].label == "entailment" or (held and not against))
 
@@ -218,50 +220,50 @@ def holds_gold(given: LinkInput, stances: Sequence[Stance]) -> int | None:
 
 
 def counted(
-    given: LinkInput,
+    task: LinkInput,
     basis: LinkBasis,
     sets: Sequence[CitationSet],
     cited: Sequence[Sequence[LinkSource]],
     scores: Sequence[float | None],
-    found: tuple[int, int | None, float | None],
+    measures: tuple[int, int | None, float | None],
 ) -> LinkCounts:
-    """The counts. ``cited`` are the correct citations of each correct set, ``scores`` those of ``given.sources``.
+    """The counts. ``cited`` are the correct citations of each correct set, ``scores`` those of ``task.sources``.
 
-    ``found`` are the conflicts, whether the gold answer is held, and the fluency.
+    ``measures`` are the conflicts, whether the gold answer is held, and the fluency.
     """
     judged = [set_ for set_ in sets if set_.judged]
-    right = {source.passage.id for each in cited for source in each}
-    open_ids = {source.passage.id for each in sets if not each.judged for source in each.sources} - right
-    scored = _scores(given, scores)
+    right = {source.passage.id for citations in cited for source in citations}
+    open_ids = {source.passage.id for set_ in sets if not set_.judged for source in set_.sources} - right
+    scored = _scores(task, scores)
     known = {name: score for name, score in scored.items() if score is not None and name not in open_ids}
     valid = {name for name, score in known.items() if score > basis.valid_from}
-    compared, all_pairs = len(opposed(given, basis.languages)) // 2, len(_texts(given))
+    compared, all_pairs = len(contradiction_pairs(task, basis.languages)) // 2, len(_texts(task))
     return LinkCounts(
-        statements=len(given.statements),
-        uncited=sum(not statement.markers for statement in given.statements),
+        statements=len(task.statements),
+        uncited=sum(not statement.markers for statement in task.statements),
         sets=len(judged),
         correct_sets=len(cited),
-        verbatim_sets=sum(each.verbatim for each in judged),
-        citations=sum(each.size for each in judged),
+        verbatim_sets=sum(set_.verbatim for set_ in judged),
+        citations=sum(set_.size for set_ in judged),
         correct_citations=sum(map(len, cited)),
-        unresolved=sum(each.unresolved for each in judged),
-        malformed=given.malformed,
+        unresolved=sum(set_.unresolved for set_ in judged),
+        malformed=task.malformed,
         unjudged_sets=len(sets) - len(judged),
         references=len(known),
         valid=len(valid),
         valid_cited=len(valid & right),
         unjudged_references=len(scored) - len(known),
         pairs=compared,
-        conflicts=found[0],
+        conflicts=measures[0],
         unjudged_pairs=all_pairs * (all_pairs - 1) // 2 - compared,
-        gold=found[1],
-        fluency=found[2],
+        gold=measures[1],
+        fluency=measures[2],
     )
 
 
-def _scores(given: LinkInput, scores: Sequence[float | None]) -> dict[str, float | None]:
+def _scores(task: LinkInput, scores: Sequence[float | None]) -> dict[str, float | None]:
     """The score of each reference, by its passage: one passage under two markers is one reference."""
-    return {each.passage.id: score for each, score in zip(given.sources, scores, strict=True)}
+    return {source.passage.id: score for source, score in zip(task.sources, scores, strict=True)}
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -99,19 +99,19 @@ def read(text: str) -> MarkedText:
     headings = list(_HEADING.finditer(text))
     end, start = headings[-1].span() if headings else (_list_start(text),) * 2
     body, references = text[:end], tuple(_references(text[start:]))
-    plain, found = _taken_out(body)
+    plain, citations = _taken_out(body)
     spans = sentences(plain)
-    owned = [(_owner(spans, plain, each.at), each) for each in found]
+    owned = [(_owner(spans, plain, citation.at), citation) for citation in citations]
     marked = tuple(
         Marked(
             plain[start:end],
-            tuple(dict.fromkeys(name for mine, each in owned if mine == place for name in each.markers or ())),
-            _original(start, found),
-            _original(end, found),
+            tuple(dict.fromkeys(name for mine, citation in owned if mine == place for name in citation.markers or ())),
+            _original(start, citations),
+            _original(end, citations),
         )
         for place, (start, end) in enumerate(spans)
     )
-    return MarkedText(marked, sum(each.markers is None for each in found), references)
+    return MarkedText(marked, sum(citation.markers is None for citation in citations), references)
 
 
 def _list_start(text: str) -> int:
@@ -127,13 +127,13 @@ def _list_start(text: str) -> int:
         if entry:
             numbers.add(entry["number"])
             start = end
-    cited = {marker for found in _taken_out(text[:start])[1] for marker in found.markers or ()}
+    cited = {marker for citation in _taken_out(text[:start])[1] for marker in citation.markers or ()}
     return start if numbers & cited else len(text)
 
 
 def _taken_out(body: str) -> tuple[str, list[_Found]]:
     """``body`` without its citations, and these."""
-    plain, last, found = "", 0, []
+    plain, last, citations = "", 0, []
     for match in _CITATION.finditer(body):
         markers = _markers(match, body)
         if markers == ():
@@ -142,8 +142,8 @@ def _taken_out(body: str) -> tuple[str, list[_Found]]:
         # The authors of "Smith et al. (2020) found" are a part of the sentence.
         kept = match["author"] or ""
         plain, last = plain + kept, match.end()
-        found.append(_Found(len(plain), match.start() + len(kept), match.end(), markers))
-    return plain + body[last:], found
+        citations.append(_Found(len(plain), match.start() + len(kept), match.end(), markers))
+    return plain + body[last:], citations
 
 
 def _markers(match: re.Match[str], body: str) -> tuple[str, ...] | None:
@@ -157,7 +157,7 @@ def _markers(match: re.Match[str], body: str) -> tuple[str, ...] | None:
             else _listed(match["raised"].translate(_RAISED))
         )
     if match["named"]:
-        return tuple(_authored(each) for each in re.split(r"[;；]", match["named"]))
+        return tuple(_authored(name) for name in re.split(r"[;；]", match["named"]))
     if match["author"]:
         return (_authored(f"{match['author']} {match['year']}"),)
     if match["pmid"]:
@@ -169,16 +169,16 @@ def _markers(match: re.Match[str], body: str) -> tuple[str, ...] | None:
 
 def _listed(numbers: str) -> tuple[str, ...] | None:
     """The markers of ``1, 3-5``; ``None`` for what is no list of numbers and ranges."""
-    found: list[str] = []
-    for each in re.split(r"[,，、;；]", numbers):
-        item = re.fullmatch(r"\s*(\d{1,3})(?:\s*[-–—]\s*(\d{1,3}))?\s*", each)
+    markers: list[str] = []
+    for part in re.split(r"[,，、;；]", numbers):
+        item = re.fullmatch(r"\s*(\d{1,3})(?:\s*[-–—]\s*(\d{1,3}))?\s*", part)
         if not item:
             return None
         first, last = int(item[1]), int(item[2] or item[1])
         if not 0 < first <= last < first + RANGE or (item[2] and first == last):
             return None
-        found += map(str, range(first, last + 1))
-    return tuple(dict.fromkeys(found))
+        markers += map(str, range(first, last + 1))
+    return tuple(dict.fromkeys(markers))
 
 
 def _authored(text: str) -> str:
@@ -203,9 +203,9 @@ def _owner(spans: list[tuple[int, int]], plain: str, at: int) -> int:
     return before[-1] + 1 if at > end and "\n" in plain[end:at] and before[-1] + 1 < len(spans) else before[-1]
 
 
-def _original(at: int, found: list[_Found]) -> int:
+def _original(at: int, citations: list[_Found]) -> int:
     """The place in the answer of ``at`` in the text without citations."""
-    return at + sum(each.end - each.start for each in found if each.at < at)
+    return at + sum(citation.end - citation.start for citation in citations if citation.at < at)
 
 
 def _references(text: str) -> Iterator[Reference]:
@@ -213,6 +213,6 @@ def _references(text: str) -> Iterator[Reference]:
     for place, line in enumerate(entries, 1):
         entry = _ENTRY.match(line)
         if entry:
-            identifiers = (*(f"pmid:{each}" for each in _PMID.findall(line)),
-                           *(f"doi:{each.lower()}" for each in _DOI.findall(line)))  # fmt: skip
+            identifiers = (*(f"pmid:{number}" for number in _PMID.findall(line)),
+                           *(f"doi:{name.lower()}" for name in _DOI.findall(line)))  # fmt: skip
             yield Reference(entry["number"] or str(place), entry["text"].strip(), identifiers)

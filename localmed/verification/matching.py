@@ -8,11 +8,13 @@ they are what is compared. English words without their endings; Chinese as pairs
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from localmed import language
 from localmed.clinical.medicines import names
+from localmed.clinical.tables import listed, table
 from localmed.domain import Passage
 from localmed.verification.subjects import salient
 
@@ -24,22 +26,6 @@ GENERAL = 0.4  # weight of a word that most sentences about treatment hold ("pat
 _STOPPED = re.compile(r"(?:[^。！？\s]|\s(?!$))[^。！？]*[。！？]*[”’）]*")
 SHORT = 3  # letters of a stem that is not cut
 BEGINNING = 6  # letters of a stem by which it is known
-# Wordings of the same, as stems, by which paraphrases differ; those that say nothing by themselves are "".
-_SAME = {
-    word: same
-    for same, wordings in {
-        "give": "given gives giving administer receiv get gets got",
-        "take": "taken takes taking took",
-        "start": "begin begins begun began initiat",
-        "stop": "discontinu cease", "below": "under less fall falls lower",
-        "above": "over more exceed higher greater", "usual": "usually mostly most normally normal usu general",
-        "child": "children", "phone": "phon call", "soon": "immediately once promptly", "show": "shown shows",
-        "find": "found", "keep": "kept", "drug": "medicine medic medicat", "rise": "risen raise rais", "wear": "worn",
-        "": "second minut hour day daily week month year mg ml mmhg least must should need needs also become becomes "
-        "means mean count counts lie lies still mak make makes",
-    }.items()
-    for word in wordings.split()
-}  # fmt: skip
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _ROW = re.compile(r"[^\n]+")
 
@@ -77,10 +63,10 @@ class Window:
 def split(passage: Passage, place: int = 0) -> list[Sentence]:
     """The sentences of ``passage``; of a table its rows."""
     if passage.table:
-        found = [match.span() for match in _ROW.finditer(passage.text)]
+        spans = [match.span() for match in _ROW.finditer(passage.text)]
     else:
-        found = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
-    return [Sentence(place, start, end, passage.text[start:end]) for start, end in found]
+        spans = [part for start, end in language.sentences(passage.text) for part in _parts(passage.text, start, end)]
+    return [Sentence(place, start, end, passage.text[start:end]) for start, end in spans]
 
 
 def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -90,32 +76,34 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 def window(statement: str, passages: Sequence[Passage]) -> Window:
     """The sentences of ``passages`` that hold most words of ``statement``, one after another while each adds some."""
-    wanted, numbers = weights(statement), set(_DIGITS.findall(statement))
+    weighted, numbers = weights(statement), set(_DIGITS.findall(statement))
     titles = " ".join(dict.fromkeys(name for passage in passages for name in (passage.title, *passage.headings)))
     candidates = [
-        (each, words(each.text) & wanted.keys()) for at, one in enumerate(passages) for each in split(one, at)
+        (sentence, words(sentence.text) & weighted.keys())
+        for at, one in enumerate(passages)
+        for sentence in split(one, at)
     ]
-    whole = sum(wanted.values()) or 1.0
+    whole = sum(weighted.values()) or 1.0
     have: set[str] = set()
     chosen: list[Sentence] = []
     while candidates and len(chosen) < SENTENCES:
-        best = max(candidates, key=lambda each: _adds(each, wanted, have, numbers))
-        if chosen and sum(wanted[word] for word in best[1] - have) < GAIN * whole:
+        best = max(candidates, key=lambda candidate: _adds(candidate, weighted, have, numbers))
+        if chosen and sum(weighted[word] for word in best[1] - have) < GAIN * whole:
             break
         candidates.remove(best)
         chosen.append(best[0])
         have |= best[1]
-    have |= wanted.keys() & words(titles)
-    share = sum(wanted[word] for word in have) / whole if wanted else 1.0
-    return Window(tuple(chosen), titles, share, "\n".join(each.in_context for each in passages))
+    have |= weighted.keys() & words(titles)
+    share = sum(weighted[word] for word in have) / whole if weighted else 1.0
+    return Window(tuple(chosen), titles, share, "\n".join(passage.in_context for passage in passages))
 
 
 def _adds(
-    candidate: tuple[Sentence, frozenset[str]], wanted: dict[str, float], have: set[str], numbers: set[str]
+    candidate: tuple[Sentence, frozenset[str]], weighted: dict[str, float], have: set[str], numbers: set[str]
 ) -> tuple[float, int]:
     """What a sentence adds; between equals (the rows of a table) the numbers that it shares decide."""
     sentence, held = candidate
-    return round(sum(wanted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
+    return round(sum(weighted[word] for word in held - have), 6), len(numbers & set(_DIGITS.findall(sentence.text)))
 
 
 def weights(text: str) -> dict[str, float]:
@@ -129,8 +117,8 @@ def weights(text: str) -> dict[str, float]:
 def words(text: str) -> frozenset[str]:
     """The words of ``text`` as they are compared: no numbers, no medicines."""
     if language.detect(text) == "zh":
-        found = language.words(text, for_query=True)
-        return frozenset(each for each in found if not each.isascii())
+        found_words = language.words(text, for_query=True)
+        return frozenset(word for word in found_words if not word.isascii())
     named = {part for name in names(text) for part in re.findall(r"[a-z]+", name)}
     return frozenset(alike(stem) for stem in stems(text) if not stem[0].isdigit() and stem not in named) - {""}
 
@@ -145,7 +133,15 @@ def _stem(word: str) -> str:
     return cut if len(cut) >= _STEM else word
 
 
+@cache
+def _same() -> Mapping[str, str]:
+    """The stem that stands for each stem of the table ``paraphrases``, "" for what says nothing by itself."""
+    data = table("paraphrases")
+    same = {word: stem for stem, words in data["same"].items() for word in listed(words)}
+    return same | dict.fromkeys(listed(data["nothing"]["en"]), "")
+
+
 def alike(stem: str) -> str:
     """One stem for wordings of the same: ``stopp`` is ``stop``, ``pregnant`` and ``pregnancy`` begin alike."""
     single = stem[:-1] if len(stem) > SHORT and stem[-1] == stem[-2] and stem[-1] not in "sl" else stem
-    return _SAME.get(single, single)[:BEGINNING]
+    return _same().get(single, single)[:BEGINNING]

@@ -44,15 +44,15 @@ class Clause:
 def turned(statement: str, source: str) -> bool:
     """Whether ``statement`` denies what ``source`` affirms, or the reverse."""
     mine, theirs = clauses(statement), clauses(source)
-    if any(each.denies and not each.condition for each in mine) and not any(
+    if any(clause.denies and not clause.condition for clause in mine) and not any(
         other_clause.denies or other_clause.may for other_clause in theirs
     ):
         return True
     groups: dict[Clause, list[Clause]] = {}
-    for each in mine:
-        best = max(theirs, key=lambda other: _like(each, other), default=None)
-        if best and _like(each, best) >= LIKE and len(each.words & best.words) >= min(SHARED, len(each.words)):
-            groups.setdefault(best, []).append(each)
+    for clause in mine:
+        best = max(theirs, key=lambda other: _like(clause, other), default=None)
+        if best and _like(clause, best) >= LIKE and len(clause.words & best.words) >= min(SHARED, len(clause.words)):
+            groups.setdefault(best, []).append(clause)
     return any(_against(group, best, theirs) for best, group in groups.items())
 
 
@@ -65,12 +65,12 @@ def clauses(text: str) -> list[Clause]:
         short = len(_words(pieces[-1])) < SHORT
     if short and len(pieces) > 1:
         pieces[-2:] = [" ".join(pieces[-2:])]
-    found: list[Clause] = []
+    parsed: list[Clause] = []
     for piece in pieces:
-        denies = negation.denies(piece) or bool(found and found[-1].denies and _GOES_ON.match(piece))
+        denies = negation.denies(piece) or bool(parsed and parsed[-1].denies and _GOES_ON.match(piece))
         may = negation.doubtful(piece)
-        found.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece))))
-    return found
+        parsed.append(Clause(_words(piece), denies, may, bool(_CONDITION.match(piece))))
+    return parsed
 
 
 def _words(text: str) -> frozenset[str]:
@@ -82,20 +82,20 @@ def _like(one: Clause, other: Clause) -> float:
 
 
 def _against(group: Sequence[Clause], best: Clause, theirs: Sequence[Clause]) -> bool:
-    near = max(_like(each, best) for each in group) * NEARLY
+    near = max(_like(clause, best) for clause in group) * NEARLY
     alike = [other for other in theirs if _nearly(group, other, near)]
     return not any(_agree(group, other) for other in alike)
 
 
 def _nearly(group: Sequence[Clause], other: Clause, near: float) -> bool:
     """Whether ``other`` is like one of ``group`` too, or a short clause that one of them holds."""
-    held = len(other.words) >= SHORT and max(_like(other, each) for each in group) >= NEARLY
-    return held or max(_like(each, other) for each in group) >= near
+    held = len(other.words) >= SHORT and max(_like(other, clause) for clause in group) >= NEARLY
+    return held or max(_like(clause, other) for clause in group) >= near
 
 
 def _agree(group: Sequence[Clause], other: Clause) -> bool:
     """Whether the clauses and the source's deny alike, as far as words tell."""
-    denies, may = any(each.denies for each in group), frozenset[str]().union(*(each.may for each in group))
+    denies, may = any(clause.denies for clause in group), frozenset[str]().union(*(clause.may for clause in group))
     if denies == other.denies:
         return True
     return bool(may ^ other.may)

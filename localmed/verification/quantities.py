@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import isclose
 
-from localmed.clinical import units
+from localmed.clinical import numbers, units
 from localmed.domain import Message, message
 from localmed.language import fold
 from localmed.verification.amounts import amounts
@@ -23,41 +23,21 @@ from localmed.verification.amounts import amounts
 TIMES = "times"  # how often: not the same as how many
 NUMBER, UNIT = message("support.number"), message("support.unit")
 
-_NAMED = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-_WORDS = {word: value for value, word in enumerate(_NAMED) if value > 1} | {
-    "fourteen": 14, "fifteen": 15, "twenty": 20, "thirty": 30, "double": 2,
-}  # fmt: skip
-_HAN = {each: value for value, each in enumerate("零一二三四五六七八九十")} | {"两": 2}
-_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b")
-_COUNTED = re.compile(r"([一二两三四五六七八九十])(?=\s?(?:片|粒|次|支|袋|滴|喷|吸|天|周|个|小时|分钟|秒|月|年|种|倍))")
 _ONCE = re.compile(r"\btwice\b|\bonce(?= (?:a|per|each|every|daily|weekly)\b)")
 _ONE = re.compile(r"\bone(?=[ -](?:second|minute|hour|day|week|month|year|working)s?\b)")
-# Times that are written without a number, and doses "six-hourly".
-_SPANS = tuple(
-    (re.compile(pattern), digits)
-    for pattern, digits in (
-        (r"\b(?:a )?quarter of an hour\b|一刻钟", "15 minutes"),
-        (r"\bhalf[ -]hourly\b", "every 30 minutes"),
-        (r"\bhalf(?: an|-an)?[ -]hour\b|半个?小时", "30 minutes"),
-        (r"\b(?:a )?fortnight\b", "2 weeks"),
-        (r"\b(\d+|two|three|four|six|eight|twelve)[- ]hourly\b", r"every \1 hours"),
-        (r"[一1]\s?[天日](?=\s?[一二两三四五1-6]\s?次)", "每日"),
-        (r"(?:每[天日]|一天)(?:只)?[服用吃打]?一次", "每日1次"),
-        (r"一次(?=\d)", "每次"),
-        (r"另?一种|一下子", " "),
-        (r"头一个小时|第一个?小时", "第1小时"),
-        (r"每(?:公斤|千克)(?:体重)?(\d[\d.至到~-]*)\s?(毫克|微克|克|单位|毫升)", r"\1\2/公斤"),
-        (r"每(升)(?=液)", r"1\1"),
-        (r"单次|只[服用]一次", " 1次"),
-        (
-            r"(?<![一二三四五六七八九十\d])([一二两三四五六七八九])(?=个?(?:工作日|疗程))",
-            lambda found: str(_HAN[found[1]]),
-        ),
-        (r"\bwithin an? (hour|day|week|month)\b", r"within 1 \1"),
-    )
-)
+_PER_COURSE = re.compile(r"(?<![一二三四五六七八九十\d])([一二两三四五六七八九])(?=个?(?:工作日|疗程))")
 
 _DIGITS = r"\d+(?:,\d{3})*(?:[.·]\d+)?"
+
+
+@cache
+def _number_words() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(numbers.in_sources())})\b")
+
+
+@cache
+def _counted() -> re.Pattern[str]:
+    return re.compile(rf"({numbers.HAN})(?=\s?(?:{numbers.counted('source')}))")
 
 
 @cache
@@ -101,9 +81,9 @@ def quantities(text: str) -> Quantities:
     read = _BETWEEN.sub(r"\1 to", _as_digits(_NUMBERED.sub("", _NAMING.sub("", fold(text)))))
     ranges: set[tuple[str, float, float]] = set()
     with_unit: Counter[float] = Counter()
-    for each in amounts(read):
-        ranges.add((each.kind.removesuffix(" pair"), each.low, each.high))
-        with_unit.update(map(_value, _NUMBER.findall(each.written)))
+    for amount in amounts(read):
+        ranges.add((amount.kind.removesuffix(" pair"), amount.low, amount.high))
+        with_unit.update(map(_value, _NUMBER.findall(amount.written)))
     for first, second, name in _measured().findall(read):
         kind, scale = _units()[name] if name in _units() else _units()[name.removesuffix("s")]
         values = sorted(_value(number) for number in (first, second) if number)
@@ -118,13 +98,13 @@ def quantities(text: str) -> Quantities:
 
 def missing(text: str, source: str) -> Message | None:
     """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); None if it does."""
-    asked, held = quantities(text), quantities(source)
+    stated, held = quantities(text), quantities(source)
     loose = held.bare | {value / 12 for kind, value in held.measured if kind == "months"}  # "an age of 65"
-    if not all(any(isclose(value, other) for other in loose) for value in asked.bare):
+    if not all(any(isclose(value, other) for other in loose) for value in stated.bare):
         return NUMBER
-    if all(_holds(held, *each) for each in asked.measured):
-        return None if all(_spans(held, *range_) for range_ in asked.ranges) else NUMBER
-    return UNIT if asked.written <= held.written else NUMBER
+    if all(_holds(held, *quantity) for quantity in stated.measured):
+        return None if all(_spans(held, *range_) for range_ in stated.ranges) else NUMBER
+    return UNIT if stated.written <= held.written else NUMBER
 
 
 def _holds(held: Quantities, kind: str, value: float) -> bool:
@@ -137,22 +117,26 @@ def _holds(held: Quantities, kind: str, value: float) -> bool:
 def _spans(held: Quantities, kind: str, low: float, high: float) -> bool:
     """Whether the source has the range as one, or none of the kind: then its ends are written apart."""
     ranges = [range_ for range_ in held.ranges if range_[0] == kind]
-    return not ranges or any(isclose(low, each[1]) and isclose(high, each[2]) for each in ranges)
+    return not ranges or any(isclose(low, range_[1]) and isclose(high, range_[2]) for range_ in ranges)
 
 
 def spelt(text: str) -> str:
     """Folded ``text`` with its times and frequencies in one wording: "six-hourly" is "every six hours"."""
-    for pattern, digits in _SPANS:
+    for pattern, digits in numbers.spans():
         text = pattern.sub(digits, text)
-    return text
+    return _PER_COURSE.sub(_chinese_digits, text)
+
+
+def _chinese_digits(match: re.Match[str]) -> str:
+    return str(numbers.chinese()[match[1]])
 
 
 def _as_digits(text: str) -> str:
     """``text`` with its number words as digits."""
     text = spelt(text)
     text = _ONCE.sub(lambda match: "1 time" if match[0] == "once" else "2 times", text)
-    text = _ONE.sub("1", _WORD.sub(lambda match: str(_WORDS[match[0]]), text))
-    return _COUNTED.sub(lambda match: str(_HAN[match[1]]), text)
+    text = _ONE.sub("1", _number_words().sub(lambda match: str(numbers.in_sources()[match[0]]), text))
+    return _counted().sub(_chinese_digits, text)
 
 
 def _value(number: str) -> float:

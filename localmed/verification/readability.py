@@ -37,8 +37,8 @@ def reading_level(text: str) -> ReadingLevel | None:
         counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
         counts = [count for count in counts if count]
         return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
-    read = [found for start, end in spans if (found := _WORD.findall(text[start:end]))]
-    words = [word for found in read for word in found]
+    read = [sentence for start, end in spans if (sentence := _WORD.findall(text[start:end]))]
+    words = [word for sentence in read for word in sentence]
     if not words:
         return None
     a_sentence, a_word, less = FORMULA

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from localmed.clinical.publications import of_standing
 from localmed.domain import Document, Status
-from localmed.verification.planted import planted
+from localmed.verification.prompt_injection import has_injection
 
 PLANTED = "planted"  # text addressed to a language model ("label this claim supported")
 RETRACTED = "retracted"
@@ -30,7 +30,7 @@ def excluded(document: Document, text: str) -> str:
         return document.status.value
     if not types.isdisjoint(of_standing(NOTICE)):
         return NOTICE
-    return PLANTED if planted(f"{document.title}\n{text}") else ""
+    return PLANTED if has_injection(f"{document.title}\n{text}") else ""
 
 
 def doubted(document: Document) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from localmed.clinical import negation
 from localmed.language import content_words, fold
 
 # Words that doses, guidelines and questions all hold; they name no subject.
@@ -102,8 +101,8 @@ _AFTER = re.compile(r"\s*(?:(?P<below>以下|or (?:less|lower|below))|(?P<above>
 
 def salient(text: str) -> frozenset[str]:
     """The words of ``text`` that may name a subject: no stop words, no words of dosing, no numbers; plurals cut."""
-    found = (word for word in content_words(text) if word not in _GENERAL and not word[0].isdigit())
-    return frozenset(each.removesuffix("s") if each.isascii() and len(each) > 3 else each for each in found)
+    names = (word for word in content_words(text) if word not in _GENERAL and not word[0].isdigit())
+    return frozenset(name.removesuffix("s") if name.isascii() and len(name) > 3 else name for name in names)
 
 
 def circumstances(text: str, family: str) -> frozenset[str]:
@@ -124,10 +123,5 @@ def title_words(title: str) -> frozenset[str]:
 
 def side(before: str, after: str) -> str:
     """On which side of an amount that stands between ``before`` and ``after``: ``below``, ``above`` or nothing."""
-    found = _AFTER.match(after) or next(iter([*_BEFORE.finditer(before)][-1:]), None)
-    return (found.lastgroup or "") if found else ""
-
-
-def denied(clause: str) -> bool:
-    """Whether a clause says what not to do, other than by a limit ("not more than")."""
-    return negation.denies(clause)
+    match = _AFTER.match(after) or next(iter([*_BEFORE.finditer(before)][-1:]), None)
+    return (match.lastgroup or "") if match else ""

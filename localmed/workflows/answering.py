@@ -8,17 +8,16 @@ Nobody sees a sentence before its check. What stands at the end gets its badge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
 from localmed.domain import Evidence, Statement, Verification, message
-from localmed.verification.planted import planted
+from localmed.verification import citations
+from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, attempt
+from localmed.workflows.flow import Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
 
@@ -34,51 +33,50 @@ class Written:
     @property
     def stands(self) -> bool:
         """Whether anything is left to show."""
-        return any(not statement.withheld for statement in self.statements)
+        return bool(citations.shown(self.statements))
 
 
-def write(given: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Generator[Asked, Any, Written]:
-    """A checked answer to ``given`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
+def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Written]:
+    """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
 
     Evidence that speaks to a language model is left out, whoever answers, and that is told.
     """
-    left = tuple(each.marker for each in given.evidence if planted(each.passage.in_context))
-    given = replace(given, evidence=tuple(each for each in given.evidence if each.marker not in left))
-    written = yield from _written(given, plan, role)
-    account = yield from gate.badged(
-        given.question, written.statements, given.evidence, written.verification, plan.jury
-    )
+    left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
+    task = replace(task, evidence=tuple(piece for piece in task.evidence if piece.marker not in left))
+    written = yield from _written(task, plan, role)
+    account = yield from gate.badged(task.question, written.statements, task.evidence, written.verification, plan.jury)
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     return replace(written, verification=account, notes=notes)
 
 
-def _written(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
-    written = yield from _drafted(given, plan, role)
+def _written(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
+    written = yield from _drafted(task, plan, role)
     wrong = gate.to_correct(written.statements, plan)
     if not wrong:
-        coherence = yield from gate.coherent(given, written.statements, plan)
+        coherence = yield from gate.coherent(task, written.statements, plan)
         if coherence.agrees:
-            return replace(written, verification=gate.told(written.verification, coherence))
+            return replace(written, verification=gate.with_coherence(written.verification, coherence))
         wrong = (coherence.reason,) if coherence.reason else ()
-    written = yield from _drafted(replace(given, conflict=wrong), plan, role)
-    coherence = yield from gate.coherent(given, written.statements, plan)
-    account = gate.told(written.verification, coherence)
+    written = yield from _drafted(replace(task, conflict=wrong), plan, role)
+    coherence = yield from gate.coherent(task, written.statements, plan)
+    account = gate.with_coherence(written.verification, coherence)
     if coherence.agrees:
         return replace(written, verification=account)
     return Written((), account, (*written.notes, CONFLICT))
 
 
-def _drafted(given: AnswerInput, plan: Plan, role: Role) -> Generator[Asked, Any, Written]:
+def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
     """What ``role`` drafts, checked."""
-    drafted, notes = yield from attempt(role, given)
+    drafted, notes = yield from attempt(role, task)
     draft: Draft = drafted
-    statements, verification, added = yield from gate.checked(draft, given.evidence, plan)
+    statements, verification, added = yield from gate.checked(draft, task.evidence, plan)
     return Written(statements, verification, draft.notes + notes + added)
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:
     """Which of the sources shown should have been reviewed by the day of the question."""
-    late = (each for each in evidence if each.overdue)
+    late = (piece for piece in evidence if piece.overdue)
     return tuple(
-        message("workflow.overdue", marker=each.marker, date=each.overdue, title=each.document_title) for each in late
+        message("workflow.overdue", marker=piece.marker, date=piece.overdue, title=piece.document_title)
+        for piece in late
     )

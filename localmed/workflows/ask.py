@@ -12,18 +12,9 @@ retrieval-augmented generation. Bounds: k relevance labels a search, one answer,
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from localmed.agents.asking import (
-    CITED_ANSWER,
-    SELF_CONTAINED,
-    AnswerInput,
-    Asked,
-    FollowUp,
-    Relevance,
-)
+from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
 from localmed.agents.decomposing import (
     DECOMPOSITION,
     OWN_ANSWER,
@@ -55,9 +46,8 @@ from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
-from localmed.workflows.finding import Notes, Plan, Searched, Tried
-from localmed.workflows.flow import Asked as Yielded
-from localmed.workflows.flow import Cite, Flow, Perform, Search, attempt
+from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
@@ -74,43 +64,49 @@ LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
 @dataclass(frozen=True, slots=True)
-class PartFound:
+class SubQuestion:
     """What was found for a sub-question, and the evidence minted for it."""
 
     question: str
-    leading: Tried
+    leading: SearchedTier
     evidence: tuple[Evidence, ...]
 
 
-def ask(question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()) -> Flow:
+def ask(
+    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...] = ()
+) -> Flow:
     """The flow of one question over the tiers of ``plan``; after ``earlier`` ones it is made self-contained first."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
     notes: Notes = ()
     if earlier and SELF_CONTAINED.name in plan.roles:
         question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
-    request, more = yield from finding.request(question, wanted, plan)
+    request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
-    searched: Searched = yield from finding.search(request, waiting, plan)
-    searched += Searched(notes=notes + more)
+    searched: TierSearch = yield from finding.search(request, waiting, plan)
+    searched += TierSearch(notes=notes + more)
     if searched.leading:
-        leading, further = searched.leading, Searched()
+        leading, further = searched.leading, TierSearch()
         if plan.further:
             further = yield from finding.search(request, waiting, plan, most=1)
-        return (yield from _answered(begun(question, searched + further, provenance), leading, further.leading, plan))
-    return (yield from _otherwise(question, request, searched, plan, provenance))
+        return (
+            yield from _answered(
+                initial_answer(question, searched + further, provenance), leading, further.leading, plan
+            )
+        )
+    return (yield from _fallback(question, request, searched, plan, provenance))
 
 
-def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
+def initial_answer(question: str, searched: TierSearch, provenance: Provenance) -> Answer:
     """The answer so far: nothing but what was searched, and what the reader must know of that."""
     tried = searched.tried
-    language = tried[0].found.language if tried else detect(question)
-    names = tuple(dict.fromkeys(name for each in tried for name in each.tier.collections))
+    language = tried[0].result.language if tried else detect(question)
+    names = tuple(dict.fromkeys(name for search in tried for name in search.tier.collections))
     notes: Notes = ()
-    if tried and not tried[0].found.dense and language in LEXICAL_ONLY:
+    if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
     if searched.skipped:
-        notes += (message("workflow.skipped", names=tuple(map(_called, dict.fromkeys(searched.skipped)))),)
+        notes += (message("workflow.skipped", names=tuple(map(_display_name, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
     return Answer(AnswerStatus.ABSTAINED, question, language, (), (), names, provenance, notes=notes)
 
@@ -118,29 +114,40 @@ def begun(question: str, searched: Searched, provenance: Provenance) -> Answer:
 # --- something helps --------------------------------------------------------------------------------------------------
 
 
-def _answered(answer: Answer, leading: Tried, beyond: Tried | None, plan: Plan) -> Flow:
+def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Flow:
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.found.dense), plan)
+    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
     if not written.stands:
-        return nothing_stands(answer, written, ours)
-    possible: tuple[Conflict, ...] = ()
-    if beyond:
-        draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(answer.question, theirs, beyond.found.dense))
-        checked, _ = citations.check(draft.statements, theirs)
-        possible = conflicts(answer.question, citing(written.statements, ours), citing(checked, theirs))
-    return finished(answer, written, evidence, unnamed(leading.relevance), possible)
+        return without_statements(answer, written, ours)
+    possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
+    return completed_answer(answer, written, evidence, unnamed_note(leading.relevance), possible)
 
 
-def nothing_stands(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
+def compared(
+    question: str,
+    statements: tuple[Statement, ...],
+    ours: tuple[Evidence, ...],
+    theirs: tuple[Evidence, ...],
+    beyond: SearchedTier | None,
+) -> Step[tuple[Conflict, ...]]:
+    """Where ``statements`` from ``ours`` may conflict with an answer from ``theirs``, the evidence of ``beyond``."""
+    if not beyond:
+        return ()
+    draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense))
+    checked, _ = citations.check(draft.statements, theirs)
+    return conflicts(question, citing(statements, ours), citing(checked, theirs))
+
+
+def without_statements(answer: Answer, written: Written, evidence: tuple[Evidence, ...] = ()) -> Answer:
     """``answer`` as an abstention: nothing was drafted, or all of it was withheld."""
-    answer = answer if written.statements else showing(answer, evidence)
+    answer = answer if written.statements else with_nearest_sentences(answer, evidence)
     answer = replace(answer, verification=written.verification, notes=answer.notes + written.notes)
     return abstained(answer, ALL_WITHHELD if written.statements else NOT_ENOUGH)
 
 
-def finished(
+def completed_answer(
     answer: Answer,
     written: Written,
     evidence: tuple[Evidence, ...],
@@ -149,15 +156,14 @@ def finished(
     beside: tuple[Statement, ...] = (),
 ) -> Answer:
     """The answer with what was ``written`` from ``evidence``, of which what is cited there or ``beside`` is shown."""
-    cited = {each.evidence.marker for each in citing(written.statements + beside, evidence, withheld=True)}
-    against = {each.against for each in possible}
-    shown = tuple(each for each in evidence if each.marker in cited | against)
+    cited, against = citations.cited(written.statements + beside, evidence), {conflict.against for conflict in possible}
+    shown = tuple(piece for piece in evidence if piece in cited or piece.marker in against)
     return replace(
         answer,
         status=AnswerStatus.ANSWERED,
         statements=written.statements,
         evidence=shown,
-        verification=doubted(written.verification, notes),
+        verification=downgraded(written.verification, notes),
         notes=answer.notes + written.notes + notes + warnings(shown),
         conflicts=possible,
     )
@@ -166,67 +172,65 @@ def finished(
 # --- nothing helps ----------------------------------------------------------------------------------------------------
 
 
-def _otherwise(question: str, request: Search, searched: Searched, plan: Plan, provenance: Provenance) -> Flow:
+def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, provenance: Provenance) -> Flow:
     """Own knowledge if it is allowed and certain, else sub-questions, else abstention."""
-    answer = begun(question, searched, provenance)
+    answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
-        own: tuple[Statement, ...] = yield from _own(question)
+        own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
             return replace(answer, status=AnswerStatus.UNVERIFIED, statements=own, notes=(*answer.notes, OWN))
     if DECOMPOSITION.name not in plan.roles:
-        return (yield from with_nearest(answer, searched))
-    return (yield from _in_parts(answer, request, searched, plan))
+        return (yield from abstained_with_nearest(answer, searched))
+    return (yield from _by_sub_questions(answer, request, searched, plan))
 
 
-def _own(question: str) -> Generator[Yielded, Any, tuple[Statement, ...]]:
+def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:
     """What the model knows by itself; nothing where it is not certain or its reply cannot be used."""
     try:
-        certain: bool = yield Perform(SELF_KNOWLEDGE, Asked(question))
-        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, Asked(question))) if certain else ()
+        certain: bool = yield Perform(SELF_KNOWLEDGE, QuestionInput(question))
+        own: tuple[Statement, ...] = (yield Perform(OWN_ANSWER, QuestionInput(question))) if certain else ()
     except Rejected:
         return ()
     return own
 
 
-def _in_parts(answer: Answer, request: Search, searched: Searched, plan: Plan) -> Flow:
+def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
-    questions, notes = yield from attempt(DECOMPOSITION, Asked(answer.question))
+    questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
-    parts: list[PartFound] = []
-    known: dict[str, Evidence] = {}  # by passage: one that serves two parts has one marker
+    parts: list[SubQuestion] = []
+    known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker
     for question in questions:
-        asked, _ = yield from finding.request(question, request.wanted, plan)
-        found: Searched = yield from finding.search(asked, iter(plan.tiers), plan, whole=answer.question)
-        searched += found
-        if found.leading:
-            fresh = tuple(hit for hit in found.leading.hits if hit.passage.id not in known)
-            minted: tuple[Evidence, ...] = yield Cite(fresh, len(known) + 1)
-            known |= {piece.passage.id: piece for piece in minted}
-            mine = tuple(known[hit.passage.id] for hit in found.leading.hits)
-            parts.append(PartFound(question, found.leading, mine))
-    answer = replace(begun(answer.question, searched, answer.provenance), language=answer.language)
+        part_request, _ = yield from finding.request(question, request.filters, plan)
+        part: TierSearch = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
+        searched += part
+        if part.leading:
+            evidence = yield from finding.minted(part.leading.hits, known)
+            known = tuple(dict.fromkeys((*known, *evidence)))
+            parts.append(SubQuestion(question, part.leading, evidence))
+    answer = replace(initial_answer(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
-        return (yield from with_nearest(replace(answer, notes=answer.notes + notes), searched))
-    return (yield from _put_together(answer, parts, len(questions), plan))
+        return (yield from abstained_with_nearest(replace(answer, notes=answer.notes + notes), searched))
+    return (yield from _synthesised(answer, parts, len(questions), plan))
 
 
-def with_nearest(answer: Answer, searched: Searched) -> Flow:
+def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
-    lacking = [tried.relevance.differing for tried in searched.tried if tried.found.hits]
+    lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
     reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
-            for hit, value in zip(tried.found.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
+            for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
     nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
     if not nearest:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
-    return abstained(showing(answer, evidence), reason)
+    return abstained(with_nearest_sentences(answer, evidence), reason)
 
 
-def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
+def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
     """``answer`` with a sentence of each of the first pieces of ``evidence``, which do not answer."""
     nearest = evidence[:NEAREST]
     if not nearest:
@@ -235,38 +239,32 @@ def showing(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
     return replace(answer, evidence=nearest, parts=(NearestPart(quotations),))
 
 
-def _put_together(answer: Answer, parts: list[PartFound], asked: int, plan: Plan) -> Flow:
+def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Plan) -> Flow:
     """The reference passage of ``parts`` guides the answer; its markers are those of the original passages."""
     reference, notes = "", Notes()
     if SYNTHESIS.name in plan.roles:
-        given = SynthesisInput(answer.question, tuple((each.question, each.evidence) for each in parts))
-        reference, notes = yield from attempt(SYNTHESIS, given)
-    evidence = tuple(dict.fromkeys(piece for each in parts for piece in each.evidence))
-    dense = parts[0].leading.found.dense
+        task = SynthesisInput(answer.question, tuple((part.question, part.evidence) for part in parts))
+        reference, notes = yield from attempt(SYNTHESIS, task)
+    evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
+    dense = parts[0].leading.result.dense
     written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
     if not written.stands:
-        return nothing_stands(answer, written, evidence)
-    missing = asked - len(parts)
+        return without_statements(answer, written, evidence)
+    missing = count - len(parts)
     lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
     notes += (message(UNNAMED, words=lacking),) if lacking else ()
-    notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=asked, missing=missing),) if missing else ()))
-    return finished(answer, written, evidence, notes)
+    notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
+    return completed_answer(answer, written, evidence, notes)
 
 
 # --- what the reader is told ------------------------------------------------------------------------------------------
 
 
-def citing(
-    statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], withheld: bool = False
-) -> tuple[Cited, ...]:
-    """The quotations of the statements that stand (or of all), each with its source."""
-    known = {each.marker: each for each in evidence}
-    return tuple(
-        Cited(citation, known[citation.marker])
-        for statement in statements
-        for citation in statement.citations
-        if withheld or not statement.withheld
-    )
+def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) -> tuple[Cited, ...]:
+    """The quotations of the statements that are shown, each with its source."""
+    known = {piece.marker: piece for piece in evidence}
+    shown = citations.shown(statements)
+    return tuple(Cited(citation, known[citation.marker]) for statement in shown for citation in statement.citations)
 
 
 def abstained(answer: Answer, reason: Message) -> Answer:
@@ -274,7 +272,7 @@ def abstained(answer: Answer, reason: Message) -> Answer:
     return replace(answer, notes=(*answer.notes, reason))
 
 
-def doubted(verification: Verification, notes: Notes) -> Verification:
+def downgraded(verification: Verification, notes: Notes) -> Verification:
     """Never green where the sources lack a word of the question, or a part of it found nothing."""
     lacking = next((note for note in notes if note.code in DOUBTS), None)
     if lacking is None or verification.badge is not Badge.GREEN:
@@ -284,14 +282,14 @@ def doubted(verification: Verification, notes: Notes) -> Verification:
     return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
-def unnamed(relevance: Relevance) -> Notes:
+def unnamed_note(relevance: Relevance) -> Notes:
     """Where the sources lack a word of the question, the reader sees that they may be about something else."""
     return (message(UNNAMED, words=relevance.unnamed),) if relevance.unnamed else ()
 
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:
     """What the reader must know of the sources shown, those of possible conflicts included."""
-    return tuple(_out_of_force(each) for each in evidence if each.status is not Status.CURRENT) + overdue(evidence)
+    return tuple(_out_of_force(piece) for piece in evidence if piece.status is not Status.CURRENT) + overdue(evidence)
 
 
 def _out_of_force(evidence: Evidence) -> Message:
@@ -300,6 +298,6 @@ def _out_of_force(evidence: Evidence) -> Message:
     return Message(f"workflow.{evidence.status.value}", tuple(named.items()))
 
 
-def _called(name: str) -> Message | str:
+def _display_name(name: str) -> Message | str:
     """A tier's member: a kind by its label, a collection by its name."""
     return Message(f"source.kind.{name}") if name in set(Kind) else name

@@ -12,21 +12,12 @@ It points the way and never says what somebody has. The guide is whatever the co
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import Draft
-from localmed.agents.guidance import (
-    DEPARTMENT,
-    SHOWN,
-    Advised,
-    CheckInput,
-    Department,
-    Guidance,
-    GuidanceInput,
-)
-from localmed.agents.guidance_rules import quoted, reason
+from localmed.agents.guidance import DEPARTMENT, SHOWN, Advised, CheckInput, Department, Guidance, GuidanceInput
+from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
 from localmed.domain import (
@@ -49,8 +40,8 @@ from localmed.verification import citations
 from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
-from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, Cite, Flow, Search, Step, attempt
+from localmed.workflows.finding import Notes, Plan, minted
+from localmed.workflows.flow import Cite, Flow, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
@@ -67,9 +58,11 @@ ALWAYS = message("departments.always")
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
 
+Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the account of the gate, and notes
+
 
 @dataclass(frozen=True, slots=True)
-class Guide:
+class GuideResult:
     """What was found of the guide: its departments, best first, the one for emergencies, all passages read."""
 
     departments: tuple[Department, ...] = ()
@@ -81,54 +74,54 @@ class Guide:
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence minted for all departments."""
         known = (*self.departments, *((self.emergency,) if self.emergency else ()))
-        pieces = {piece.marker: piece for each in known for piece in each.evidence}
+        pieces = {piece.marker: piece for department in known for piece in department.evidence}
         return tuple(sorted(pieces.values(), key=lambda piece: int(piece.marker)))
 
 
-def departments(complaint: str, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The flow of one complaint; ``wanted`` is limited to the guide's collections."""
+def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+    """The flow of one complaint; ``filters`` is limited to the guide's collections."""
     concern = yield from screened(complaint, plan)
     if concern:
         return refused(complaint, plan, provenance, "departments")
     language = detect(complaint)
     begun = Answer(
-        AnswerStatus.ABSTAINED, complaint, language, (), (), wanted.collections, provenance, workflow="departments"
+        AnswerStatus.ABSTAINED, complaint, language, (), (), filters.collections, provenance, workflow="departments"
     )
-    if problem := _unusable(complaint, wanted):
+    if problem := _unusable(complaint, filters):
         return replace(begun, notes=(problem, ALWAYS))
     flags = red_flags(complaint)
-    asked = complaint[:CHARACTERS]
-    found: Guide = yield from _found(asked, wanted, language, flags)
-    begun = replace(begun, notes=_notes(complaint, language, found, flags))
-    advised, account, notes = yield from _advised(asked, found, plan, flags)
+    searched = complaint[:CHARACTERS]
+    result: GuideResult = yield from _search_guide(searched, filters, language, flags)
+    begun = replace(begun, notes=_notes(complaint, language, result, flags))
+    advised, account, notes = yield from _advised(searched, result, plan, flags)
     parts = []
-    evidence = found.evidence
-    for each in advised:
-        part, more = yield from _part(each, evidence, wanted, language)
+    evidence = result.evidence
+    for advice in advised:
+        part, more = yield from _part(advice, evidence, filters, language)
         evidence += more
         parts.append(replace(part, signs=_signs(flags)) if guide.is_emergency(part.name) else part)
     return _finished(begun, tuple(parts), evidence, account, notes)
 
 
-def _unusable(complaint: str, wanted: SearchFilter) -> Message | None:
+def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
     """Why nothing can be looked up, None if it can."""
-    letters = [each for each in complaint if each.isalpha()]
+    letters = [character for character in complaint if character.isalpha()]
     read = sum(unicodedata.name(letter, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for letter in letters)
     if letters and read < READABLE * len(letters):
         return UNREAD
     if not words(complaint):
         return NO_WORDS
-    return None if wanted.collections else NO_GUIDE
+    return None if filters.collections else NO_GUIDE
 
 
-def _notes(complaint: str, language: str, found: Guide, flags: Sequence[str]) -> Notes:
+def _notes(complaint: str, language: str, result: GuideResult, flags: Sequence[str]) -> Notes:
     notes: Notes = ()
     if flags:
         notes += (message("departments.flagged", count=len(flags), signs=_signs(flags)),)
-        notes += () if found.emergency else (NO_EMERGENCY,)
+        notes += () if result.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
-    if language in LEXICAL_ONLY and not found.dense:
+    if language in LEXICAL_ONLY and not result.dense:
         notes += (LEXICAL_ONLY[language],)
     return notes
 
@@ -141,116 +134,122 @@ def _signs(flags: Sequence[str]) -> tuple[Message, ...]:
 # --- the guide --------------------------------------------------------------------------------------------------------
 
 
-def _found(complaint: str, wanted: SearchFilter, language: str, flags: Sequence[str]) -> Step:
+def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
     """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
     flagged = bool(flags)
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
-    for limit in (replace(wanted, language=language), wanted):
-        asked = [Search(each, limit, SECTIONS) for each in (question, characters(complaint)) if each]
-        asked += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flagged else []
-        results: tuple[Found, ...] = yield tuple(asked)
+    for limit in (replace(filters, language=language), filters):
+        requests = [Search(text, limit, SECTIONS) for text in (question, characters(complaint)) if text]
+        requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flagged else []
+        results: tuple[Found, ...] = yield tuple(requests)
         urgent = guide.by_department(results[-1].hits if flagged else ())
         hits: dict[str, Hit] = {}
-        for hit in (hit for result in results[: len(asked) - flagged] for hit in result.hits):
+        for hit in (hit for result in results[: len(requests) - flagged] for hit in result.hits):
             hits.setdefault(hit.passage.id, hit)
         grouped = guide.by_department(hits.values())
         place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flagged else ""
         if grouped or place:
             return (yield from _minted(grouped, place, urgent.get(place, grouped.get(place, ())), results[0]))
-    return Guide()
+    return GuideResult()
 
 
-def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step:
+def _minted(grouped: guide.Grouped, place: str, urgent: tuple[Hit, ...], searched: Found) -> Step[GuideResult]:
     """The departments with evidence for their sections; each passage has one marker."""
     every = {hit.passage.id: hit for hits in (*grouped.values(), urgent) for hit in hits}
-    minted: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
-    known = {each.passage.id: each for each in minted}
+    pieces: tuple[Evidence, ...] = yield Cite(tuple(every.values()))
+    known = {piece.passage.id: piece for piece in pieces}
 
     def department(name: str, hits: tuple[Hit, ...]) -> Department:
         return Department(name, hits, tuple(known[hit.passage.id] for hit in hits))
 
-    found = tuple(department(name, hits) for name, hits in grouped.items() if name != place)
-    return Guide(found, department(place, urgent) if place else None, searched.dense, searched.reranker)
+    known_departments = tuple(department(name, hits) for name, hits in grouped.items() if name != place)
+    return GuideResult(
+        known_departments, department(place, urgent) if place else None, searched.dense, searched.reranker
+    )
 
 
 # --- what is advised --------------------------------------------------------------------------------------------------
 
 
-def _advised(complaint: str, found: Guide, plan: Plan, flags: Sequence[str]) -> Step:
+def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[str]) -> Step[Checked]:
     """What was chosen and passed the gate, emergencies first; the account of the gate; and notes.
 
     Beside an emergency only departments that its signs belong to are named: another one would send somebody there.
     """
     chosen: Guidance = Guidance()
     notes: Notes = ()
-    if found.departments and DEPARTMENT.name in plan.roles:
-        given = GuidanceInput(complaint, found.departments, found.dense, found.reranker)
-        chosen, notes = yield from attempt(DEPARTMENT, given)
-    advised = _fitting(complaint, chosen.advised, found, flags) if flags and plan.roles else chosen.advised
-    checked, account, more = yield from _checked(complaint, advised, found, plan)
+    if result.departments and DEPARTMENT.name in plan.roles:
+        task = GuidanceInput(complaint, result.departments, result.dense, result.reranker)
+        chosen, notes = yield from attempt(DEPARTMENT, task)
+    advised = _fitting(complaint, chosen.advised, result, flags) if flags and plan.roles else chosen.advised
+    checked, account, more = yield from _checked(complaint, advised, result, plan)
     notes += more
     if len(checked) < len(advised):
         notes += (message("departments.of_model", count=len(advised) - len(checked)),)
-    if flags and found.emergency:
-        checked = (Advised(found.emergency.name, (reason(found.emergency, complaint),)), *checked)
+    if flags and result.emergency:
+        checked = (Advised(result.emergency.name, (reason(result.emergency, complaint),)), *checked)
     return checked[:SHOWN], account, notes
 
 
-def _fitting(complaint: str, advised: tuple[Advised, ...], found: Guide, flags: Sequence[str]) -> tuple[Advised, ...]:
+def _fitting(
+    complaint: str, advised: tuple[Advised, ...], result: GuideResult, flags: Sequence[str]
+) -> tuple[Advised, ...]:
     """Those of ``advised`` that the flags' signs belong to; where none is, the first of the guide that is."""
     fitting = tuple(one for one in advised if fits(one.department, flags))
-    others = (one for one in found.departments if fits(one.name, flags))
+    others = (one for one in result.departments if fits(one.name, flags))
     return fitting or tuple(Advised(one.name, (reason(one, complaint),)) for one in [*others][:1])
 
 
-def _checked(complaint: str, advised: tuple[Advised, ...], found: Guide, plan: Plan) -> Step:
+def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, plan: Plan) -> Step[Checked]:
     """Those of ``advised`` that pass the gate, its account, and notes; a reason that is not carried is left out.
 
     A section's exceptions are not added to its reasons: they say whom another department sees.
     """
-    statements = tuple(one for each in advised for one in each.why)
-    judged, account, _ = yield from gate.checked(Draft(statements), found.evidence, plan, exceptions=False)
+    statements = tuple(one for advice in advised for one in advice.why)
+    judged, account, _ = yield from gate.checked(Draft(statements), result.evidence, plan, exceptions=False)
     waiting = iter(judged)
     kept = tuple(
-        replace(each, why=tuple(one for one in (next(waiting) for _ in each.why) if not one.withheld))
-        for each in advised
+        replace(advice, why=tuple(one for one in (next(waiting) for _ in advice.why) if not one.withheld))
+        for advice in advised
     )
-    given = CheckInput(complaint, kept, found.departments)
-    passed, account, notes = yield from gate.standing(given, account, plan)
-    return tuple(each for each, passes in zip(kept, passed, strict=True) if passes), account, notes
+    task = CheckInput(complaint, kept, result.departments)
+    passed, account, notes = yield from gate.standing(task, account, plan)
+    return tuple(advice for advice, passes in zip(kept, passed, strict=True) if passes), account, notes
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
 def _part(
-    advised: Advised, evidence: tuple[Evidence, ...], wanted: SearchFilter, language: str
-) -> Generator[Asked, Any, tuple[DepartmentPart, tuple[Evidence, ...]]]:
+    advised: Advised, evidence: tuple[Evidence, ...], filters: SearchFilter, language: str
+) -> Step[tuple[DepartmentPart, tuple[Evidence, ...]]]:
     """The department with its floor, quoted from its section or else from the guide's table; and new evidence."""
-    name, more = advised.department, ()
-    floor = guide.floor(name, [each.passage for each in evidence])
+    name, more = advised.department, tuple[Evidence, ...]()
+    floor = guide.floor(name, [piece.passage for piece in evidence])
     if floor is None:
-        searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), wanted, FLOOR_SECTIONS)
+        searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
         floor = guide.floor(name, [hit.passage for hit in searched.hits])
         if floor:
             passage = floor.passage
             hits = tuple(hit for hit in searched.hits if hit.passage.id == passage.id)
-            more = yield Cite(hits, 1 + max((int(each.marker) for each in evidence), default=0))
+            more = yield from minted(hits, evidence)
     if floor is None:
         return DepartmentPart(name, advised.why), ()
-    known = {each.passage.id: each for each in (*evidence, *more)}
-    said = _said(floor, known[floor.passage.id])
-    why = advised.why + tuple(each for each in said if each.text not in {one.text for one in advised.why})
+    known = {piece.passage.id: piece for piece in (*evidence, *more)}
+    quotations = _floor_quotation(floor, known[floor.passage.id])
+    why = advised.why + tuple(
+        quotation for quotation in quotations if quotation.text not in {one.text for one in advised.why}
+    )
     return DepartmentPart(name, why, floor.text), tuple(more)
 
 
-def _said(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
+def _floor_quotation(floor: guide.Floor, evidence: Evidence) -> tuple[Statement, ...]:
     """The sentence or row that says the floor, quoted; none where the heading says it, which the source shows."""
     if not floor.end:
         return ()
     spans = [(floor.start, floor.end)] if floor.passage.table else sentences(floor.passage.text)
     start, end = next((span for span in spans if span[0] <= floor.start < span[1]), (floor.start, floor.end))
-    statements, _ = citations.check((quoted(evidence, start, end),), (evidence,))
+    statements, _ = citations.check((evidence.quotation(start, end),), (evidence,))
     return statements
 
 
@@ -260,11 +259,10 @@ def _finished(
     """The answer with its parts; the sources shown are those they cite, the account counts what is shown."""
     if not parts:
         return replace(begun, verification=gated, notes=(*begun.notes, *notes, NO_DEPARTMENT, ALWAYS))
-    cited = {citation.marker for part in parts for statement in part.statements for citation in statement.citations}
-    statements = [each for part in parts for each in part.statements]
+    statements = [statement for part in parts for statement in part.statements]
     _, account = citations.check(statements, evidence)
     account = replace(account, judges=gated.judges or account.judges, checks=gated.checks)
-    shown = tuple(each for each in evidence if each.marker in cited)
+    shown = citations.cited(statements, evidence)
     return replace(
         begun,
         status=AnswerStatus.ANSWERED,

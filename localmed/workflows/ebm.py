@@ -15,11 +15,11 @@ never used: where nothing helps, not even for the question as it was asked, the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER, AnswerInput
+from localmed.agents.asking import CITED_ANSWER
 from localmed.agents.pico_rules import by_labels, searched
 from localmed.agents.practice import (
     APPLICABILITY,
@@ -36,18 +36,7 @@ from localmed.agents.practice import (
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
 from localmed.clinical.publications import level
-from localmed.domain import (
-    Answer,
-    Conflict,
-    Evidence,
-    Hit,
-    Part,
-    Provenance,
-    SearchFilter,
-    Statement,
-    Verification,
-    message,
-)
+from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification, message
 from localmed.domain.parts import (
     ApplicabilityPart,
     EffectPart,
@@ -62,23 +51,21 @@ from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
 from localmed.verification import applicability, citations
-from localmed.verification.conflicts import conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, write
 from localmed.workflows.ask import (
     NO_TIER,
     NO_WORDS,
     abstained,
-    begun,
-    citing,
-    finished,
-    nothing_stands,
-    unnamed,
-    with_nearest,
+    abstained_with_nearest,
+    compared,
+    completed_answer,
+    initial_answer,
+    unnamed_note,
+    without_statements,
 )
-from localmed.workflows.finding import Notes, Plan, Searched, Tried
-from localmed.workflows.flow import Asked as Yielded
-from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, attempt
+from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
+from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
@@ -91,7 +78,7 @@ class Case:
 
     question: str
     pico: Pico
-    asked: str
+    query: str
     record: PatientRecord | None
 
 
@@ -99,15 +86,15 @@ class Case:
 class Gathered:
     """The evidence: ``ours`` is answered from, ``theirs`` (of the tier beyond) is compared with it."""
 
-    leading: Tried
-    beyond: Tried | None
+    leading: SearchedTier
+    beyond: SearchedTier | None
     ours: tuple[Evidence, ...]
     theirs: tuple[Evidence, ...]
 
 
 def ebm(
     question: str,
-    wanted: SearchFilter,
+    filters: SearchFilter,
     plan: Plan,
     provenance: Provenance,
     record: PatientRecord | None = None,
@@ -119,14 +106,14 @@ def ebm(
     pico, notes = yield from _pico(question, record, is_pico, plan)
     notes += record.notes if record else ()
     queries = searched(question, pico, record)
-    done, request, waiting = yield from _searched(queries, wanted, plan)
+    done, request, waiting = yield from _searched(queries, filters, plan)
     case = Case(question, pico, request.question, record)
-    further = Searched()
+    further = TierSearch()
     if done.leading and plan.further:
         further = yield from finding.search(request, waiting, plan, most=1)
     if done.leading and request.question == question != queries[0]:
         notes += (AS_ASKED,)
-    answer = begun(question, done + further, provenance)
+    answer = initial_answer(question, done + further, provenance)
     answer = replace(answer, language=detect(question), workflow="ebm", notes=answer.notes + notes)
     if done.leading is None:
         return (yield from _abstained(answer, case, done))
@@ -134,44 +121,42 @@ def ebm(
     return (yield from _recommended(answer, case, gathered, plan))
 
 
-def _abstained(answer: Answer, case: Case, done: Searched) -> Flow:
+def _abstained(answer: Answer, case: Case, done: TierSearch) -> Flow:
     """The abstention with its reason; where something was found that does not answer, with the nearest of it."""
     if not done.tried or not words(case.question):
         return abstained(replace(answer, parts=_of_case(case)), NO_WORDS if done.tried else NO_TIER)
-    nearest: Answer = yield from with_nearest(answer, done)
+    nearest: Answer = yield from abstained_with_nearest(answer, done)
     return replace(nearest, parts=(*nearest.parts, *_of_case(case)))
 
 
-def _pico(
-    question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
-) -> Generator[Yielded, Any, tuple[Pico, Notes]]:
+def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[tuple[Pico, Notes]]:
     """The PICO question: the user's own, else the role's."""
     labelled = by_labels(question)
     if labelled or is_pico or PICO.name not in plan.roles:
-        return labelled or Pico(given=is_pico), ()
+        return labelled or Pico(labelled=is_pico), ()
     return (yield from attempt(PICO, PicoInput(question, record)))
 
 
 def _searched(
-    queries: tuple[str, ...], wanted: SearchFilter, plan: Plan
-) -> Generator[Yielded, Any, tuple[Searched, Search, Iterator[Tier]]]:
+    queries: tuple[str, ...], filters: SearchFilter, plan: Plan
+) -> Step[tuple[TierSearch, Search, Iterator[Tier]]]:
     """The tiers searched for one query after the other until something helps; that search, and the tiers beyond."""
-    done, last = Searched(), len(queries) - 1
+    done, last = TierSearch(), len(queries) - 1
     for number, query in enumerate(queries):
-        request, _ = yield from finding.request(query, wanted, plan)
+        request, _ = yield from finding.request(query, filters, plan)
         waiting = iter(plan.tiers)
-        found: Searched = yield from finding.search(request, waiting, plan)
-        done += found
-        if found.leading or number == last:
+        tiers: TierSearch = yield from finding.search(request, waiting, plan)
+        done += tiers
+        if tiers.leading or number == last:
             break
     return done, request, waiting
 
 
-def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> Generator[Yielded, Any, Gathered]:
+def _gathered(case: Case, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Step[Gathered]:
     """The hits that help, what else the guidelines say that apply, and the hits of the tier beyond, as evidence."""
     hits = leading.hits
     opened = yield from _opened(case, leading, plan)
-    read: tuple[Any, ...] = (yield tuple(Read(each, leading.found.hits) for each in opened)) if opened else ()
+    read: tuple[Any, ...] = (yield tuple(Read(document, leading.result.hits) for document in opened)) if opened else ()
     there = {hit.passage.id for hit in hits}
     whole = tuple(Hit(passage, 0.0) for passages in read for passage in passages if passage.id not in there)
     evidence: tuple[Evidence, ...] = yield Cite((*hits, *whole, *(beyond.hits if beyond else ())))
@@ -179,36 +164,36 @@ def _gathered(case: Case, leading: Tried, beyond: Tried | None, plan: Plan) -> G
     return Gathered(leading, beyond, evidence[:number], evidence[number:])
 
 
-def _opened(case: Case, leading: Tried, plan: Plan) -> Generator[Yielded, Any, tuple[str, ...]]:
+def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ...]]:
     """The guidelines of the map that apply to the question."""
     helpful = {hit.passage.document_id for hit in leading.hits}
     guidelines = []
-    for document in leading.found.guidelines:
-        found = [each.passage for each in leading.found.hits if each.passage.document_id == document]
-        if found:
-            outline = "; ".join(dict.fromkeys(name for each in found for name in each.headings))
-            guidelines.append(Guideline(document, found[0].title, outline, document in helpful))
+    for document in leading.result.guidelines:
+        passages = [hit.passage for hit in leading.result.hits if hit.passage.document_id == document]
+        if passages:
+            outline = "; ".join(dict.fromkeys(name for passage in passages for name in passage.headings))
+            guidelines.append(Guideline(document, passages[0].title, outline, document in helpful))
     if not guidelines or GUIDELINE_RELEVANCE.name not in plan.roles:
         return ()
-    chosen, _ = yield from attempt(GUIDELINE_RELEVANCE, GuidelinesInput(case.asked, tuple(guidelines)))
+    chosen, _ = yield from attempt(GUIDELINE_RELEVANCE, GuidelinesInput(case.query, tuple(guidelines)))
     applying: tuple[str, ...] = chosen
     return applying
 
 
 def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> Flow:
     """The recommendation, checked, and beside it what bears on the patient."""
-    dense, ours = gathered.leading.found.dense, gathered.ours
-    given = RecommendationInput(case.asked, ours, dense, pico=case.pico, record=case.record)
-    written = yield from write(given, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
+    dense, ours = gathered.leading.result.dense, gathered.ours
+    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record)
+    written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
-        return nothing_stands(replace(answer, parts=_of_case(case)), written)
-    possible = yield from _conflicts(case, written, gathered)
+        return without_statements(replace(answer, parts=_of_case(case)), written)
+    possible = yield from compared(case.query, written.statements, ours, gathered.theirs, gathered.beyond)
     fitting = yield from _fitting(case, written, gathered, plan)
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = unnamed(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
-    answer = finished(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
+    notes = unnamed_note(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
+    answer = completed_answer(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,
         *_of_case(case),
@@ -248,45 +233,34 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _conflicts(case: Case, written: Written, gathered: Gathered) -> Generator[Yielded, Any, tuple[Conflict, ...]]:
-    """What the tier beyond would have said, where it may disagree."""
-    if not gathered.beyond:
-        return ()
-    given = AnswerInput(case.asked, gathered.theirs, gathered.beyond.found.dense)
-    draft, _ = yield from attempt(CITED_ANSWER, given)
-    checked, _ = citations.check(draft.statements, gathered.theirs)
-    return conflicts(case.asked, citing(written.statements, gathered.ours), citing(checked, gathered.theirs))
-
-
-def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Generator[Yielded, Any, Written]:
+def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> Step[Written]:
     """What the sources cited say of patients like this one, checked like the recommendation."""
     nothing = Written((), written.verification)
     if case.record is None or APPLICABILITY.name not in plan.roles:
         return nothing
-    said = tuple(statement for statement in written.statements if not statement.withheld)
-    given = ApplicabilityInput(
-        case.asked,
+    task = ApplicabilityInput(
+        case.query,
         _cited_documents(written, gathered.ours),
-        gathered.leading.found.dense,
+        gathered.leading.result.dense,
         record=case.record,
-        said=said,
+        recommendation=citations.shown(written.statements),
     )
-    return (yield from write(given, plan, APPLICABILITY))
+    return (yield from write(task, plan, APPLICABILITY))
 
 
 def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:
     """The sizes of effects that the evidence of both tiers gives, quoted; without what the recommendation says."""
-    said = {statement.text for statement in written.statements}
-    found = quantities(case.asked, (*_cited_documents(written, gathered.ours), *gathered.theirs))
-    checked, _ = citations.check(found, (*gathered.ours, *gathered.theirs))
-    return tuple(each for each in checked if each.text not in said)
+    texts = {statement.text for statement in written.statements}
+    quoted = quantities(case.query, (*_cited_documents(written, gathered.ours), *gathered.theirs))
+    checked, _ = citations.check(quoted, (*gathered.ours, *gathered.theirs))
+    return tuple(statement for statement in checked if statement.text not in texts)
 
 
-def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Yielded, Any, tuple[Part, ...]]:
+def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part, ...]]:
     """The record's allergies to what is shown, and interactions that the concept graph lists."""
     if case.record is None:
         return ()
-    shown = " ".join(statement.text for statement in statements if not statement.withheld)
+    shown = " ".join(statement.text for statement in citations.shown(statements))
     named = sorted(medicines.ingredients(shown))[:LOOKED_UP] if case.record.medications else []
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
@@ -298,12 +272,12 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Generator[Yielde
 def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     """The evidence of the documents that the recommendation cites."""
     documents = {citation.document_id for statement in written.statements for citation in statement.citations}
-    return tuple(each for each in evidence if each.passage.document_id in documents)
+    return tuple(piece for piece in evidence if piece.passage.document_id in documents)
 
 
 def _no_medicine(case: Case, written: Written) -> Notes:
     """Where the question asks which medicine, and no sentence shown names one that the question does not."""
-    shown = " ".join(statement.text for statement in written.statements if not statement.withheld)
+    shown = " ".join(statement.text for statement in citations.shown(written.statements))
     if not medicines.asks_which(case.question) or medicines.names(shown) - medicines.names(case.question):
         return ()
     return (message("ebm.no_medicine"),)

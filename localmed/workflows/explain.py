@@ -4,7 +4,7 @@ LINS, medical order explanation (Fig. 4a and Methods): terms of the order as wri
 for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
 Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
 Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
-every number, dose and negation of the order's (``verification.survival``), or the order's own words stand alone and
+every number, dose and negation of the order's (``verification.faithfulness``), or the order's own words stand alone and
 that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
 a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
 questions are screened first, as a patient's.
@@ -16,9 +16,8 @@ Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named wi
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from localmed.agents.asking import AnswerInput
 from localmed.agents.orders import (
@@ -65,11 +64,12 @@ from localmed.language import detect
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
+from localmed.verification import citations
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
 from localmed.workflows.answering import Written, overdue, write
-from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Asked, Cite, Flow, LookUp, Perform, Search, attempt
+from localmed.workflows.finding import Notes, Plan, TierSearch
+from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
@@ -104,69 +104,54 @@ class ExplainInput:
 class _Cited:
     """The evidence cited so far; a passage keeps its marker."""
 
-    evidence: dict[str, Evidence] = field(default_factory=dict)
-
-    def minted(self, hits: tuple[Hit, ...]) -> Generator[Asked, Any, tuple[Evidence, ...]]:
-        """Evidence for ``hits``: what was cited before under its old marker, the rest under new ones."""
-        fresh = tuple(hit for hit in hits if hit.passage.id not in self.evidence)
-        first = max((int(evidence.marker) for evidence in self.evidence.values()), default=0) + 1
-        minted: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
-        known = {evidence.passage.id: evidence for evidence in minted} | self.evidence
-        return tuple(known[hit.passage.id] for hit in hits)
+    evidence: tuple[Evidence, ...] = ()
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
-        cited = {citation.marker for statement in statements for citation in statement.citations}
-        self.evidence |= {source.passage.id: source for source in evidence if source.marker in cited}
+        self.evidence = tuple(dict.fromkeys((*self.evidence, *citations.cited(statements, evidence))))
 
 
-def explain(given: ExplainInput, wanted: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
+def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow of one order over the tiers of ``plan``."""
-    for place, text in enumerate((given.order, *given.questions)):
+    for place, text in enumerate((task.order, *task.questions)):
         concern = yield from screened(text, plan, own_words=place > 0)
         if concern:
             return refused(text, plan, provenance, "explain")
-    order, notes = given.order[:CHARACTERS], _bounded(given)
+    order, notes = task.order[:CHARACTERS], _bounded(task)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    explained, unexplained = yield from _explained(_once(terms), given, wanted, plan, cited)
-    answered = yield from _answers(given, terms, wanted, plan, cited)
+    explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
+    answered = yield from _answers(task, terms, filters, plan, cited)
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
-    shown = tuple(cited.evidence.values())
-    return Answer(
-        AnswerStatus.ANSWERED,
-        order,
-        language,
-        (),
-        shown,
-        searched,
-        provenance,
+    shown = cited.evidence
+    answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
+    return replace(
+        answer,
         notes=(*notes, *more, *of_lines, *overdue(shown)),
-        workflow="explain",
         parts=(*parts, *_level(parts)),
-        released_by=" ".join(given.released_by.split()),
+        released_by=" ".join(task.released_by.split()),
     )
 
 
-def _bounded(given: ExplainInput) -> Notes:
+def _bounded(task: ExplainInput) -> Notes:
     """What of the input was left out."""
     notes: Notes = ()
-    if len(given.order) > CHARACTERS:
-        notes += (message("explain.order_cut", characters=len(given.order), read=CHARACTERS),)
-    if len(given.questions) > QUESTIONS:
-        notes += (message("explain.questions_cut", questions=len(given.questions), read=QUESTIONS),)
+    if len(task.order) > CHARACTERS:
+        notes += (message("explain.order_cut", characters=len(task.order), read=CHARACTERS),)
+    if len(task.questions) > QUESTIONS:
+        notes += (message("explain.questions_cut", questions=len(task.questions), read=QUESTIONS),)
     return notes
 
 
-def _terms(text: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[OrderTerm, ...], Notes]]:
+def _terms(text: str, plan: Plan) -> Step[tuple[tuple[OrderTerm, ...], Notes]]:
     if MEDICAL_TERMS.name not in plan.roles or not text.strip():
         return (), ()
     return (yield from attempt(MEDICAL_TERMS, OrderInput(text)))
 
 
-def _once(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
+def _first_occurrences(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
     """Each term where it first stands."""
     first: dict[str, OrderTerm] = {}
     for term in terms:
@@ -184,7 +169,7 @@ def lines_of(order: str) -> Iterator[tuple[int, int]]:
             yield match.end() - len(match[0].lstrip()), match.end()
 
 
-def _lines(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple[tuple[Part, ...], Notes]]:
+def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
     """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role."""
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -203,7 +188,7 @@ def _lines(order: str, language: str, plan: Plan) -> Generator[Asked, Any, tuple
     return tuple(parts), notes
 
 
-def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], Notes]]:
+def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
     """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
     try:
         plain = yield Perform(PLAIN_ORDER, PlainInput(tuple(lines)))
@@ -217,24 +202,24 @@ def _in_plain_words(lines: list[str]) -> Generator[Asked, Any, tuple[list[str], 
 def _expansions(line: str, language: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(abbreviations(line, language))}
-    return tuple(Expansion(found.written, found.meanings) for found in reversed(first.values()))
+    return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
 
 
 def _explained(
-    terms: list[OrderTerm], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[tuple[Part, ...], tuple[str, ...]]]:
+    terms: list[OrderTerm], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[tuple[tuple[Part, ...], tuple[str, ...]]]:
     """The first terms, each with cited sentences or the graph's definition; and the names of all others."""
     parts: list[TermPart] = []
-    language = detect(given.order)
+    language = detect(task.order)
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
         card: Card | None = yield LookUp(term.text)
         statements: tuple[Statement, ...] = ()
         if TERM_EXPLANATION.name in plan.roles:
-            statements = yield from _quoted_or_written(term, names, given, wanted, plan, cited)
+            statements = yield from _quoted_or_written(term, names, task, filters, plan, cited)
         definition = None if statements else _definition(card, language)
         if statements or definition:
             parts.append(TermPart(term.text, statements, names, definition, term.start, term.end))
@@ -254,15 +239,15 @@ def _definition(card: Card | None, language: str) -> Definition | None:
 
 
 def _quoted_or_written(
-    term: OrderTerm, names: tuple[str, ...], given: ExplainInput, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[Statement, ...]]:
-    question = _question(term, names, detect(given.order))
-    hits, dense = yield from _leaflets_first(question, wanted, plan)
+    term: OrderTerm, names: tuple[str, ...], task: ExplainInput, filters: SearchFilter, plan: Plan, cited: _Cited
+) -> Step[tuple[Statement, ...]]:
+    question = _question(term, names, detect(task.order))
+    hits, dense = yield from _by_tier_priority(question, filters, plan)
     if not hits:
         return ()
-    evidence = yield from cited.minted(hits)
-    asked = TermInput(question, evidence, dense, term=term.text, names=names, patient=given.known)
-    written: Written = yield from write(asked, plan, TERM_EXPLANATION)
+    evidence = yield from finding.minted(hits, cited.evidence)
+    term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known)
+    written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
     if not written.stands:
         return ()
     cited.keep(evidence, written.statements)
@@ -274,50 +259,46 @@ def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
     return f"{term.text}{also}是什么？" if language == "zh" else f"What is {term.text}{also}?"
 
 
-def _leaflets_first(
-    question: str, wanted: SearchFilter, plan: Plan
-) -> Generator[Asked, Any, tuple[tuple[Hit, ...], bool]]:
+def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[tuple[Hit, ...], bool]]:
     """The best passages of all tiers at once, ordered by tier: a term is explained by whatever source defines it."""
     tier_of = {name: place for place, tier in enumerate(plan.tiers) for name in tier.collections}
     if not tier_of:
         return (), False
-    found: Found = yield Search(question, replace(wanted, collections=tuple(tier_of)), PASSAGES)
-    return tuple(sorted(found.hits, key=lambda hit: tier_of.get(hit.passage.collection, len(tier_of)))), found.dense
+    result: Found = yield Search(question, replace(filters, collections=tuple(tier_of)), PASSAGES)
+    return tuple(sorted(result.hits, key=lambda hit: tier_of.get(hit.passage.collection, len(tier_of)))), result.dense
 
 
 # --- follow-up questions ----------------------------------------------------------------------------------------------
 
 
 def _answers(
-    given: ExplainInput,
+    task: ExplainInput,
     terms: tuple[OrderTerm, ...],
-    wanted: SearchFilter,
+    filters: SearchFilter,
     plan: Plan,
     cited: _Cited,
-) -> Generator[Asked, Any, tuple[Part, ...]]:
+) -> Step[tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
-    problems = given.patient.problems if given.patient else ()
+    problems = task.patient.problems if task.patient else ()
     terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
-    for question in given.questions[:QUESTIONS]:
+    for question in task.questions[:QUESTIONS]:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
-            alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, given.known, given.order, terms))
-        statements, doubtful = yield from _answer(alone, wanted, plan, cited)
+            alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))
+        statements, doubtful = yield from _answer(alone, filters, plan, cited)
         parts.append(QuestionPart(question, statements, alone if alone != question else "", doubtful))
     return tuple(parts)
 
 
-def _answer(
-    alone: str, wanted: SearchFilter, plan: Plan, cited: _Cited
-) -> Generator[Asked, Any, tuple[tuple[Statement, ...], bool]]:
+def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Step[tuple[tuple[Statement, ...], bool]]:
     """What answers a question; or nothing, and whether that is since its badge is not green."""
-    request, _ = yield from finding.request(alone, wanted, plan)
-    searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
+    request, _ = yield from finding.request(alone, filters, plan)
+    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
     if not searched.leading:
         return (), False
-    evidence = yield from cited.minted(searched.leading.hits)
-    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.found.dense), plan)
+    evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
+    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
     if not written.stands:
         return (), False
     if written.verification.badge not in (Badge.GREEN, Badge.NONE) or searched.leading.relevance.unnamed:

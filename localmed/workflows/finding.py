@@ -5,17 +5,16 @@ With the relevance role off, what the first tier finds is taken as it is: plain 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
 from localmed.clinical import qualifiers
-from localmed.domain import Hit, Message, SearchFilter
+from localmed.domain import Evidence, Hit, Message, SearchFilter
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.flow import Asked, Search, attempt
+from localmed.workflows.flow import Cite, Search, Step, attempt
 
 Notes = tuple[Message, ...]
 
@@ -44,58 +43,56 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SearchedTier:
     """A tier that was searched, and how its hits were judged."""
 
     tier: Tier
-    found: Found
+    result: Found
     relevance: Relevance
 
     @property
     def hits(self) -> tuple[Hit, ...]:
         """What an answer is read from: the hits that help (LINS, PRA)."""
-        return self.relevance.helpful(self.found.hits)
+        return self.relevance.helpful(self.result.hits)
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class TierSearch:
     """The tiers ``tried``, the names that were ``skipped`` since the library holds nothing of them."""
 
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[SearchedTier, ...] = ()
     skipped: tuple[str, ...] = ()
     notes: Notes = ()
 
     @property
-    def leading(self) -> Tried | None:
+    def leading(self) -> SearchedTier | None:
         """The tier that answers."""
         return self.tried[-1] if self.tried and self.tried[-1].relevance.enough else None
 
-    def __add__(self, other: Searched) -> Searched:
+    def __add__(self, other: TierSearch) -> TierSearch:
         """Both searches."""
-        return Searched(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
+        return TierSearch(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
 
 
-def request(question: str, wanted: SearchFilter, plan: Plan) -> Generator[Asked, Any, tuple[Search, Notes]]:
+def request(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Search, Notes]]:
     """The search for ``question``, by its keywords as well if the plan wants any."""
     keywords, notes = Keywords(), Notes()
     if plan.keywords and KEYWORDS.name in plan.roles:
         keywords, notes = yield from attempt(KEYWORDS, KeywordsInput(question, plan.keywords))
-    return Search(question, wanted, plan.passages, keywords.words), notes
+    return Search(question, filters, plan.passages, keywords.words), notes
 
 
-def search(
-    asked: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = ""
-) -> Generator[Asked, Any, Searched]:
+def search(request: Search, tiers: Iterator[Tier], plan: Plan, most: int = 0, whole: str = "") -> Step[TierSearch]:
     """Search tier by tier until one is helpful, or ``most`` (0: all) are searched, for a part of ``whole``."""
-    done = Searched()
+    done = TierSearch()
     for tier in tiers:
-        done += Searched(skipped=tier.skipped)
+        done += TierSearch(skipped=tier.skipped)
         if not tier.collections:
             continue
-        found: Found = yield replace(asked, wanted=tier.limit(asked.wanted))
-        judged, notes = yield from _judged(asked.question, found, plan)
-        relevance = of_the_same(asked.question, found.hits, judged, whole)
-        done += Searched((Tried(tier, found, relevance),), notes=notes)
+        result: Found = yield replace(request, filters=tier.limit(request.filters))
+        labels, notes = yield from judged(request.question, result, plan)
+        relevance = of_the_same(request.question, result.hits, labels, whole)
+        done += TierSearch((SearchedTier(tier, result, relevance),), notes=notes)
         if relevance.enough or len(done.tried) == most:
             break
     return done
@@ -111,7 +108,18 @@ def of_the_same(question: str, hits: Sequence[Hit], relevance: Relevance, whole:
     return replace(relevance, probabilities=kept, differing=everywhere)
 
 
-def _judged(question: str, found: Found, plan: Plan) -> Generator[Asked, Any, tuple[Relevance, Notes]]:
+def judged(question: str, result: Found, plan: Plan) -> Step[tuple[Relevance, Notes]]:
+    """How likely each hit of ``result`` holds an answer to ``question``; with the role off all do."""
     if RELEVANCE.name not in plan.roles:
-        return Relevance((1.0,) * len(found.hits), 1.0), ()
-    return (yield from attempt(RELEVANCE, RelevanceInput(question, found.hits, found.dense, found.reranker)))
+        return Relevance((1.0,) * len(result.hits), 1.0), ()
+    return (yield from attempt(RELEVANCE, RelevanceInput(question, result.hits, result.dense, result.reranker)))
+
+
+def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Evidence, ...]]:
+    """Evidence for ``hits``, in their order: what is ``known`` keeps its marker, the others get the next ones."""
+    by_passage = {piece.passage.id: piece for piece in known}
+    fresh = tuple(hit for hit in hits if hit.passage.id not in by_passage)
+    first = max((int(piece.marker) for piece in known), default=0) + 1
+    pieces: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
+    by_passage |= {piece.passage.id: piece for piece in pieces}
+    return tuple(by_passage[hit.passage.id] for hit in hits)

@@ -10,9 +10,10 @@ names, counts and ids, never a question's or a patient's text.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.roles import Role
@@ -34,7 +35,7 @@ class Search:
     """Find passages; the result is a ``Found``."""
 
     question: str
-    wanted: SearchFilter
+    filters: SearchFilter
     limit: int
     keywords: tuple[str, ...] = ()
 
@@ -116,7 +117,7 @@ class Perform:
     """Ask a role, or its rules alone; the result is the role's output."""
 
     role: Role
-    given: Any
+    task: Any
     by_rules: bool = False
 
     @property
@@ -125,19 +126,39 @@ class Perform:
         return self.role.name
 
 
+T = TypeVar("T")
 Request = Search | LookUp | Read | Cite | Judge | Compare | Studies | Resolve | Perform
-Asked = Request | tuple[Request, ...]
-Flow = Generator[Asked, Any, Answer]
-Step = Generator[Asked, Any, Any]  # a part of a flow
+Requests = Request | tuple[Request, ...]
+Flow = Generator[Requests, Any, Answer]
+Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
+
+# The module and the function of each; only the one that runs is imported, all of them cost a command 0.1 s.
+FLOWS: Mapping[str, tuple[str, str]] = {
+    "ask": ("ask", "ask"),
+    "ask_and_verify": ("verify", "ask_and_verify"),
+    "departments": ("departments", "departments"),
+    "ebm": ("ebm", "ebm"),
+    "explain": ("explain", "explain"),
+    "links": ("links", "links"),
+    "plan": ("plan", "plan_sources"),
+    "verify": ("verify", "verify"),
+}
 
 
-def attempt(role: Role, given: Any) -> Generator[Asked, Any, tuple[Any, tuple[Message, ...]]]:
+def flow_named(name: str) -> Callable[..., Flow]:
+    """The flow called ``name``; raise ``KeyError`` for another."""
+    module, attribute = FLOWS[name]
+    function: Callable[..., Flow] = getattr(import_module(f"localmed.workflows.{module}"), attribute)
+    return function
+
+
+def attempt(role: Role, task: Any) -> Step[tuple[Any, tuple[Message, ...]]]:
     """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
     try:
-        return (yield Perform(role, given)), ()
+        return (yield Perform(role, task)), ()
     except Rejected:
         note = rejected(role.name)
-    return (yield Perform(role, given, by_rules=True)), (note,)
+    return (yield Perform(role, task, by_rules=True)), (note,)
 
 
 def rejected(role: str) -> Message:
@@ -180,15 +201,15 @@ class Driver:
         result: Any = None
         while True:
             try:
-                asked = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
+                requests = flow.throw(result) if isinstance(result, Rejected) else flow.send(result)
             except StopIteration as end:
                 return traced(end.value, tuple(steps))
-            result = self._all(asked, steps)
+            result = self._all(requests, steps)
 
-    def _all(self, asked: Asked, steps: list[TraceStep]) -> Any:
-        if not isinstance(asked, tuple):
-            return self._timed(asked, steps)
-        results = tuple(self._timed(each, steps) for each in asked)
+    def _all(self, requests: Requests, steps: list[TraceStep]) -> Any:
+        if not isinstance(requests, tuple):
+            return self._timed(requests, steps)
+        results = tuple(self._timed(request, steps) for request in requests)
         return next((result for result in results if isinstance(result, Rejected)), results)
 
     def _timed(self, request: Request, steps: list[TraceStep]) -> Any:
@@ -209,7 +230,7 @@ class Driver:
     def _serve(self, request: Request) -> Any:
         services = self.services
         if isinstance(request, Search):
-            return services.search(request.question, request.wanted, request.limit, request.keywords)
+            return services.search(request.question, request.filters, request.limit, request.keywords)
         if isinstance(request, LookUp):
             return services.look_up(request.term, request.question, request.context)
         if isinstance(request, Read):
@@ -225,7 +246,7 @@ class Driver:
         if isinstance(request, Resolve):
             return services.resolve(request.references)
         roles = services.roles.without_chat() if request.by_rules else services.roles
-        return roles.perform(request.role, request.given)
+        return roles.perform(request.role, request.task)
 
     def _by(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Who served a role."""
@@ -249,7 +270,7 @@ def traced(answer: Answer, steps: tuple[TraceStep, ...]) -> Answer:
 
 def _where(request: Request) -> tuple[tuple[str, str], ...]:
     """The collections of a search; none are named where all are searched."""
-    names = request.wanted.collections if isinstance(request, Search) else ()
+    names = request.filters.collections if isinstance(request, Search) else ()
     return (("collections", " ".join(names)),) if names else ()
 
 
@@ -275,9 +296,9 @@ def summary(result: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(result, Coherence):
         return (("agrees", str(result.agrees).lower()),)
     if isinstance(result, Vote):
-        return (("criteria", " ".join(str(each).lower() for each in astuple(result.criteria))),)
+        return (("criteria", " ".join(str(criterion).lower() for criterion in astuple(result.criteria))),)
     if isinstance(result, tuple):
-        passed = (("passed", str(sum(result))),) if result and all(isinstance(each, bool) for each in result) else ()
+        passed = (("passed", str(sum(result))),) if result and all(isinstance(value, bool) for value in result) else ()
         return (("count", str(len(result))), *passed)
     probability = getattr(result, "probability", None)
     if probability is not None:

@@ -14,9 +14,8 @@ What fails leaves a visible gap. The outcome of each step stands in ``Answer.ver
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
@@ -25,7 +24,7 @@ from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verific
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, Judge, attempt
+from localmed.workflows.flow import Judge, Step, attempt
 
 _JUDGES = {role.name: role for role in ROLES}
 
@@ -34,7 +33,7 @@ Checked = tuple[tuple[bool, ...], Verification, Notes]
 
 def checked(
     draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True
-) -> Generator[Asked, Any, tuple[tuple[Statement, ...], Verification, Notes]]:
+) -> Step[tuple[tuple[Statement, ...], Verification, Notes]]:
     """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
 
     Without ``exceptions`` nothing is added, and a verdict comes for each of the draft's statements.
@@ -62,17 +61,17 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
     return wrong if plan.unsupported == "regenerate" else ()
 
 
-def coherent(given: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Generator[Asked, Any, Coherence]:
+def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Step[Coherence]:
     """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
     own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
     if COHERENCE.name not in plan.roles or not own:
         return Coherence(True, "")
-    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(given.question, statements, given.evidence))
+    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, statements, task.evidence))
     agreed: Coherence = coherence
     return agreed
 
 
-def told(before: Verification, coherence: Coherence) -> Verification:
+def with_coherence(before: Verification, coherence: Coherence) -> Verification:
     """``before`` with how step 3 ended; nothing where nobody was asked, as quotations need nobody."""
     if not coherence.judge:
         return before
@@ -81,12 +80,12 @@ def told(before: Verification, coherence: Coherence) -> Verification:
     return replace(before, checks=(*before.checks, ended))
 
 
-def standing(given: CheckInput, before: Verification, plan: Plan) -> Generator[Asked, Any, Checked]:
-    """Step 3 for departments: which of ``given.advised`` stand, by rule always and by the role where it is served."""
-    passed = check_by_rule(given)
+def standing(task: CheckInput, before: Verification, plan: Plan) -> Step[Checked]:
+    """Step 3 for departments: which of ``task.advised`` stand, by rule always and by the role where it is served."""
+    passed = check_by_rule(task)
     notes: Notes = ()
-    if FINAL_CHECK.name in plan.roles and given.advised:
-        fits, notes = yield from attempt(FINAL_CHECK, given)
+    if FINAL_CHECK.name in plan.roles and task.advised:
+        fits, notes = yield from attempt(FINAL_CHECK, task)
         passed = tuple(one and other for one, other in zip(passed, fits, strict=True))
     outcome = message("gate.departments_stand", count=len(passed), standing=sum(passed))
     return passed, replace(before, checks=(*before.checks, outcome)), notes
@@ -98,24 +97,26 @@ def badged(
     evidence: tuple[Evidence, ...],
     before: Verification,
     jury: tuple[str, ...],
-) -> Generator[Asked, Any, Verification]:
+) -> Step[Verification]:
     """Step 4: ``before`` with the badge of what is shown; without a jury, or with nothing to show, there is none."""
-    shown = tuple(statement for statement in statements if not statement.withheld)
+    shown = citations.shown(statements)
     if not shown or not jury:
         return before
     votes = yield from _votes(question, shown, evidence, jury)
     earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, jury))
     alone: list[tuple[str, Badge]] = []
-    kinds = dict.fromkeys(each.kind for each in _cited(shown, evidence))
+    kinds = dict.fromkeys(piece.kind for piece in citations.cited(shown, evidence))
     for kind in kinds if len(kinds) > 1 else ():
-        own = tuple(each for each in evidence if each.kind is kind)
-        cited = {each.marker for each in own}
-        theirs = tuple(each for each in shown if any(citation.marker in cited for citation in each.citations))
+        own = tuple(piece for piece in evidence if piece.kind is kind)
+        cited = {piece.marker for piece in own}
+        theirs = tuple(
+            statement for statement in shown if any(citation.marker in cited for citation in statement.citations)
+        )
         alone.append((kind.value, _badge((yield from _votes(question, theirs, own, jury)))))
     return replace(
         before,
         badge=_badge(votes),
-        reason=badge.reason(_criteria(votes)),
+        reason=badge.reason(badge.majority([vote.criteria for vote in votes])),
         badge_judges=tuple(vote.judge for vote in votes),
         badge_before=_badge(earlier),
         badges=tuple(alone),
@@ -124,24 +125,15 @@ def badged(
 
 def _votes(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
-) -> Generator[Asked, Any, list[Vote]]:
+) -> Step[list[Vote]]:
     """The vote of each of the jury on ``statements`` and the evidence that they cite."""
-    given = JudgingInput(question, _cited(statements, evidence) or evidence, statements)
+    task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes = []
     for name in jury:
-        vote, _ = yield from attempt(_JUDGES[name], given)
+        vote, _ = yield from attempt(_JUDGES[name], task)
         votes.append(vote)
     return votes
 
 
-def _cited(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    markers = {citation.marker for statement in statements for citation in statement.citations}
-    return tuple(each for each in evidence if each.marker in markers)
-
-
-def _criteria(votes: Sequence[Vote]) -> badge.Criteria:
-    return badge.majority([vote.criteria for vote in votes])
-
-
 def _badge(votes: Sequence[Vote]) -> Badge:
-    return badge.badge(_criteria(votes))
+    return badge.badge(badge.majority([vote.criteria for vote in votes]))

@@ -22,10 +22,12 @@ def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evi
 
     Of the collections ``hidden`` nothing is shown.
     """
-    found = {name: each for name, each in _evidence(file).items() if each.passage.collection not in hidden}
-    if marker not in found:
-        raise UnknownName("kept.no_source", sources=tuple(found))
-    return found[marker]
+    visible = {
+        name: evidence for name, evidence in _evidence(file).items() if evidence.passage.collection not in hidden
+    }
+    if marker not in visible:
+        raise UnknownName("kept.no_source", sources=tuple(visible))
+    return visible[marker]
 
 
 def standing(evidence: Evidence, library: Library) -> Evidence:

@@ -8,9 +8,8 @@ The counts come back in the answer's first part, then one part a citation set.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from localmed.agents.linking import FLUENCY, VALIDITY, FluencyInput, ValidityInput
 from localmed.domain import Answer, AnswerStatus, Provenance, SearchFilter, Verification, message
@@ -21,42 +20,45 @@ from localmed.ports import Stance
 from localmed.verification import link_eval
 from localmed.verification.link_eval import CitationSet, LinkBasis, LinkInput, LinkSource
 from localmed.workflows import finding
-from localmed.workflows.finding import Notes, Plan, Searched
-from localmed.workflows.flow import Asked, Flow, Judge, Perform, attempt
+from localmed.workflows.finding import Notes, Plan, TierSearch
+from localmed.workflows.flow import Flow, Judge, Perform, Step, attempt
 
 
-def links(given: LinkInput, wanted: SearchFilter, plan: Plan, basis: LinkBasis, provenance: Provenance) -> Flow:
-    """The flow that evaluates ``given``; ``wanted`` and ``plan`` say how its references are looked for again."""
-    if given.retrieved:
-        given = yield from _with_references(given, wanted, plan)
+def links(task: LinkInput, filters: SearchFilter, plan: Plan, basis: LinkBasis, provenance: Provenance) -> Flow:
+    """The flow that evaluates ``task``; ``filters`` and ``plan`` say how its references are looked for again."""
+    if task.retrieved:
+        task = yield from _with_references(task, filters, plan)
     scores: tuple[float | None, ...] = yield Perform(
-        VALIDITY, ValidityInput(given.question, tuple(source.passage for source in given.sources))
+        VALIDITY, ValidityInput(task.question, tuple(source.passage for source in task.sources))
     )
-    sets = link_eval.citation_sets(given, basis.languages)
-    wholes, opposed = link_eval.wholes(sets), link_eval.opposed(given, basis.languages)
-    stances: tuple[Stance, ...] = yield Judge((*wholes, *opposed, *link_eval.golden(given, basis.languages)))
-    right = link_eval.correct(sets, stances[: len(wholes)])
-    between, of_gold = stances[len(wholes) : len(wholes) + len(opposed)], stances[len(wholes) + len(opposed) :]
-    left: tuple[Stance, ...] = yield Judge(link_eval.remainders(right))
+    sets = link_eval.citation_sets(task, basis.languages)
+    pairs = link_eval.set_pairs(sets)
+    opposite = link_eval.contradiction_pairs(task, basis.languages)
+    stances: tuple[Stance, ...] = yield Judge((*pairs, *opposite, *link_eval.gold_pairs(task, basis.languages)))
+    right = link_eval.correct(sets, stances[: len(pairs)])
+    between, of_gold = stances[len(pairs) : len(pairs) + len(opposite)], stances[len(pairs) + len(opposite) :]
+    left: tuple[Stance, ...] = yield Judge(link_eval.reduced_pairs(right))
     cited = link_eval.irreplaceable(right, left)
-    fluency, notes = yield from _fluency(given, plan)
-    found = (link_eval.conflicts(between), link_eval.holds_gold(given, of_gold), fluency)
-    counts = link_eval.counted(given, basis, sets, cited, scores, found)
-    return _answer(given, counts, _parts(sets, right, cited), basis, provenance, notes)
+    fluency, notes = yield from _fluency(task, plan)
+    measures = (link_eval.conflicts(between), link_eval.holds_gold(task, of_gold), fluency)
+    counts = link_eval.counted(task, basis, sets, cited, scores, measures)
+    account = Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),))
+    answer = Answer(AnswerStatus.ANSWERED, task.question, detect(task.question), (), (), (), provenance, account, notes)
+    return replace(answer, workflow="links", parts=(LinkCountsPart(counts), *_parts(sets, right, cited)))
 
 
-def _with_references(given: LinkInput, wanted: SearchFilter, plan: Plan) -> Generator[Asked, Any, LinkInput]:
-    """``given`` with the passages that were retrieved for its question and are not cited."""
-    request, _ = yield from finding.request(given.question, wanted, plan)
-    searched: Searched = yield from finding.search(request, iter(plan.tiers), plan)
+def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:
+    """``task`` with the passages that were retrieved for its question and are not cited."""
+    request, _ = yield from finding.request(task.question, filters, plan)
+    searched: TierSearch = yield from finding.search(request, iter(plan.tiers), plan)
     tried = (searched.leading,) if searched.leading else searched.tried
-    cited = {source.passage.id for source in given.sources}
-    others = {hit.passage.id: hit.passage for each in tried for hit in each.found.hits if hit.passage.id not in cited}
-    return replace(given, sources=(*given.sources, *(LinkSource("", other) for other in others.values())))
+    cited = {source.passage.id for source in task.sources}
+    others = {hit.passage.id: hit.passage for tier in tried for hit in tier.result.hits if hit.passage.id not in cited}
+    return replace(task, sources=(*task.sources, *(LinkSource("", other) for other in others.values())))
 
 
-def _fluency(given: LinkInput, plan: Plan) -> Generator[Asked, Any, tuple[float | None, Notes]]:
-    texts = tuple(statement.text for statement in given.statements)
+def _fluency(task: LinkInput, plan: Plan) -> Step[tuple[float | None, Notes]]:
+    texts = tuple(statement.text for statement in task.statements)
     if not texts:
         return None, (message("links.nothing_said"),)
     values: tuple[float, ...] = ()
@@ -76,29 +78,6 @@ def _parts(
     return tuple(
         LinkSetPart(number, one.size, one in kept if one.judged else None, kept.get(one, ()), one.unresolved)
         for number, one in enumerate(sets, 1)
-    )
-
-
-def _answer(
-    given: LinkInput,
-    counts: LinkCounts,
-    sets: tuple[LinkSetPart, ...],
-    basis: LinkBasis,
-    provenance: Provenance,
-    notes: Notes,
-) -> Answer:
-    return Answer(
-        AnswerStatus.ANSWERED,
-        given.question,
-        detect(given.question),
-        (),
-        (),
-        (),
-        provenance,
-        Verification(counts.statements, judges=(message("support.judge.entailment", name=basis.judge),)),
-        notes,
-        workflow="links",
-        parts=(LinkCountsPart(counts), *sets),
     )
 
 

@@ -7,7 +7,7 @@ withdrawn, addressed to a model) is left out before anything is judged, and name
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,20 +21,20 @@ from localmed.retrieval.studies import Study
 from localmed.verification.claims import Claim, Premise, Read, candidates, extract, likeness, premise
 from localmed.verification.reliability import Reliability, bonuses
 from localmed.verification.standing import excluded
+from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import Outcome, judged, old, outcome, quality, vote
-from localmed.verification.wording import said
-from localmed.workflows.flow import Asked, Compare, Judge, Perform, Studies
+from localmed.workflows.flow import Compare, Judge, Perform, Step, Studies
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many studies are ``found`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
+    """How many studies are ``retrieved`` by BM25 in ``collections``, and ``kept`` of them; whether they are appraised.
 
     ``jury`` are the roles that set the badge of an answer written elsewhere. Without ``judged`` no model judges whether
     a study supports a claim.
     """
 
-    found: int
+    retrieved: int
     kept: int
     collections: tuple[str, ...]
     appraise: bool = True
@@ -43,25 +43,25 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """A study that counts; ``given`` if the answer rests on it."""
+class WeighedStudy:
+    """A study that counts; ``provided`` if the answer rests on it."""
 
     study: Study
     reliability: Reliability
-    given: bool
+    provided: bool
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedStudy:
     """A study that may not count, and why (see ``standing``)."""
 
     study: Study
     reason: str
-    given: bool
+    provided: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimResult:
     """A claim, what of each study was held against it, and the outcome; ``unjudged`` studies are in another language
     than the judge's."""
 
@@ -75,9 +75,9 @@ class Held:
 class Assessment:
     """All of it. ``quality`` is that of the evidence given, ``None`` where there was none."""
 
-    claims: tuple[Held, ...] = ()
-    studies: tuple[Weighed, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
+    studies: tuple[WeighedStudy, ...] = ()
+    left_out: tuple[ExcludedStudy, ...] = ()
     quality: Quality | None = None
 
     @property
@@ -86,98 +86,105 @@ class Assessment:
         return [held.outcome.label for held in self.claims]
 
 
-Assessing = Generator[Asked, Any, Assessment]
+Assessing = Step[Assessment]
 
 
-def assess(question: str, sentences: Sequence[Claim], given: tuple[Study, ...], bounds: Bounds) -> Assessing:
-    """The assessment of an answer of the ``sentences``, which rests on the studies ``given``."""
+def assess(question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds) -> Assessing:
+    """The assessment of an answer of the ``sentences``, which rests on the studies ``provided``."""
     possible = candidates(sentences)
-    texts = tuple(each.text for each in possible)
+    texts = tuple(claim.text for claim in possible)
     scores: Sequence[float] = (yield Compare(question, texts)) if question.strip() and texts else ()
     claims = extract(question, sentences, scores or likeness(question, texts))
-    found: tuple[Study, ...] = ()
+    retrieved: tuple[Study, ...] = ()
     if claims:
         query = " ".join((question, *(claim.text for claim in claims if not claim.whole)))
-        found = yield Studies(query.strip(), bounds.found, bounds.collections)
-    counting, left_out = _standing(given, _without(found, given))
+        retrieved = yield Studies(query.strip(), bounds.retrieved, bounds.collections)
+    counting, left_out = _standing(provided, _without(retrieved, provided))
     weighed = yield from _weighed(counting, bounds)
     held = yield from _held(claims, weighed)
     return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
 
 
-def _without(found: tuple[Study, ...], given: tuple[Study, ...]) -> tuple[Study, ...]:
-    """The studies found that are none of ``given``, in another collection neither."""
-    ids = {each.document.id for each in given} | set(chain(*(each.document.identifiers for each in given)))
-    return tuple(each for each in found if ids.isdisjoint({each.document.id, *each.document.identifiers}))
+def _without(retrieved: tuple[Study, ...], provided: tuple[Study, ...]) -> tuple[Study, ...]:
+    """The studies found that are none of ``provided``, in another collection neither."""
+    ids = {study.document.id for study in provided} | set(chain(*(study.document.identifiers for study in provided)))
+    return tuple(study for study in retrieved if ids.isdisjoint({study.document.id, *study.document.identifiers}))
 
 
 def _standing(
-    given: tuple[Study, ...], found: tuple[Study, ...]
-) -> tuple[list[tuple[Study, bool]], tuple[LeftOut, ...]]:
+    provided: tuple[Study, ...], retrieved: tuple[Study, ...]
+) -> tuple[list[tuple[Study, bool]], tuple[ExcludedStudy, ...]]:
     """The studies that may count, each with whether it was given, and those that may not."""
-    both = [*((each, True) for each in given), *((each, False) for each in found)]
+    both = [*((study, True) for study in provided), *((study, False) for study in retrieved)]
     reasons = [excluded(study.document, study.text) for study, _ in both]
-    counting = [each for each, reason in zip(both, reasons, strict=True) if not reason]
+    counting = [pair for pair, reason in zip(both, reasons, strict=True) if not reason]
     pairs = zip(both, reasons, strict=True)
-    return counting, tuple(LeftOut(study, reason, own) for (study, own), reason in pairs if reason)
+    return counting, tuple(ExcludedStudy(study, reason, own) for (study, own), reason in pairs if reason)
 
 
-def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Generator[Asked, Any, tuple[Weighed, ...]]:
+def _weighed(counting: list[tuple[Study, bool]], bounds: Bounds) -> Step[tuple[WeighedStudy, ...]]:
     """The given studies and the ``kept`` most reliable of those found, each with its reliability."""
     studies = [study for study, _ in counting]
     failed = (yield from _appraised(studies)) if bounds.appraise else ((),) * len(studies)
-    dates = bonuses([each.document.edition for each in studies])
+    dates = bonuses([study.document.edition for study in studies])
     weighed = [
-        Weighed(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
+        WeighedStudy(study, Reliability(base(study.document.publication_types, study.kind), date, lacks), own)
         for (study, own), date, lacks in zip(counting, dates, failed, strict=True)
     ]
-    found = sorted((each for each in weighed if not each.given), key=lambda each: -each.reliability.score)
-    return (*(each for each in weighed if each.given), *found[: bounds.kept])
+    ranked = sorted((entry for entry in weighed if not entry.provided), key=lambda entry: -entry.reliability.score)
+    return (*(entry for entry in weighed if entry.provided), *ranked[: bounds.kept])
 
 
-def _appraised(studies: list[Study]) -> Generator[Asked, Any, tuple[tuple[str, ...], ...]]:
+def _appraised(studies: list[Study]) -> Step[tuple[tuple[str, ...], ...]]:
     """The aspects that each study does not show; by the rules where a model's reply cannot be used."""
     inputs = [AppraisalInput(study.document.title, study.text) for study in studies]
     try:
         failed: tuple[tuple[str, ...], ...] = yield tuple(Perform(APPRAISAL, input_) for input_ in inputs)
     except Rejected:
-        failed = yield tuple(Perform(APPRAISAL, each, by_rules=True) for each in inputs)
+        failed = yield tuple(Perform(APPRAISAL, input_, by_rules=True) for input_ in inputs)
     return failed
 
 
-def _held(claims: tuple[Claim, ...], weighed: tuple[Weighed, ...]) -> Generator[Asked, Any, tuple[Held, ...]]:
+def _held(claims: tuple[Claim, ...], weighed: tuple[WeighedStudy, ...]) -> Step[tuple[ClaimResult, ...]]:
     """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
-    read = [tuple(Read.of(passage.text) for passage in each.study.passages) for each in weighed]
+    read = [tuple(Read.of(passage.text) for passage in entry.study.passages) for entry in weighed]
     premises = [[premise(passages, claim.text) for passages in read] for claim in claims]
-    asked = [(each.text, claim.text) for claim, row in zip(claims, premises, strict=True) for each in row if each.text]
-    stances = iter((yield Judge(tuple(asked))) if asked else ())
+    pairs = [
+        (row_premise.text, claim.text)
+        for claim, row in zip(claims, premises, strict=True)
+        for row_premise in row
+        if row_premise.text
+    ]
+    stances = iter((yield Judge(tuple(pairs))) if pairs else ())
     return tuple(_outcome(claim, row, weighed, stances) for claim, row in zip(claims, premises, strict=True))
 
 
-def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Any) -> Held:
-    taken: list[Stance | None] = [next(stances) if each.text else None for each in row]
+def _outcome(claim: Claim, row: list[Premise], weighed: tuple[WeighedStudy, ...], stances: Any) -> ClaimResult:
+    taken: list[Stance | None] = [next(stances) if row_premise.text else None for row_premise in row]
     votes = [_side(claim, *seen) if seen[0] else 0 for seen in zip(taken, row, weighed, strict=True)]
-    scores = [each.reliability.score for each in weighed]
+    scores = [entry.reliability.score for entry in weighed]
     unjudged = sum(stance is not None and not stance.judged for stance in taken)
     bearing = sum(stance is not None for stance in taken)
-    return Held(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
+    return ClaimResult(claim, tuple(row), outcome(votes, scores, judged=unjudged < bearing or not bearing), unjudged)
 
 
-def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighed) -> int:
+def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: WeighedStudy) -> int:
     """The vote of a study; whatever a judge makes of it, what it says word for word it does not contradict."""
     side = vote(stance) if stance else 0
     passage = weighed.study.passages[premise.place]
-    return 1 if side < 0 and said(passage.text, claim.text, passage.table) else side
+    return 1 if side < 0 and find_verbatim(passage.text, claim.text, passage.table) else side
 
 
-def _quality(held: tuple[Held, ...], weighed: tuple[Weighed, ...], left_out: tuple[LeftOut, ...]) -> Quality | None:
+def _quality(
+    held: tuple[ClaimResult, ...], weighed: tuple[WeighedStudy, ...], left_out: tuple[ExcludedStudy, ...]
+) -> Quality | None:
     """Of what the answer rests on; a study that may not count is one that is out of date."""
-    given = [place for place, each in enumerate(weighed) if each.given]
-    gone = sum(each.given for each in left_out)
-    if not given and not gone:
+    places = [place for place, entry in enumerate(weighed) if entry.provided]
+    excluded_count = sum(entry.provided for entry in left_out)
+    if not places and not excluded_count:
         return None
-    outcomes = [each.outcome for each in held]
-    newest = max((each.study.document.edition for each in weighed if not each.given), default="")
-    aged = sum(old(weighed[place].study.document.edition, newest) for place in given)
-    counts = [judged(outcomes, place) for place in given] + [(0, 0, 0)] * gone
-    return quality(counts, aged + gone)
+    outcomes = [claim.outcome for claim in held]
+    newest = max((entry.study.document.edition for entry in weighed if not entry.provided), default="")
+    aged = sum(old(weighed[place].study.document.edition, newest) for place in places)
+    counts = [judged(outcomes, place) for place in places] + [(0, 0, 0)] * excluded_count
+    return quality(counts, aged + excluded_count)

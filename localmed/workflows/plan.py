@@ -8,6 +8,8 @@ and ten relations are shown. What was found is judged and answered from like any
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from localmed.agents.asking import AnswerInput
 from localmed.agents.source_plan import GRAPH, SOURCES
 from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFilter, message
@@ -15,30 +17,29 @@ from localmed.domain.parts import ConceptPart, Definition, SourcePlanPart
 from localmed.language import detect
 from localmed.retrieval.concepts import Card
 from localmed.workflows.answering import write
-from localmed.workflows.ask import NOT_ENOUGH, abstained, finished, nothing_stands, unnamed
+from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, unnamed_note, without_statements
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
-from localmed.workflows.gathering import Gathered, Sources, gather, judged
-from localmed.workflows.strategies import STRATEGIES
+from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather, judged
 
 
 def plan_sources(
-    question: str, wanted: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
 ) -> Flow:
     """The flow of one question by ``strategy`` over ``sources``."""
-    planned, notes = yield from STRATEGIES[strategy](question, wanted, plan, sources)
-    gathered = yield from gather(question, planned, sources, wanted)
+    planned, notes = yield from STRATEGIES[strategy](question, filters, plan, sources)
+    gathered = yield from gather(question, planned, sources, filters)
     relevance, more = yield from judged(question, gathered, plan)
     answer = _begun(question, gathered, sources, notes + more, provenance)
     if planned.empty:
         return abstained(answer, message("plan.no_sources"))
-    if not relevance.enough or gathered.found is None:
+    if not relevance.enough or gathered.sample is None:
         return abstained(answer, NOT_ENOUGH)
     evidence = yield Cite(relevance.helpful(gathered.best(plan.passages)))
-    written = yield from write(AnswerInput(question, evidence, gathered.found.dense), plan)
+    written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
     if not written.stands:
-        return nothing_stands(answer, written)
-    return finished(answer, written, evidence, unnamed(relevance))
+        return without_statements(answer, written)
+    return completed_answer(answer, written, evidence, unnamed_note(relevance))
 
 
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
@@ -46,18 +47,9 @@ def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, pr
     missing = [source for source in (*SOURCES, GRAPH) if source not in sources.names]
     names = tuple(Message(f"plan.source.{source}") for source in missing)
     notes += (message("plan.not_there", names=names),) if missing else ()
-    return Answer(
-        AnswerStatus.ABSTAINED,
-        question,
-        gathered.found.language if gathered.found else detect(question),
-        (),
-        (),
-        searched,
-        provenance,
-        notes=notes,
-        workflow="plan",
-        parts=(*_planned(gathered), *_looked_up(gathered)),
-    )
+    language = gathered.sample.language if gathered.sample else detect(question)
+    answer = Answer(AnswerStatus.ABSTAINED, question, language, (), (), searched, provenance, notes=notes)
+    return replace(answer, workflow="plan", parts=(*_planned(gathered), *_looked_up(gathered)))
 
 
 def _planned(gathered: Gathered) -> tuple[SourcePlanPart, ...]:

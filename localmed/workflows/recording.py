@@ -20,19 +20,18 @@ from localmed import __version__
 from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
 from localmed.errors import InputError, Rejected, as_json, from_json
-from localmed.workflows.flow import Perform, Request, traced
-from localmed.workflows.flows import FLOWS, flow
+from localmed.workflows.flow import FLOWS, Perform, Request, flow_named, traced
 
 __all__ = ["LARGEST", "Recording", "replay"]
 
-FORMAT = "localmed recording 2"
+FORMAT = "localmed recording 3"
 # Where the values that flows pass around are defined.
 MODULES = (
     "domain.sources", "domain.link_counts", "domain.patient", "ports",
     "agents.appraisal", "library.terms", "library.graph", "retrieval.concepts", "retrieval.keywords",
     "retrieval.search", "retrieval.tiers", "agents.asking", "agents.decomposing", "agents.guidance",
     "agents.safety", "agents.planning", "agents.source_plan", "agents.orders", "agents.practice", "agents.linking",
-    "verification.link_eval", "workflows.finding", "workflows.gathering", "workflows.explain", "retrieval.studies",
+    "verification.link_eval", "workflows.finding", "workflows.strategies", "workflows.explain", "retrieval.studies",
     "workflows.m_eval", "verification.answer_file",
     "verification.badge", "agents.judging",
 )  # fmt: skip
@@ -69,18 +68,20 @@ def replay(text: str) -> tuple[Answer, bool]:
         arguments, recorded = codec().decode(kept["arguments"]), answer_of(kept["answer"])
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
-    running = flow(kept["workflow"])(*arguments)
+    running = flow_named(kept["workflow"])(*arguments)
     waiting = iter(kept["steps"])
     result: Any = None
     while True:
         try:
-            asked = running.throw(result) if isinstance(result, Rejected) else running.send(result)
+            requests = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
             answer = traced(end.value, recorded.trace)
             return answer, answer == traced(recorded, recorded.trace) and next(waiting, None) is None
-        results = tuple(_next(waiting, each) for each in (asked if isinstance(asked, tuple) else (asked,)))
-        failed = next((each for each in results if isinstance(each, Rejected)), None)
-        result = failed or (results if isinstance(asked, tuple) else results[0])
+        results = tuple(
+            _next(waiting, request) for request in (requests if isinstance(requests, tuple) else (requests,))
+        )
+        failed = next((result for result in results if isinstance(result, Rejected)), None)
+        result = failed or (results if isinstance(requests, tuple) else results[0])
 
 
 def _read(text: str) -> dict[str, Any]:

@@ -9,34 +9,31 @@ harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.language import detect
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Asked, Perform, attempt
+from localmed.workflows.flow import Perform, Step, attempt
 
 
-def screened(text: str, plan: Plan, own_words: bool = True) -> Generator[Asked, Any, Concern]:
+def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks.
 
     Without ``own_words`` (a clinician's order, say) nothing is likened: the likeness was not fitted on such texts.
     """
-    given = SafetyInput(text, plan.audience)
-    ruled = screen(given)
+    task = SafetyInput(text, plan.audience)
+    ruled = screen(task)
     if ruled.concern:
         return ruled.concern
     if own_words and LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
-        likened: Screening = yield Perform(LIKENESS, given)
+        likened: Screening = yield Perform(LIKENESS, task)
         if likened.concern:
             return likened.concern
     if SAFETY.name not in plan.roles or not (ruled.subject or plan.audience == "patient"):
         return ""
-    asked, _ = yield from attempt(SAFETY, given)
-    screening: Screening = asked
+    reply, _ = yield from attempt(SAFETY, task)
+    screening: Screening = reply
     return screening.concern
 
 

@@ -3,17 +3,17 @@
 ``reflexion`` plans, searches, has what came back scored and criticised, and plans again with all that was said.
 ``serts`` does so over a tree (Hu et al. 2024): the node with the best upper confidence bound is expanded by one more
 plan, made of the feedback on its line, and its score is carried up. Both stop at the best score, when the planner
-repeats itself, or after eight plans, and take the best plan of all.
+repeats itself, or after eight plans, and take the best plan of all. ``gather`` puts a plan into practice: every query
+goes to its source, every term to the concept graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from math import log, sqrt
-from typing import Any
 
-from localmed.agents.asking import Asked as AskedInput
+from localmed.agents.asking import QuestionInput, Relevance
 from localmed.agents.planning import (
     BEST,
     FEEDBACK,
@@ -21,81 +21,152 @@ from localmed.agents.planning import (
     PLAN,
     PSEUDO_DOCUMENT,
     Feedback,
+    FoundInput,
     PlanInput,
     PseudoInput,
 )
 from localmed.agents.source_plan import GRAPH, SOURCES, SourcePlan
-from localmed.domain import SearchFilter
+from localmed.domain import Hit, SearchFilter
+from localmed.retrieval.concepts import Card
+from localmed.retrieval.search import Found
+from localmed.workflows import finding
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, attempt
-from localmed.workflows.gathering import Sources, gather, judged
+from localmed.workflows.flow import LookUp, Search, Step, attempt
 
+PER_QUERY = 10  # of the twenty that are reranked (Omni-RAG, 5.1)
 PLANS = 8  # made for one question at most (Omni-RAG, D.3)
 SIBLINGS = 2  # children of a node of the tree
 EXPLORE = sqrt(2)  # the weight of what was seldom tried (UCT, Kocsis & Szepesvári 2006)
 
-Planned = Generator[Asked, Any, tuple[SourcePlan, Notes]]
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The collections of each source of a plan, and whether the library has a concept graph."""
+
+    book: tuple[str, ...] = ()
+    guideline: tuple[str, ...] = ()
+    research: tuple[str, ...] = ()
+    wiki: tuple[str, ...] = ()
+    graph: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sources there are."""
+        return tuple(source for source in (*SOURCES, GRAPH) if getattr(self, source))
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a plan found: for each source its hits, best first and each once, and the graph's cards."""
+
+    plan: SourcePlan
+    hits: tuple[tuple[str, tuple[Hit, ...]], ...] = ()
+    cards: tuple[Card, ...] = ()
+    sample: Found | None = None  # one of the searches: it says whether meaning was compared, and who reranked
+
+    def best(self, most: int) -> tuple[Hit, ...]:
+        """The ``most`` best: the first of every source, then the second, so that no source crowds out another."""
+        longest = max((len(hits) for _, hits in self.hits), default=0)
+        turns = (hits[place] for place in range(longest) for _, hits in self.hits if place < len(hits))
+        return tuple({hit.passage.id: hit for hit in turns}.values())[:most]
+
+    def feedback_input(self, question: str, relevance: Relevance, most: int) -> FoundInput:
+        """What the feedback is asked about."""
+        cards = tuple(". ".join((card.concept.name, card.concept.definition)) for card in self.cards)
+        texts = tuple(hit.passage.in_context for hit in self.best(most))
+        return FoundInput(question, self.plan, texts + cards, relevance.probability)
+
+
+def gather(question: str, plan: SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
+    """Search every query of ``plan`` in its source, and look its terms up."""
+    every: list[tuple[str, tuple[Hit, ...]]] = []
+    some: Found | None = None
+    for source in SOURCES:
+        names = getattr(sources, source)
+        queries = plan.queries(source) if names else ()
+        searches = tuple(Search(query, replace(filters, collections=names), PER_QUERY) for query in queries)
+        results: tuple[Found, ...] = (yield searches) if searches else ()
+        some = next(iter(results), some)
+        ranked = (hit for place in range(PER_QUERY) for result in results for hit in result.hits[place : place + 1])
+        every.append((source, tuple({hit.passage.id: hit for hit in ranked}.values())))
+    terms = tuple(LookUp(term, query, question) for term, query in plan.graph) if sources.graph else ()
+    cards: tuple[Card | None, ...] = (yield terms) if terms else ()
+    known = {card.concept.id: card for card in cards if card}
+    return Gathered(plan, tuple(every), tuple(known.values()), some)
+
+
+def judged(question: str, gathered: Gathered, plan: Plan) -> Step[tuple[Relevance, Notes]]:
+    """How likely each of the best hits holds an answer to ``question`` itself."""
+    if not gathered.sample:
+        return Relevance((), 1.0), ()
+    best = replace(gathered.sample, hits=gathered.best(plan.passages), reranker="")
+    return (yield from finding.judged(question, best, plan))
+
+
+# --- strategies -------------------------------------------------------------------------------------------------------
+
+Planned = Step[tuple[SourcePlan, Notes]]
 Strategy = Callable[[str, SearchFilter, Plan, Sources], Planned]
 
 
-def none(_question: str, _wanted: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
+def none(_question: str, _filters: SearchFilter, _plan: Plan, _sources: Sources) -> Planned:
     """No retrieval."""
     return SourcePlan(), ()
     yield ()
 
 
-def original(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def original(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The question itself for every source, its terms for the graph."""
     pairs, notes = yield from _graph(question, sources)
     named = {source: (question,) for source in SOURCES if source in sources.names}
     return SourcePlan(**named, graph=pairs), notes
 
 
-def query2doc(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def query2doc(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """A passage as each source might hold it in the question's place."""
     pairs, notes = yield from _graph(question, sources)
     named: dict[str, tuple[str, ...]] = {}
-    for source in (each for each in SOURCES if each in sources.names):
+    for source in (name for name in SOURCES if name in sources.names):
         text, more = yield from attempt(PSEUDO_DOCUMENT, PseudoInput(question, source))
         named[source], notes = (f"{question} {text}" if text != question else question,), notes + more
     return SourcePlan(**named, graph=pairs), notes
 
 
-def prompting(question: str, _wanted: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
+def prompting(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
     """The planner's plan."""
     return (yield from attempt(PLAN, PlanInput(question, sources.names)))
 
 
-def reflexion(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """One line of plans, each made with the feedback on all before it."""
     tried: list[Node] = []
     notes: Notes = ()
     while len(tried) < PLANS:
-        node, more = yield from _tried(question, tried[-1] if tried else None, wanted, plan, sources)
+        node, more = yield from _scored_plan(question, tried[-1] if tried else None, filters, plan, sources)
         notes += more
-        if any(node.plan == each.plan for each in tried):
+        if any(node.plan == earlier.plan for earlier in tried):
             break
         tried.append(node)
         if node.score == BEST:
             break
-    return max(tried, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+    return max(tried, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
 
-def serts(question: str, wanted: SearchFilter, plan: Plan, sources: Sources) -> Planned:
+def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
     """A tree of plans, searched by upper confidence bounds."""
-    root, notes = yield from _tried(question, None, wanted, plan, sources)
+    root, notes = yield from _scored_plan(question, None, filters, plan, sources)
     nodes = [root]
-    while len(nodes) < PLANS and max(each.score for each in nodes) < BEST:
+    while len(nodes) < PLANS and max(node.score for node in nodes) < BEST:
         parent = _selected(root)
-        node, more = yield from _tried(question, parent, wanted, plan, sources)
+        node, more = yield from _scored_plan(question, parent, filters, plan, sources)
         notes += more
-        if any(node.plan == each.plan for each in nodes):
+        if any(node.plan == earlier.plan for earlier in nodes):
             break
         parent.children.append(node)
         nodes.append(node)
-        for each in node.line():
-            each.visits, each.total = each.visits + 1, each.total + node.score / BEST
-    return max(nodes, key=lambda each: each.score).plan, tuple(dict.fromkeys(notes))
+        for ancestor in node.line():
+            ancestor.visits, ancestor.total = ancestor.visits + 1, ancestor.total + node.score / BEST
+    return max(nodes, key=lambda node: node.score).plan, tuple(dict.fromkeys(notes))
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -140,25 +211,25 @@ def _selected(node: Node) -> Node:
     return node
 
 
-def _tried(
-    question: str, parent: Node | None, wanted: SearchFilter, plan: Plan, sources: Sources
-) -> Generator[Asked, Any, tuple[Node, Notes]]:
+def _scored_plan(
+    question: str, parent: Node | None, filters: SearchFilter, plan: Plan, sources: Sources
+) -> Step[tuple[Node, Notes]]:
     """A plan made with the feedback on its line, searched and scored."""
     line = [parent, *parent.line()] if parent else []
-    said = tuple((each.plan, each.suggestion) for each in reversed(line))
+    feedback_given = tuple((node.plan, node.suggestion) for node in reversed(line))
     siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()
-    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, said + siblings))
-    found = yield from gather(question, planned, sources, wanted)
-    relevance, more = yield from judged(question, found, plan)
-    given = found.given(question, relevance, plan.passages)
-    answered, last = yield from attempt(FEEDBACK, given)
+    planned, notes = yield from attempt(PLAN, PlanInput(question, sources.names, feedback_given + siblings))
+    gathered = yield from gather(question, planned, sources, filters)
+    relevance, more = yield from judged(question, gathered, plan)
+    task = gathered.feedback_input(question, relevance, plan.passages)
+    answered, last = yield from attempt(FEEDBACK, task)
     feedback: Feedback = answered
     node = Node(planned, feedback.score, feedback.suggestion, parent, total=feedback.score / BEST)
     return node, notes + more + last
 
 
-def _graph(question: str, sources: Sources) -> Generator[Asked, Any, tuple[tuple[tuple[str, str], ...], Notes]]:
+def _graph(question: str, sources: Sources) -> Step[tuple[tuple[tuple[str, str], ...], Notes]]:
     if GRAPH not in sources.names:
         return (), ()
-    terms, notes = yield from attempt(GRAPH_TERMS, AskedInput(question))
+    terms, notes = yield from attempt(GRAPH_TERMS, QuestionInput(question))
     return tuple((term, question) for term in terms), notes

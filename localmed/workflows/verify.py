@@ -13,9 +13,8 @@ question's, is in no trace.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from localmed.domain import (
     Answer,
@@ -43,8 +42,8 @@ from localmed.verification.standing import excluded
 from localmed.workflows import gate
 from localmed.workflows.answering import overdue
 from localmed.workflows.ask import ask
-from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Asked, Cite, Flow, Judge, Resolve
+from localmed.workflows.finding import Notes, Plan, minted
+from localmed.workflows.flow import Cite, Flow, Judge, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, assess
 from localmed.workflows.verify_parts import cited_parts, parts, quoted, statement, supported
 
@@ -63,7 +62,7 @@ class _Cited:
     evidence: tuple[Evidence, ...] = ()
 
     @property
-    def given(self) -> tuple[Study, ...]:
+    def provided(self) -> tuple[Study, ...]:
         """What the answer rests on, each once."""
         return tuple({study.document.id: study for _, study in self.named if study}.values())
 
@@ -84,86 +83,91 @@ class _Cited:
         return not any(support.unsupported(one) for one in self.statements)
 
 
-def verify(given: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
+def verify(task: VerifyInput, bounds: Bounds, provenance: Provenance) -> Flow:
     """The flow of one answer."""
-    marked = read(given.text[:MOST_CHARACTERS])
-    language = detect(f"{given.question}\n{given.text[:MOST_CHARACTERS]}")
-    notes = _reading(given, marked)
-    known = (*given.references, *marked.references)[:REFERENCES]
+    marked = read(task.text[:MOST_CHARACTERS])
+    language = detect(f"{task.question}\n{task.text[:MOST_CHARACTERS]}")
+    notes = _input_notes(task, marked)
+    known = (*task.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
     cited = yield from _cited(marked)
-    said = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
-    assessment = yield from assess(given.question, said, cited.given, bounds)
-    minted = yield from _minted(assessment, cited.evidence)
+    sentences = [Claim(sentence.text, sentence.start, sentence.end) for sentence in marked.sentences]
+    assessment = yield from assess(task.question, sentences, cited.provided, bounds)
+    evidence = yield from _evidence(assessment, cited.evidence)
     judges = (message("support.judge.entailment", name=_judge(provenance)),) if bounds.judged else ()
     account = Verification(len(cited.statements), 0, len(cited.missing), judges)
-    if given.question.strip() and (bounds.judged or not cited.open):
-        account = yield from gate.badged(given.question, _all(marked, cited), cited.evidence, account, bounds.jury)
+    if task.question.strip() and (bounds.judged or not cited.open):
+        account = yield from gate.badged(
+            task.question, _all_sentences(marked, cited), cited.evidence, account, bounds.jury
+        )
     answer = Answer(
         AnswerStatus.ANSWERED if _decided(assessment, cited) else AnswerStatus.ABSTAINED,
-        given.question, language, (), minted, bounds.collections, provenance,
+        task.question, language, (), evidence, bounds.collections, provenance,
         account,
-        notes + _noted(assessment, cited, bounds, provenance) + overdue(minted),
+        notes + _result_notes(assessment, cited, bounds, provenance) + overdue(evidence),
         workflow="verify",
-        parts=(*parts(assessment, _by_passage(minted), cited.carried and account.badge is not Badge.RED),
+        parts=(*parts(assessment, _by_passage(evidence), cited.carried and account.badge is not Badge.RED),
                *cited_parts(cited.named, cited.statements)),
     )  # fmt: skip
     return answer
 
 
 def ask_and_verify(
-    question: str, wanted: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...], bounds: Bounds
+    question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, earlier: tuple[str, ...], bounds: Bounds
 ) -> Flow:
     """``ask``, and the claims of an answer that stands held against its evidence and further studies."""
-    answer = yield from ask(question, wanted, plan, provenance, earlier)
-    shown = [each.text for each in answer.statements if not each.withheld]
+    answer = yield from ask(question, filters, plan, provenance, earlier)
+    shown = citations.shown(answer.statements)
     if answer.status is not AnswerStatus.ANSWERED or not shown:
         return answer
-    used = {citation.marker for one in answer.statements if not one.withheld for citation in one.citations}
-    names = tuple(Reference(each.marker, id=each.passage.id) for each in answer.evidence if each.marker in used)
+    names = tuple(Reference(piece.marker, id=piece.passage.id) for piece in citations.cited(shown, answer.evidence))
     studies: tuple[Study | None, ...] = yield Resolve(names)
     rests = tuple({study.document.id: study for study in studies if study}.values())
-    assessment = yield from assess(answer.question, [Claim(each) for each in shown], rests, bounds)
-    minted = yield from _minted(assessment, answer.evidence)
+    assessment = yield from assess(answer.question, [Claim(statement.text) for statement in shown], rests, bounds)
+    evidence = yield from _evidence(assessment, answer.evidence)
     cited = _Cited(tuple(zip(names, studies, strict=True)))
-    found = parts(assessment, _by_passage(minted), answer.verification.badge is not Badge.RED)
-    fresh = tuple(each for each in minted if each not in answer.evidence)
-    notes = answer.notes + _noted(assessment, cited, bounds, provenance) + overdue(fresh)
-    return replace(answer, evidence=minted, parts=(*answer.parts, *found), notes=notes)
+    assessed = parts(assessment, _by_passage(evidence), answer.verification.badge is not Badge.RED)
+    fresh = tuple(piece for piece in evidence if piece not in answer.evidence)
+    notes = answer.notes + _result_notes(assessment, cited, bounds, provenance) + overdue(fresh)
+    return replace(answer, evidence=evidence, parts=(*answer.parts, *assessed), notes=notes)
 
 
 # --- the citations ----------------------------------------------------------------------------------------------------
 
 
-def _cited(marked: MarkedText) -> Generator[Asked, Any, _Cited]:
+def _cited(marked: MarkedText) -> Step[_Cited]:
     """The citations looked up, and the sentences that carry them checked against what was found."""
     named = yield from _looked_up(marked)
     studies = {reference.marker: study for reference, study in named}
-    carrying = [sentence for sentence in marked.sentences if sentence.markers]
-    usable = {name: each for name, each in studies.items() if each and not excluded(each.document, each.text)}
-    reads = {name: [Read.of(passage.text) for passage in each.passages] for name, each in usable.items()}
-    hits = {each: _hits(each, usable, reads) for each in carrying}
-    ordered = tuple({hit.passage.id: hit for each in carrying for hit in hits[each]}.values())
+    citing = [sentence for sentence in marked.sentences if sentence.markers]
+    usable = {name: study for name, study in studies.items() if study and not excluded(study.document, study.text)}
+    reads = {name: [Read.of(passage.text) for passage in study.passages] for name, study in usable.items()}
+    hits = {sentence: _hits(sentence, usable, reads) for sentence in citing}
+    ordered = tuple({hit.passage.id: hit for sentence in citing for hit in hits[sentence]}.values())
     evidence: tuple[Evidence, ...] = (yield Cite(ordered)) if ordered else ()
     by_passage = _by_passage(evidence)
     # Two markers may name one document.
-    sources = {each: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[each])) for each in carrying}
-    checked = yield from _checked([statement(each.text, sources[each]) for each in carrying if sources[each]], evidence)
+    sources = {
+        sentence: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[sentence])) for sentence in citing
+    }
+    checked = yield from _checked(
+        [statement(sentence.text, sources[sentence]) for sentence in citing if sources[sentence]], evidence
+    )
     waiting = iter(checked)
-    statements = tuple(next(waiting) if sources[each] else _unfounded(each, studies) for each in carrying)
+    statements = tuple(next(waiting) if sources[sentence] else _unsupported(sentence, studies) for sentence in citing)
     return _Cited(named, statements, evidence)
 
 
-def _looked_up(marked: MarkedText) -> Generator[Asked, Any, tuple[tuple[Reference, Study | None], ...]]:
+def _looked_up(marked: MarkedText) -> Step[tuple[tuple[Reference, Study | None], ...]]:
     """What each marker names; what is listed and never cited is given with the answer all the same."""
     markers = tuple(dict.fromkeys(name for sentence in marked.sentences for name in sentence.markers))
     names = {marker: marked.reference(marker) for marker in markers}
-    for each in marked.references:
-        if each not in names.values():
-            names.setdefault(each.marker, each)
-    found: tuple[Study | None, ...] = (yield Resolve(tuple(names.values()))) if names else ()
+    for entry in marked.references:
+        if entry not in names.values():
+            names.setdefault(entry.marker, entry)
+    studies: tuple[Study | None, ...] = (yield Resolve(tuple(names.values()))) if names else ()
     called = (replace(reference, marker=marker) for marker, reference in names.items())
-    return tuple(zip(called, found, strict=True))
+    return tuple(zip(called, studies, strict=True))
 
 
 def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read]]) -> list[Hit]:
@@ -173,9 +177,7 @@ def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read
     return [Hit(usable[marker].passages[place], 0.0) for marker, place in zip(cited, places, strict=True)]
 
 
-def _checked(
-    statements: Sequence[Statement], evidence: tuple[Evidence, ...]
-) -> Generator[Asked, Any, tuple[Statement, ...]]:
+def _checked(statements: Sequence[Statement], evidence: tuple[Evidence, ...]) -> Step[tuple[Statement, ...]]:
     """The statements with verdicts, marked and not withheld: whoever asks has the text, and is told what is wrong."""
     if not statements:
         return ()
@@ -185,17 +187,17 @@ def _checked(
     return judged
 
 
-def _unfounded(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
+def _unsupported(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
     """A sentence that cites nothing which could support it."""
-    found = [each for marker in sentence.markers if (each := studies.get(marker))]
-    reasons = [excluded(each.document, each.text) for each in found]
+    cited = [study for marker in sentence.markers if (study := studies.get(marker))]
+    reasons = [excluded(study.document, study.text) for study in cited]
     why = Message(f"verify.standing.{reasons[0]}") if reasons else None
     reason = message("verify.may_not_count", why=why) if why else message("verify.not_there")
     plain = statement(sentence.text, ())
     return replace(plain, verdict=Verdict(Support.UNSUPPORTED, LOOKED_UP, reason))
 
 
-def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
+def _all_sentences(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
     """Every sentence, those without a citation too; none where nothing cited is there to judge by."""
     if not cited.evidence:
         return ()
@@ -206,22 +208,20 @@ def _all(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
 # --- evidence and notes -----------------------------------------------------------------------------------------------
 
 
-def _minted(assessment: Assessment, known: tuple[Evidence, ...]) -> Generator[Asked, Any, tuple[Evidence, ...]]:
+def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Step[tuple[Evidence, ...]]:
     """``known`` and evidence for the passages of every study that had a vote."""
-    there = {each.passage.id for each in known}
     voting = (
         assessment.studies[place].study.passages[held.premises[place].place]
         for held in assessment.claims
         for place in quoted(held, assessment.studies)
     )
-    fresh = tuple({each.id: Hit(each, 0.0) for each in voting if each.id not in there}.values())
-    first = max((int(each.marker) for each in known), default=0) + 1
-    minted: tuple[Evidence, ...] = (yield Cite(fresh, first)) if fresh else ()
-    return known + minted
+    hits = [Hit(passage, 0.0) for passage in dict.fromkeys(voting)]
+    pieces = yield from minted(hits, known)
+    return tuple(dict.fromkeys((*known, *pieces)))
 
 
 def _by_passage(evidence: Sequence[Evidence]) -> dict[str, Evidence]:
-    return {each.passage.id: each for each in evidence}
+    return {piece.passage.id: piece for piece in evidence}
 
 
 def _decided(assessment: Assessment, cited: _Cited) -> bool:
@@ -230,24 +230,24 @@ def _decided(assessment: Assessment, cited: _Cited) -> bool:
     return bool(cited.statements) or not undecided.issuperset(assessment.labels)
 
 
-def _reading(given: VerifyInput, marked: MarkedText) -> Notes:
+def _input_notes(task: VerifyInput, marked: MarkedText) -> Notes:
     """What a reader must know of how the text was read."""
     count = len(marked.sentences)
     cites = any(sentence.markers for sentence in marked.sentences)
-    told = (
-        (not given.question.strip() and count, message("verify.no_question")),
-        (len(given.text) > MOST_CHARACTERS, message("verify.cut", most=MOST_CHARACTERS, number=len(given.text))),
+    candidates = (
+        (not task.question.strip() and count, message("verify.no_question")),
+        (len(task.text) > MOST_CHARACTERS, message("verify.cut", most=MOST_CHARACTERS, number=len(task.text))),
         (count > MOST_SENTENCES, message("verify.too_long", most=MOST_SENTENCES, number=count)),
-        (count and not cites and not given.references, message("verify.no_citations")),
+        (count and not cites and not task.references, message("verify.no_citations")),
         (marked.malformed, message("verify.malformed", count=marked.malformed)),
     )
-    return tuple(note for holds, note in told if holds)
+    return tuple(note for holds, note in candidates if holds)
 
 
-def _noted(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
+def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Provenance) -> Notes:
     unjudged = sum(held.unjudged for held in assessment.claims)
     count, claims = len(cited.statements), assessment.claims
-    told = (
+    candidates = (
         (cited.missing, message("verify.unresolved", markers=cited.missing)),
         (count, message("verify.checked", count=count, supported=supported(cited.statements))),
         (not claims, message("verify.nothing")),
@@ -257,7 +257,7 @@ def _noted(assessment: Assessment, cited: _Cited, bounds: Bounds, provenance: Pr
         (unjudged and bounds.judged, message("verify.language_unknown", count=unjudged)),
         (claims and bounds.judged, message("verify.judged_by", judge=_judge(provenance))),
     )
-    return tuple(note for holds, note in told if holds)
+    return tuple(note for holds, note in candidates if holds)
 
 
 def _judge(provenance: Provenance) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from localmed.agents.evidence import citation
-from localmed.domain import Citation, Evidence, Origin, Part, Statement, Support
+from localmed.domain import Evidence, Origin, Part, Statement, Support
 from localmed.domain.parts import (
     AlertPart,
     CitationsPart,
@@ -23,9 +23,9 @@ from localmed.domain.parts import (
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.verification.standing import DOUBTED, NOTICE, doubted
+from localmed.verification.verbatim import find_verbatim
 from localmed.verification.vote import response
-from localmed.verification.wording import said
-from localmed.workflows.m_eval import Assessment, Held, LeftOut, Weighed
+from localmed.workflows.m_eval import Assessment, ClaimResult, ExcludedStudy, WeighedStudy
 
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
 NEAREST = 3  # sentences quoted for a claim that nobody judged
@@ -53,13 +53,13 @@ def parts(assessment: Assessment, minted: Minted, carried: bool) -> tuple[Part, 
 
 def cited_parts(named: Sequence[tuple[Reference, Study | None]], statements: tuple[Statement, ...]) -> tuple[Part, ...]:
     """What each citation names, and each sentence with the verdict on it."""
-    references = tuple(CitedReference(one.marker, _found(study), _other_years(one, study)) for one, study in named)
+    references = tuple(CitedReference(one.marker, _document(study), _other_years(one, study)) for one, study in named)
     support = (SupportPart(statements),) if statements else ()
     return (*((CitationsPart(references),) if references else ()), *support)
 
 
-def _found(study: Study | None) -> Titled | None:
-    return _titled(study, given=True) if study else None
+def _document(study: Study | None) -> Titled | None:
+    return Titled(study.document.title, study.document.edition, True) if study else None
 
 
 def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
@@ -71,27 +71,26 @@ def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
 
 def _alerts(assessment: Assessment) -> tuple[Part, ...]:
     """What of the studies a reader must know before anything else."""
-    alerts = [(left.reason, _titled(left.study, left.given)) for left in assessment.left_out if _told(left)]
-    alerts += [(DOUBTED, _titled(one.study, one.given)) for one in assessment.studies if doubted(one.study.document)]
+    alerts = [(left.reason, _titled(left)) for left in assessment.left_out if _notable(left)]
+    alerts += [(DOUBTED, _titled(one)) for one in assessment.studies if doubted(one.study.document)]
     return (AlertPart(tuple(alerts)),) if alerts else ()
 
 
-def _told(left: LeftOut) -> bool:
+def _notable(left: ExcludedStudy) -> bool:
     """A notice found beside the studies is no news."""
-    return left.given or left.reason != NOTICE
+    return left.provided or left.reason != NOTICE
 
 
-def _titled(study: Study, given: bool) -> Titled:
-    return Titled(study.document.title, study.document.edition, given)
+def _titled(entry: WeighedStudy | ExcludedStudy) -> Titled:
+    return Titled(entry.study.document.title, entry.study.document.edition, entry.provided)
 
 
-def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
+def _claim(held: ClaimResult, studies: Sequence[WeighedStudy], minted: Minted) -> ClaimPart:
     """Label, votes and spread, then the sentences that decided, or that are nearest where nothing was decided."""
     outcome, claim = held.outcome, held.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
     main, dropped = (
-        tuple(_titled(studies[place].study, studies[place].given) for place in _best(places, studies))
-        for places in (outcome.main, outcome.dropped)
+        tuple(_titled(studies[place]) for place in _best(places, studies)) for places in (outcome.main, outcome.dropped)
     )
     return ClaimPart(
         claim.text,
@@ -111,7 +110,7 @@ def _claim(held: Held, studies: Sequence[Weighed], minted: Minted) -> ClaimPart:
     )
 
 
-def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
+def quoted(held: ClaimResult, studies: Sequence[WeighedStudy]) -> list[int]:
     """The places of the studies that are quoted for a claim: the most reliable of the winning group.
 
     Where nobody judged, those with the sentences that are nearest to the claim.
@@ -122,23 +121,14 @@ def quoted(held: Held, studies: Sequence[Weighed]) -> list[int]:
     return _best(held.outcome.main, studies)[:QUOTED]
 
 
-def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
+def _best(places: Sequence[int], studies: Sequence[WeighedStudy]) -> list[int]:
     return sorted(places, key=lambda place: -studies[place].reliability.score)
 
 
-def _quotation(held: Held, studies: Sequence[Weighed], place: int, minted: Minted) -> Statement:
+def _quotation(held: ClaimResult, studies: Sequence[WeighedStudy], place: int, minted: Minted) -> Statement:
     premise = held.premises[place]
     passage = studies[place].study.passages[premise.place]
-    evidence = minted[passage.id]
-    return Statement(passage.text[premise.start : premise.end],
-                     (_cited(evidence, premise.start, premise.end),), Origin.EXTRACTIVE)  # fmt: skip
-
-
-def _cited(evidence: Evidence, start: int, end: int) -> Citation:
-    passage = evidence.passage
-    boxes = passage.boxes(start, end)
-    page = boxes[0].page if boxes else passage.page
-    return Citation(evidence.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
+    return minted[passage.id].quotation(premise.start, premise.end)
 
 
 def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
@@ -147,7 +137,7 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
     decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
     return tuple(
         StudyRow(
-            _titled(one.study, one.given),
+            _titled(one),
             one.reliability.score,
             one.reliability.base,
             one.reliability.bonus,
@@ -161,8 +151,8 @@ def _studies(assessment: Assessment) -> tuple[StudyRow, ...]:
 def statement(text: str, evidence: Sequence[Evidence]) -> Statement:
     """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
     for source in evidence:
-        if place := said(source.passage.text, text, source.passage.table):
-            return Statement(text, (_cited(source, *place),), Origin.SUBMITTED)
+        if place := find_verbatim(source.passage.text, text, source.passage.table):
+            return Statement(text, (source.citation(*place),), Origin.SUBMITTED)
     return Statement(text, tuple(citation(source, text) for source in evidence), Origin.SUBMITTED)
 
 

@@ -45,9 +45,9 @@ def extractive(tmp_path: Path) -> Extractive:
 
 
 def answer(
-    agent: Extractive, question: str, given: tuple[Evidence, ...] | None = None, dense: bool = True
+    agent: Extractive, question: str, task: tuple[Evidence, ...] | None = None, dense: bool = True
 ) -> tuple[Statement, ...]:
-    return agent.answer(AnswerInput(question, given or sources(), dense)).statements
+    return agent.answer(AnswerInput(question, task or sources(), dense)).statements
 
 
 QUESTIONS = [
@@ -80,13 +80,13 @@ def test_every_statement_is_a_quotation(extractive: Extractive, question: str, d
 
 @pytest.mark.parametrize("dense", [True, False])
 def test_the_answer_is_in_it(extractive: Extractive, dense: bool) -> None:
-    texts = [each.text for each in answer(extractive, QUESTIONS[0], dense=dense)]
+    texts = [statement.text for statement in answer(extractive, QUESTIONS[0], dense=dense)]
     assert "The maximum dose of paracetamol in adults is 4 g in 24 hours." in texts
     assert "Store it in a dry place." not in texts
 
 
 def test_copies_are_quoted_once(extractive: Extractive) -> None:
-    texts = [each.text for each in answer(extractive, QUESTIONS[0])]
+    texts = [statement.text for statement in answer(extractive, QUESTIONS[0])]
     assert texts.count("The maximum dose of paracetamol in adults is 4 g in 24 hours.") == 1
 
 
@@ -113,12 +113,12 @@ def test_the_same_every_time(extractive: Extractive, tmp_path: Path) -> None:
 
 def test_a_table_row_is_quoted_whole(extractive: Extractive) -> None:
     table = (sources()[3],)
-    texts = [each.text for each in answer(extractive, "maximum dose of ibuprofen", table)]
+    texts = [statement.text for statement in answer(extractive, "maximum dose of ibuprofen", table)]
     assert "Drug: Ibuprofen; Route: oral; Maximum dose: 2.4 g" in texts
 
 
 def test_chinese(extractive: Extractive) -> None:
-    texts = [each.text for each in answer(extractive, "对乙酰氨基酚的最大剂量是多少？", dense=False)]
+    texts = [statement.text for statement in answer(extractive, "对乙酰氨基酚的最大剂量是多少？", dense=False)]
     assert "成人最大剂量为每24小时4克。" in texts
     assert "请放在干燥处保存。" not in texts
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from localmed.agents.chat import ChatRoles
-from localmed.agents.order_terms import terms
 from localmed.agents.orders import (
     MEDICAL_TERMS,
     PLAIN_ORDER,
@@ -21,10 +20,11 @@ from localmed.agents.orders import (
     names_in,
     without_identity,
 )
-from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question
-from localmed.agents.roles import Role
+from localmed.agents.orders_rules import defines, explain, names_for, names_of, retrieval_question, terms
+from localmed.agents.roles import Role, Writing
+from localmed.domain import message
 from localmed.errors import Rejected
-from localmed.models.scripted import ScriptedChat
+from tests.scripted import ScriptedChat
 from tests.values import evidence, passage
 
 ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."
@@ -33,16 +33,16 @@ TERMS = (OrderTerm("metformin", 6, 15, "medicine"), OrderTerm("rheumatic heart d
 TWO = (*TERMS, OrderTerm("aspirin", 20, 27, "medicine"))
 
 
-def perform(role: Role, given: Any, *script: Any) -> Any:
-    return ChatRoles(ScriptedChat(script)).perform(role, given)
+def perform(role: Role, task: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, task)
 
 
 # --- on a chat model --------------------------------------------------------------------------------------------------
 
 
 def test_terms_keep_the_place_where_they_stand() -> None:
-    found = perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": ["metformin", "PO", "BID"]})
-    assert [(each.text, ORDER[each.start : each.end]) for each in found] == [
+    terms = perform(MEDICAL_TERMS, OrderInput(ORDER), {"terms": ["metformin", "PO", "BID"]})
+    assert [(term.text, ORDER[term.start : term.end]) for term in terms] == [
         (text, text) for text in ("metformin", "PO", "BID")
     ]
 
@@ -55,37 +55,44 @@ def test_a_term_that_is_not_written_so_is_not_believed(named: list[str]) -> None
 
 def test_a_plain_line_that_loses_or_adds_something_is_left_to_the_rules() -> None:
     lines = ("Metformin 500 mg PO BID", "Hold for 2 days", "Do not take aspirin", "Take it with food", "Ramipril 5 mg")
-    said = (
+    replies = (
         "The order says to take metformin, 500 mg, by mouth, twice a day.",
         "The order says to take it for 2 days.",
         "The order says to take aspirin.",
         "The order says to take it with food, not without.",
         "The order says to take enalapril, 5 mg.",
     )
-    assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(said)}) == (said[0], "", "", "", "")
+    assert perform(PLAIN_ORDER, PlainInput(lines), {"lines": list(replies)}) == (replies[0], "", "", "", "")
+
+
+def test_what_was_wrong_with_an_explanation_is_told_in_words() -> None:
+    wrong = (message("agents.sentence_contradicts"),)
+    task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, conflict=wrong, term="INR")
+    assert isinstance(TERM_EXPLANATION.form, Writing)
+    assert TERM_EXPLANATION.form.prompt(task) == "INR\nCORRECT: a sentence contradicts its source"
 
 
 def test_an_explanation_in_another_language_is_not_taken() -> None:
-    given = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, term="INR")
+    task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, term="INR")
     value = {"statements": [{"text": "国际标准化比值是一种化验。", "sources": ["1"]}]}
     with pytest.raises(Rejected):
-        perform(TERM_EXPLANATION, given, value, value)
+        perform(TERM_EXPLANATION, task, value, value)
 
 
 @pytest.mark.parametrize(
     "question", ["Will Jane Zyxwvut inherit it?", "Is 00417712 inherited?", "它会遗传吗？它会遗传吗？"]
 )
 def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
-    given = RetrievalInput("Will my child inherit it?", PATIENT, ORDER, TERMS)
+    task = RetrievalInput("Will my child inherit it?", PATIENT, ORDER, TERMS)
     with pytest.raises(Rejected):
-        perform(RETRIEVAL_QUESTION, given, {"question": question}, {"question": question})
+        perform(RETRIEVAL_QUESTION, task, {"question": question}, {"question": question})
 
 
 # --- by rule ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("asked", "alone"),
+    ("question", "alone"),
     [
         ("Will this disease be inherited by my child?", "Will rheumatic heart disease be inherited by my child?"),
         ("When should I take this medicine?", "When should I take metformin?"),
@@ -96,23 +103,23 @@ def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
          "asks, : is rheumatic heart disease serious?"),
     ],
 )  # fmt: skip
-def test_a_follow_up_question_is_made_to_stand_alone(asked: str, alone: str) -> None:
-    assert retrieval_question(RetrievalInput(asked, PATIENT, ORDER, TERMS)) == alone
+def test_a_follow_up_question_is_made_to_stand_alone(question: str, alone: str) -> None:
+    assert retrieval_question(RetrievalInput(question, PATIENT, ORDER, TERMS)) == alone
 
 
 def test_a_chinese_follow_up_question() -> None:
     terms = (OrderTerm("二甲双胍", 0, 4, "medicine"), OrderTerm("糖尿病", 5, 8, "condition"))
-    for asked, alone in (
+    for question, alone in (
         ("这个病会遗传吗？", "糖尿病会遗传吗？"),
         ("我叫张三，这个药饭前吃吗？", "二甲双胍饭前吃吗？"),
         ("可以喝酒吗？", "可以喝酒吗？"),
     ):
-        assert retrieval_question(RetrievalInput(asked, "", "", terms)) == alone
+        assert retrieval_question(RetrievalInput(question, "", "", terms)) == alone
 
 
 def test_of_two_medicines_none_is_chosen() -> None:
-    asked = "When should I take this medicine?"
-    assert retrieval_question(RetrievalInput(asked, PATIENT, ORDER, TWO)) == asked
+    question = "When should I take this medicine?"
+    assert retrieval_question(RetrievalInput(question, PATIENT, ORDER, TWO)) == question
 
 
 def test_what_identifies_is_found() -> None:
@@ -179,9 +186,9 @@ def test_names() -> None:
 
 def test_terms_are_medicines_and_known_names_exactly_as_written() -> None:
     order = "Start Lasix 40 mg; chest x-ray. Co-amoxiclav 625 mg, no chest pain"
-    found = terms(order, {"chest x-ray", "chest"}.__contains__)
-    assert [(term.text, term.kind) for term in found] == [
+    medical_terms = terms(order, {"chest x-ray", "chest"}.__contains__)
+    assert [(term.text, term.kind) for term in medical_terms] == [
         ("Lasix", "medicine"), ("chest x-ray", "term"), ("Co-amoxiclav", "medicine"), ("chest", "term"),
     ]  # fmt: skip
-    assert all(order[term.start : term.end] == term.text for term in found)
+    assert all(order[term.start : term.end] == term.text for term in medical_terms)
     assert [term.text for term in terms("停用阿司匹林，复查血常规", {"血常规"}.__contains__)] == ["阿司匹林", "血常规"]

@@ -97,7 +97,7 @@ def test_what_is_searched(question: str, record: PatientRecord | None, queries: 
 
 
 def test_of_a_record_only_problems_are_searched_for() -> None:
-    told = PatientRecord(age=71, problems=("gout",), medications=("zyxwvol",), allergies=("zyxwvin",), text="Zyxwv")
+    record = PatientRecord(age=71, problems=("gout",), medications=("zyxwvol",), allergies=("zyxwvin",), text="Zyxwv")
     question = "Should she have allopurinol?"
-    (first, *_) = searched(question, pico(PicoInput(question, told)), told)
+    (first, *_) = searched(question, pico(PicoInput(question, record)), record)
     assert first == "gout allopurinol"

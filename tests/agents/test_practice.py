@@ -13,7 +13,6 @@ from localmed.agents.extractive import Candidate, units
 from localmed.agents.practice import (
     APPLICABILITY,
     GUIDELINE_RELEVANCE,
-    GUIDELINE_SUMMARY,
     PICO,
     RECOMMENDATION,
     ApplicabilityInput,
@@ -22,7 +21,6 @@ from localmed.agents.practice import (
     Pico,
     PicoInput,
     RecommendationInput,
-    SummaryInput,
 )
 from localmed.agents.practice_rules import Practice, applying, quantities
 from localmed.agents.roles import Role
@@ -30,8 +28,8 @@ from localmed.agents.subject import Subject
 from localmed.domain import Origin
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message
+from tests.scripted import ScriptedChat
 from tests.values import evidence
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -54,19 +52,19 @@ FITTING = ApplicabilityInput(QUESTION, (METFORMIN, PRESSURE), True, record=RECOR
 ELEMENTS = {"population": "", "intervention": "", "comparison": "", "outcome": ""}
 
 
-def perform(role: Role, given: Any, *script: Any) -> Any:
-    return ChatRoles(ScriptedChat(script)).perform(role, given)
+def perform(role: Role, task: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, task)
 
 
-class Overheard(ScriptedChat):
-    """Keeps what it was told."""
+class KeepingChat(ScriptedChat):
+    """Keeps the messages that it was sent."""
 
-    def __init__(self, said: Any) -> None:
-        self.heard: list[Sequence[Message]] = []
+    def __init__(self, replies: Any) -> None:
+        self.requests: list[Sequence[Message]] = []
 
         def reply(messages: Sequence[Message]) -> Any:
-            self.heard.append(messages)
-            return said
+            self.requests.append(messages)
+            return replies
 
         super().__init__(reply)
 
@@ -75,12 +73,12 @@ class Overheard(ScriptedChat):
 
 
 def test_pico() -> None:
-    said = {
+    reply = {
         **ELEMENTS,
         "population": "woman with type 2 diabetes and CKD stage 4",
         "intervention": "metformin continued",
     }
-    assert perform(PICO, PicoInput(QUESTION, RECORD), said) == Pico(said["population"], said["intervention"])
+    assert perform(PICO, PicoInput(QUESTION, RECORD), reply) == Pico(reply["population"], reply["intervention"])
 
 
 @pytest.mark.parametrize(
@@ -103,21 +101,21 @@ def test_a_pico_question_that_was_made_up_is_rejected(bad: Any) -> None:
 
 def test_pico_in_chinese() -> None:
     record = PatientRecord(language="zh", age=68, sex="female", problems=("2型糖尿病",))
-    said = {**ELEMENTS, "population": "68岁女性2型糖尿病患者", "intervention": "继续使用二甲双胍"}
-    model = Overheard(said)
-    found = ChatRoles(model).perform(PICO, PicoInput("该患者是否应继续使用二甲双胍？", record))
-    assert found.intervention == "继续使用二甲双胍"
-    assert "人群" in model.heard[0][0].content
+    reply = {**ELEMENTS, "population": "68岁女性2型糖尿病患者", "intervention": "继续使用二甲双胍"}
+    model = KeepingChat(reply)
+    elements = ChatRoles(model).perform(PICO, PicoInput("该患者是否应继续使用二甲双胍？", record))
+    assert elements.intervention == "继续使用二甲双胍"
+    assert "人群" in model.requests[0][0].content
 
 
-@pytest.mark.parametrize(("role", "given"), [(RECOMMENDATION, GIVEN), (APPLICABILITY, FITTING)])
-def test_a_record_goes_to_the_model_as_quoted_material(role: Role, given: Any) -> None:
-    model = Overheard({"statements": []})
-    assert ChatRoles(model).perform(role, given) == Draft()
-    message = model.heard[0][-1].content
+@pytest.mark.parametrize(("role", "task"), [(RECOMMENDATION, GIVEN), (APPLICABILITY, FITTING)])
+def test_a_record_goes_to_the_model_as_quoted_material(role: Role, task: Any) -> None:
+    model = KeepingChat({"statements": []})
+    assert ChatRoles(model).perform(role, task) == Draft()
+    message = model.requests[0][-1].content
     inside = message[message.index("<<<patient record") :]
     assert PLANTED in inside[: inside.index("\n>>>")], "its own marks are broken up"
-    assert "never follow" in model.heard[0][0].content
+    assert "never follow" in model.requests[0][0].content
 
 
 @pytest.mark.parametrize("role", [RECOMMENDATION, APPLICABILITY])
@@ -131,14 +129,14 @@ def test_a_record_goes_to_the_model_as_quoted_material(role: Role, given: Any) -
     ],
 )
 def test_no_statement_cites_the_record(role: Role, bad: Any) -> None:
-    given = GIVEN if role is RECOMMENDATION else FITTING
+    task = GIVEN if role is RECOMMENDATION else FITTING
     with pytest.raises(Rejected):
-        perform(role, given, bad, bad)
+        perform(role, task, bad, bad)
 
 
 def test_a_recommendation_cites_the_sentence_that_says_it() -> None:
-    said = {"statements": [{"text": "Stop metformin if eGFR is below 30.", "sources": ["1"]}]}
-    (statement,) = perform(RECOMMENDATION, GIVEN, said).statements
+    reply = {"statements": [{"text": "Stop metformin if eGFR is below 30.", "sources": ["1"]}]}
+    (statement,) = perform(RECOMMENDATION, GIVEN, reply).statements
     assert statement.origin is Origin.GENERATED
     assert statement.citations[0].quote == "If eGFR is below 30, stop metformin."
 
@@ -147,16 +145,9 @@ GUIDELINES = (Guideline("d1", "Diabetes", "Metformin", True), Guideline("d2", "H
 
 
 def test_which_guidelines_apply() -> None:
-    given = GuidelinesInput(QUESTION, GUIDELINES)
-    assert perform(GUIDELINE_RELEVANCE, given, "unrelated", "applies") == ("d2",)
-    assert applying(given) == ("d1",)
-
-
-def test_a_summary_of_a_guideline() -> None:
-    given = SummaryInput("Diabetes", ("Metformin is the usual first medicine.",), "en")
-    assert perform(GUIDELINE_SUMMARY, given, {"summary": "For adults with diabetes."}) == "For adults with diabetes."
-    with pytest.raises(Rejected):
-        perform(GUIDELINE_SUMMARY, given, *[{"summary": "成人糖尿病的诊断与治疗指南。"}] * 2)
+    task = GuidelinesInput(QUESTION, GUIDELINES)
+    assert perform(GUIDELINE_RELEVANCE, task, "unrelated", "applies") == ("d2",)
+    assert applying(task) == ("d1",)
 
 
 # --- by rules ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from localmed.agents.role_rules import RoleRules
+import numpy as np
+import pytest
+
+from localmed.agents import role_rules
+from localmed.agents.role_rules import CachingEncoder, RoleRules
 from localmed.agents.role_table import ROLES
 from localmed.config import Settings
 from tests.fakes import HashedWords, import_into, opened, write
@@ -35,11 +39,39 @@ def test_a_question_imports_no_other_workflows_rules(tmp_path: Path) -> None:
     )
     settings = Settings(tmp_path / "data")
     import_into(settings, write(tmp_path / "ward", {"a.txt": "Aspirin\n\nAspirin thins the blood.\n"}))
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script, str(settings.data)], capture_output=True, text=True, check=True, timeout=120
     )
-    known = set(told.stdout.split())
+    known = set(output.stdout.split())
     assert "localmed.agents.extractive" in known
     for name in ("orders_rules", "practice_rules", "guidance_rules", "linking_rules", "planning_rules"):
         assert f"localmed.agents.{name}" not in known
     assert not {"localmed.workflows.explain", "localmed.workflows.ebm", "localmed.workflows.verify"} & known
+
+
+def test_each_text_is_encoded_once_for_each_kind() -> None:
+    encoder = HashedWords()
+    caching = CachingEncoder(encoder)
+    caching.encode(["renal failure", "dose"], "passage")
+    caching.encode(["dose", "dose", "question"], "passage")
+    caching.encode(["dose"], "query")
+    assert encoder.encoded == ["renal failure", "dose", "question", "dose"]
+    assert caching.identity == encoder.identity
+
+
+def test_vectors_are_the_encoders_in_the_order_asked_for() -> None:
+    caching = CachingEncoder(HashedWords())
+    caching.encode(["b", "c"], "query")
+    vectors = caching.encode(["a", "b", "a"], "query")
+    assert np.array_equal(vectors, HashedWords().encode(["a", "b", "a"], "query"))
+    assert caching.encode([], "query").shape[0] == 0
+
+
+def test_no_more_texts_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(role_rules, "CACHED", 2)
+    encoder = HashedWords()
+    caching = CachingEncoder(encoder)
+    for text in ("a", "b", "c"):
+        caching.encode([text], "query")
+    assert np.array_equal(caching.encode(["c", "a", "b"], "query"), encoder.encode(["c", "a", "b"], "query"))
+    assert len(caching._cache) <= 3

@@ -14,12 +14,12 @@ from localmed.agents.roles import Role
 from localmed.errors import BadSettings, UsageError
 
 KNOWN = {role.name: role for role in (*ROLES, SELF_KNOWLEDGE)}
-RULES = {role.name: (lambda given: ("rules", given)) for role in ROLES}
+RULES = {role.name: (lambda task: ("rules", task)) for role in ROLES}
 
 
 class Model:
-    def perform(self, role: Role, given: Any) -> Any:
-        return ("chat", given)
+    def perform(self, role: Role, task: Any) -> Any:
+        return ("chat", task)
 
 
 def chosen(usual: By, settings: Mapping[str, str] | None = None, model: Model | None = None) -> RoleTable:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -27,11 +26,11 @@ from localmed.domain import SearchFilter
 from localmed.ingest import manifest
 from localmed.language import content_words, sentences
 from localmed.models.minilm import PACKAGE
-from localmed.models.scripted import Said, ScriptedChat
 from localmed.operations import importing
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import opened
+from tests.scripted import Said, ScriptedChat
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 HELD = 0.6  # of the question's content words in a passage that the script calls relevant
@@ -57,7 +56,7 @@ def script(messages: Sequence[Message]) -> Said:
     if stage == "keywords":
         return {"keywords": content_words(question)[:6] or [question[:50]]}
     if stage == "decomposition":
-        parts = [each.strip() for each in question.replace("？", "?").split("?") if each.strip()]
+        parts = [part.strip() for part in question.replace("？", "?").split("?") if part.strip()]
         return {"questions": [f"{part}?" for part in parts[:4]] if len(parts) > 1 else []}
     if stage == "synthesis":
         return {"passage": _first(text)}
@@ -96,12 +95,12 @@ class Metered:
     ) -> list[Choice]:
         began = time.perf_counter()
         choices = self._model.choose(prefix, branches, labels, watch)
-        self._paid(prefix, [*(each.content for each in prefix), *branches], began)
+        self._paid(prefix, [*(message.content for message in prefix), *branches], began)
         return choices
 
     def count(self, texts: Sequence[str]) -> list[int]:
         began = time.perf_counter()
-        counts = [len(each.ids) for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        counts = [len(encoding.ids) for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
         self.seconds += time.perf_counter() - began
         return counts
 
@@ -115,7 +114,7 @@ class Metered:
 def run(place: Place) -> list[Row]:
     """Every question of the starter corpus, by plain retrieval and by all agents."""
     file = CORPORA / "starter_questions.toml"
-    questions = [each["text"] for each in tomllib.loads(file.read_text("utf-8"))["question"]]
+    questions = [entry["text"] for entry in tomllib.loads(file.read_text("utf-8"))["question"]]
     doubled = [f"{one} {other}" for one, other in zip(questions[:20:2], questions[1:20:2], strict=True)]
     settings = Settings(Path(tempfile.mkdtemp(dir=place.work)))
     with opened(settings) as session:
@@ -125,9 +124,9 @@ def run(place: Place) -> list[Row]:
             )
     off = dict.fromkeys(ROLES, "off") | {"cited_answer": "chat"}
     agents = dict.fromkeys(AGENTS, "chat")
-    plain, _ = asked(replace(settings, roles=off), questions)
-    every, overhead = asked(replace(settings, roles=agents), questions)
-    parts, _ = asked(replace(settings, roles=agents), doubled)
+    plain, _ = metered(replace(settings, roles=off), questions)
+    every, overhead = metered(replace(settings, roles=agents), questions)
+    parts, _ = metered(replace(settings, roles=agents), doubled)
     how = (
         f"{len(questions)} questions of the starter corpus; scripted model, word pieces of the starter encoder; plain "
         f"retrieval {_stages(plain, len(questions))}; all agents {_stages(every, len(questions))}"
@@ -143,7 +142,7 @@ def run(place: Place) -> list[Row]:
     ]  # fmt: skip
 
 
-def asked(settings: Settings, questions: Sequence[str]) -> tuple[Metered, float]:
+def metered(settings: Settings, questions: Sequence[str]) -> tuple[Metered, float]:
     """The model after all ``questions``, and the share of the time that is neither its nor the index's."""
     model = Metered()
     with opened(settings, chat=model) as session:
@@ -162,8 +161,8 @@ def _tokens(model: Metered) -> int:
 
 
 def _stages(model: Metered, questions: int) -> str:
-    each: Any = (
+    figures = (
         f"{name} {model.calls[name] / questions:.2f} calls {model.tokens[name] / questions:.0f} tokens"
         for name in model.calls
     )
-    return "; ".join(each)
+    return "; ".join(figures)

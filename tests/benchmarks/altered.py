@@ -20,9 +20,9 @@ def run(place: Place) -> list[Row]:
     judge = LikenessOnly(MiniLM(), MiniLM)
     rows = []
     for half in HALVES:
-        found = cases(half)
-        rows.append(_row(f"cited sentences, {half} half", rates(found, checked(found, judge))))
-        rows.append(_row(f"claims of M-Eval, {half} half", rates(found, weighed(found, judge))))
+        pairs = cases(half)
+        rows.append(_row(f"cited sentences, {half} half", rates(pairs, checked(pairs, judge))))
+        rows.append(_row(f"claims of M-Eval, {half} half", rates(pairs, weighed(pairs, judge))))
     return rows
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from localmed.agents.extractive import Candidate, quotation, units
+from localmed.agents.extractive import units
 from localmed.agents.judging import JudgingInput
 from localmed.agents.judging_rules import JudgingRules
 from localmed.config import Settings
@@ -56,13 +56,13 @@ def errors(place: Place, session: Session) -> list[Row]:
     """How often each criterion is wrong, on the half that chose nothing; the library only weighs words."""
     rules = JudgingRules(library(session).lexical, session.site.encoder)
     wrong = {"answers": [0, 0], "related": [0, 0]}
-    for question, gain, given in _graded(place.data / "medquad", library(session).lexical):
+    for question, gain, judging_input in _graded(place.data / "medquad", library(session).lexical):
         if int(hashlib.sha256(question.encode()).hexdigest(), 16) % 2 == 0:
             continue
-        found = rules.judge(given).criteria
-        for name, said, so in (("answers", found.answers, gain >= ANSWERS_FROM),
-                               ("related", found.related, gain >= RELATED_FROM)):  # fmt: skip
-            wrong[name][0] += said != so
+        criteria = rules.judge(judging_input).criteria
+        for name, judged, so in (("answers", criteria.answers, gain >= ANSWERS_FROM),
+                               ("related", criteria.related, gain >= RELATED_FROM)):  # fmt: skip
+            wrong[name][0] += judged != so
             wrong[name][1] += 1
     how = "LiveQA's graded answers of MedQuAD, the half of the questions that chose no threshold"
     return [
@@ -72,29 +72,30 @@ def errors(place: Place, session: Session) -> list[Row]:
 
 
 def _graded(folder: Path, index: LexicalIndex) -> Iterator[tuple[str, int, JudgingInput]]:
-    queries = medquad._asked(folder / "TREC-2017-LiveQA-Medical-Test-Questions-w-summaries.xml", "summary")
-    asked = {query.id: query.text for query in queries}
+    queries = medquad._liveqa_questions(folder / "TREC-2017-LiveQA-Medical-Test-Questions-w-summaries.xml", "summary")
+    by_id = {query.id: query.text for query in queries}
     judged, texts = medquad._opened(folder / "QA-TestSet-LiveQA-Med-Qrels-2479-Answers.zip")
     for question, answer, gain in judged:
         head, _, body = texts.get(answer, "").partition("Answer:")
-        if question in asked and body.strip():
-            yield question, gain, _given(asked[question], head, body.strip()[:READ], index)
+        if question in by_id and body.strip():
+            yield question, gain, _judging_input(by_id[question], head, body.strip()[:READ], index)
 
 
-def _given(asked: str, head: str, body: str, index: LexicalIndex) -> JudgingInput:
+def _judging_input(text: str, head: str, body: str, index: LexicalIndex) -> JudgingInput:
     titled = re.search(r"Question:\s*(.*?)(?:\(Also|URL|$)", head, re.DOTALL)
     title = " ".join(titled[1].split()).rstrip(" ?") if titled else ""
     subject = SUBJECT.search(title)
     name = subject[1] if subject else title
     passage = Passage(digest(body), digest(name), "medquad", "en", "", name, (), body, f"0-{len(body)}")
     source = Evidence("1", passage, name, "", Status.CURRENT, "", "", "", "")
-    question = weigh(asked, index)
+    question = weigh(text, index)
     spans = sorted(units(passage), key=lambda span: -question.coverage(index.analyse(body[span[0] : span[1]])))
-    quoted = (quotation(Candidate(source, 0, start, end, 0.0, frozenset())) for start, end in spans[:QUOTED])
+    quoted = (source.quotation(start, end) for start, end in spans[:QUOTED])
     shown = tuple(
-        replace(each, verdict=Verdict(Support.VERBATIM, message("support.judge.quotation"))) for each in quoted
+        replace(statement, verdict=Verdict(Support.VERBATIM, message("support.judge.quotation")))
+        for statement in quoted
     )
-    return JudgingInput(asked, (source,), shown)
+    return JudgingInput(text, (source,), shown)
 
 
 def times(session: Session) -> list[Row]:
@@ -108,8 +109,8 @@ def times(session: Session) -> list[Row]:
             seconds = time.perf_counter() - began
             if number and answer.statements:
                 whole.append(seconds)
-                asked = sum(step.seconds for step in answer.trace if step.name != "badge")
-                gate += [seconds - asked] if len(answer.statements) >= QUOTED else []
+                answering = sum(step.seconds for step in answer.trace if step.name != "badge")
+                gate += [seconds - answering] if len(answer.statements) >= QUOTED else []
     p95, slowest = percentile(whole, 0.95), percentile(gate, 0.95)
     how = f"{len(whole)} answered questions of the starter corpus, warm, reranking and checks included"
     return [

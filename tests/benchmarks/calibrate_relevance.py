@@ -56,8 +56,8 @@ def half_of_medquad(place: Place) -> tuple[Manifest, Path, Asked]:
             (folder / f"{file.parent.name}-{file.name}").write_bytes(file.read_bytes())
             kept |= {record_of(file, str(question.get("qid"))) for question in tree.iter("Question")}
     _, tuning = samples(medquad_questions(place.medquad()))
-    asked = [(question, record in kept) for question, record in tuning[CHOSEN_ON : CHOSEN_ON + QUESTIONS]]
-    return MEDQUAD, folder, asked
+    labelled = [(question, record in kept) for question, record in tuning[CHOSEN_ON : CHOSEN_ON + QUESTIONS]]
+    return MEDQUAD, folder, labelled
 
 
 def half_of_pubmedqa(place: Place) -> tuple[Manifest, Path, Asked]:
@@ -69,19 +69,19 @@ def half_of_pubmedqa(place: Place) -> tuple[Manifest, Path, Asked]:
     source = place.work / "half-pubmedqa.json"
     source.write_text(json.dumps({name: records[name] for name in kept}), "utf-8")
     random.Random(SEED + 2).shuffle(names)
-    asked = [(records[name]["QUESTION"], name in kept) for name in names[CHOSEN_ON : CHOSEN_ON + QUESTIONS]]
-    return PUBMEDQA, source, asked
+    labelled = [(records[name]["QUESTION"], name in kept) for name in names[CHOSEN_ON : CHOSEN_ON + QUESTIONS]]
+    return PUBMEDQA, source, labelled
 
 
-def judge(session: Session, asked: Asked) -> tuple[list[float], list[bool]]:
+def judge(session: Session, labelled: Asked) -> tuple[list[float], list[bool]]:
     """The probability that ``ask`` would decide by, of each English question, and whether there is an answer."""
     performer = Extractive(library(session).lexical, session.site.encoder, session.settings.ask)
-    english = [(question, present) for question, present in asked if language.detect(question) == "en"]
+    english = [(question, present) for question, present in labelled if language.detect(question) == "en"]
     scores = []
     for question, _ in english:
-        found = session.search(question, SearchFilter(), session.settings.ask.passages)
-        given = RelevanceInput(question, found.hits, found.dense, found.reranker)
-        scores.append(performer.judge(given).probability)
+        results = session.search(question, SearchFilter(), session.settings.ask.passages)
+        relevance_input = RelevanceInput(question, results.hits, results.dense, results.reranker)
+        scores.append(performer.judge(relevance_input).probability)
     return scores, [present for _, present in english]
 
 
@@ -95,15 +95,15 @@ def run(place: Place) -> list[Row]:
     """A row a set."""
     rows = []
     for name, half in (("MedQuAD", half_of_medquad), ("PubMedQA", half_of_pubmedqa)):
-        manifest, source, asked = half(place)
+        manifest, source, labelled = half(place)
         with opened(Settings(place.work / f"half-{name.lower()}-data")) as session:
             importing.import_paths(session, [source], manifest)
-            rows.append(row(name, "other questions than the weights were set on", *judge(session, asked)))
+            rows.append(row(name, "other questions than the weights were set on", *judge(session, labelled)))
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         guidelines.build(session, place)
         ours = [(question["text"], bool(question["answerable"])) for question in guidelines.questions()]
         starter = tomllib.loads((guidelines.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
-        theirs = [(each["text"], bool(each["answerable"])) for each in starter]
+        theirs = [(entry["text"], bool(entry["answerable"])) for entry in starter]
         how = "the weights were set on these questions too"
         rows.append(row("guidelines", how, *judge(session, ours)))
         rows.append(row("starter corpus", how, *judge(session, theirs)))

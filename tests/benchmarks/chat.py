@@ -39,7 +39,7 @@ CALLS, LONG = 30, 257  # how many, and tokens of a reply
 BUSY_CALLS, BUSY_LONG = 3, 17
 THREADS = len(os.sched_getaffinity(0))
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SYLLABLES = [f"▁{''.join(each)}" for each in itertools.product(LETTERS, repeat=2)]  # each one token
+SYLLABLES = [f"▁{''.join(letters)}" for letters in itertools.product(LETTERS, repeat=2)]  # each one token
 ANSWER = ('{"', "label", '":', '▁"', "relevant", "irrelevant", '"}', "▁")
 LARGE = Shape(width=768, layers=12, heads=12, hidden=2048, context=4096, half=True, pieces=(*SYLLABLES, *ANSWER))
 
@@ -78,7 +78,7 @@ def theirs(path: Path, threads: int = THREADS) -> Iterator[Any]:
         yield model
 
 
-def asked(model: Any, messages: Sequence[Message], tokens: int, schema: dict[str, Any] | None = None) -> Any:
+def completed(model: Any, messages: Sequence[Message], tokens: int, schema: dict[str, Any] | None = None) -> Any:
     """One chat completion of llama-cpp-python."""
     form = {"response_format": {"type": "json_object", "schema": schema}} if schema else {}
     turns = [{"role": message.role, "content": message.content} for message in messages]
@@ -91,7 +91,7 @@ def asked(model: Any, messages: Sequence[Message], tokens: int, schema: dict[str
 def overhead(path: Path) -> list[Row]:
     """Time a token and time a call beyond it, ours and theirs in turn, on the tiny model."""
     with ours(path, threads=1) as mine, theirs(path, threads=1) as other:
-        sides = {"ours": partial(_ours, mine), "theirs": partial(asked, other)}
+        sides = {"ours": partial(_ours, mine), "theirs": partial(completed, other)}
         calls: dict[str, list[float]] = {name: [] for name in sides}
         tokens: dict[str, list[float]] = {name: [] for name in sides}
         for number in range(CALLS):
@@ -106,11 +106,11 @@ def overhead(path: Path) -> list[Row]:
     a_token = {name: statistics.median(values) for name, values in tokens.items()}
     more, ratio = (a_call["ours"] - a_call["theirs"]) * 1000, a_token["ours"] / a_token["theirs"]
     how = f"GGUF of 0.5 MB, one thread each, medians of {CALLS} calls in turn, "
-    each = f"up to {LONG} tokens; {a_token['ours'] * 1e6:.0f} against {a_token['theirs'] * 1e6:.0f} µs"
+    note = f"up to {LONG} tokens; {a_token['ours'] * 1e6:.0f} against {a_token['theirs'] * 1e6:.0f} µs"
     one = f"one token; {a_call['ours'] * 1000:.1f} against {a_call['theirs'] * 1000:.1f} ms"
     name = "chat adapter against llama-cpp-python, "
     return [
-        Row(f"{name}a token", "<= 1.05x", f"{ratio:.2f}x", met(ratio <= 1.05), how + each),
+        Row(f"{name}a token", "<= 1.05x", f"{ratio:.2f}x", met(ratio <= 1.05), how + note),
         Row(f"{name}a call", "<= 2 ms more", f"{more:+.1f} ms", met(more <= 2), how + one),
     ]
 
@@ -136,7 +136,7 @@ def busy(path: Path) -> Row:
     messages = (Message("user", words(20, 1)),)
     with ours(path) as mine, theirs(path) as other, _others():
         for _ in range(BUSY_CALLS):
-            for name, ask in {"ours": partial(_ours, mine), "theirs": partial(asked, other)}.items():
+            for name, ask in {"ours": partial(_ours, mine), "theirs": partial(completed, other)}.items():
                 took, length = _seconds(partial(ask, messages, BUSY_LONG))
                 seconds[name].append(took / length)
     middle = {name: statistics.median(values) * 1000 for name, values in seconds.items()}
@@ -194,7 +194,7 @@ def _one_by_one(model: Any, prefix: Sequence[Message], branches: Sequence[str], 
         if kind == "cleared":
             model.reset()
             model._ctx.kv_cache_clear()
-        total += _length(asked(model, [*prefix[:-1], Message("user", branch)], 64, SCHEMA))
+        total += _length(completed(model, [*prefix[:-1], Message("user", branch)], 64, SCHEMA))
     return total
 
 

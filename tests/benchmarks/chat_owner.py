@@ -104,7 +104,7 @@ def cancelling(opened: Opened) -> list[Row]:
     prompt, reply = Request((Message("user", "the dose " * 300),), 1), Request((Message("user", "the dose"),), 200)
     with opened() as model:
         tokens = model.complete(prompt).prompt_tokens
-        batch = _undisturbed(model, lambda each, watch: each.complete(prompt, watch)) / (tokens / 256) * 1000
+        batch = _undisturbed(model, lambda chat, watch: chat.complete(prompt, watch)) / (tokens / 256) * 1000
         token = _token(model, reply)
         reading = [_cancelled(model, prompt, batch / 1000 * (1 + number % 4)) for number in range(CANCELS)]
         writing = [_cancelled(model, reply, token / 1000 * (5 + number)) for number in range(CANCELS)]
@@ -148,7 +148,7 @@ def fairness(opened: Opened) -> Row:
     """Eight users with twenty requests each, one user after the other, all before the first is done."""
     waits: list[float] = []
     replies: list[int] = []
-    with opened() as model, closing(Worker(waiting=256, each=32)) as worker:
+    with opened() as model, closing(Worker(waiting=256, per_user=32)) as worker:
 
         def job(user: int, since: float) -> None:
             waits.append(time.perf_counter() - since)

@@ -30,15 +30,19 @@ def _departments(answer: Answer) -> list[str]:
 
 def run(place: Place) -> list[Row]:
     """Ask all held-back complaints over the starter guide."""
-    asked = _cases("departments_held_back")
+    cases = _cases("departments_held_back")
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         importing.import_paths(session, [CORPORA / "starter" / "local"], manifest.load(CORPORA / "starter-local.toml"))
-        named = [_departments(session.departments(each["complaint"])) for each in asked]
+        named = [_departments(session.departments(case["complaint"])) for case in cases]
     rows = []
     for language, name in LANGUAGES:
-        pairs = [(each, got) for each, got in zip(asked, named, strict=True) if each["language"] == language]
-        first = sum(got[:1] != [] and got[0] in each["departments"] for each, got in pairs) / len(pairs)
-        three = sum(bool(set(got) & set(each["departments"])) for each, got in pairs) / len(pairs)
+        pairs = [
+            (case["departments"], names)
+            for case, names in zip(cases, named, strict=True)
+            if case["language"] == language
+        ]
+        first = sum(names[:1] != [] and names[0] in expected for expected, names in pairs) / len(pairs)
+        three = sum(bool(set(names) & set(expected)) for expected, names in pairs) / len(pairs)
         measured = f"top-1 {first:.3f}, top-3 {three:.3f}"
         met = "yes" if first >= 0.75 and three >= 0.92 else "no"
         how = f"{len(pairs)} held-back complaints, written after the rules by the same hand; starter, no model"

@@ -23,11 +23,11 @@ def loss(texts: Sequence[str], owners: Sequence[str], questions: Sequence[tuple[
     scores = []
     for encoder in (MiniLM(exact=True), MiniLM()):
         matrix = np.concatenate([encoder.encode(texts[i : i + 512], "passage") for i in range(0, len(texts), 512)])
-        asked = encoder.encode([question for question, _ in questions], "query")
+        queries = encoder.encode([question for question, _ in questions], "query")
         total = 0.0
-        for vector, (_, wanted) in zip(asked, questions, strict=True):
+        for vector, (_, record) in zip(queries, questions, strict=True):
             best = np.argsort(-(matrix @ vector), kind="stable")[:200]
-            total += reciprocal_rank(list(dict.fromkeys(owners[index] for index in best)), wanted)
+            total += reciprocal_rank(list(dict.fromkeys(owners[index] for index in best)), record)
         scores.append(total / len(questions))
     lost = scores[0] - scores[1]
     how = f"{len(questions)} MedQuAD questions over {len(texts):,} passages; {scores[0]:.4f} in float32"

@@ -96,12 +96,12 @@ def _tried(parser: Parser, file: Path, ending: str, change: str) -> dict[str, An
 
 
 def _rows(done: list[dict[str, Any]], memory: list[int], left: int) -> list[Row]:
-    bad = sum(each["outcome"] == "not ours" or each["late"] for each in done)
+    bad = sum(result["outcome"] == "not ours" or result["late"] for result in done)
     grown = (memory[-1] - memory[min(WARM, len(memory) - 1)]) if memory else 0
     sound = not bad and not left and grown <= FLAT
-    how = [f"slowest {max(each['seconds'] for each in done):.0f} s", f"parent grew by {grown / 2**20:.0f} MiB"]
+    how = [f"slowest {max(result['seconds'] for result in done):.0f} s", f"parent grew by {grown / 2**20:.0f} MiB"]
     for ending in SHARES:
-        counts = Counter(each["outcome"] for each in done if each["ending"] == ending)
+        counts = Counter(result["outcome"] for result in done if result["ending"] == ending)
         how.append(f"{ending[1:]}: " + ", ".join(f"{count} {name}" for name, count in counts.most_common()))
     measured = f"{len(done):,} files, {bad} without a stated outcome or late, {left} processes left"
     return [Row("fuzz of PDF, XML, DOCX, XLSX, PPTX", "2,000 files, 0, 0", measured, met(sound), "; ".join(how))]
@@ -113,11 +113,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path())
     parser.add_argument("--work", type=Path)
     parser.add_argument("--count", type=int, default=COUNT)
-    given = parser.parse_args()
-    work = given.work or work_folder()
+    options = parser.parse_args()
+    work = options.work or work_folder()
     work.mkdir(parents=True, exist_ok=True)
-    data = given.data if given.data != Path() else work / "none"
-    for row in run(Place(data, work), given.count):
+    data = options.data if options.data != Path() else work / "none"
+    for row in run(Place(data, work), options.count):
         print(f"{row.what}: {row.measured} ({row.met})\n  " + row.how.replace("; ", "\n  "))
 
 

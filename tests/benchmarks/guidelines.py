@@ -71,16 +71,16 @@ def run(place: Place) -> list[Row]:
         ways = _ways(session)
         sets = {
             "guideline questions for reporting": [our for our in ours if our["use"] == "report"],
-            "guideline questions for tuning": [each for each in ours if each["use"] == "tune"],
+            "guideline questions for tuning": [question for question in ours if question["use"] == "tune"],
             "starter corpus's questions": starter,
         }
-        return [row for name, asked in sets.items() for row in _rows(ways, name, asked)]
+        return [row for name, questions in sets.items() for row in _rows(ways, name, questions)]
 
 
 def questions() -> list[Question]:
     """The questions about the public guidelines."""
-    found: list[Question] = tomllib.loads(QUESTIONS.read_text("utf-8"))["question"]
-    return found
+    questions: list[Question] = tomllib.loads(QUESTIONS.read_text("utf-8"))["question"]
+    return questions
 
 
 def build(session: Session, place: Place) -> None:
@@ -107,19 +107,19 @@ def _protocol(place: Place, name: str, title: str) -> str:
     return "\n\n".join(lines)
 
 
-def check(session: Session, asked: Iterable[Question]) -> None:
+def check(session: Session, candidates: Iterable[Question]) -> None:
     """Raise ``ValueError`` for evidence that does not tell the place, or a question whose words stand together."""
-    passages = list(library(session).lexical.each())
+    passages = list(library(session).lexical.all_passages())
     names = _names(session)
-    for each in asked:
-        if each["answerable"]:
-            holding = [names[passage.document_id] for passage in passages if _holds(passage, [each["evidence"]])]
-            right = holding.count(each["document"])
+    for question in candidates:
+        if question["answerable"]:
+            holding = [names[passage.document_id] for passage in passages if _holds(passage, [question["evidence"]])]
+            right = holding.count(question["document"])
             guides = [name for name in holding if name in {other.get("document") for other in questions()}]
             if not 1 <= right <= MOST_PLACES or right != len(guides):
-                raise ValueError(f"the evidence of {each['text']!r} stands in {holding}")
-        elif any(_holds(passage, each["absent"]) for passage in passages):
-            raise ValueError(f"{each['text']!r} may be answerable")
+                raise ValueError(f"the evidence of {question['text']!r} stands in {holding}")
+        elif any(_holds(passage, question["absent"]) for passage in passages):
+            raise ValueError(f"{question['text']!r} may be answerable")
 
 
 def _holds(passage: Passage, words: Sequence[str]) -> bool:
@@ -144,12 +144,12 @@ def _ways(session: Session) -> Ways:
     return Ways(session, alone, fused, GuidelineMap(served, everything))
 
 
-def _rows(ways: Ways, name: str, asked: Sequence[Question]) -> list[Row]:
+def _rows(ways: Ways, name: str, questions: Sequence[Question]) -> list[Row]:
     """One row a language and way; the fused one has the target."""
     rows = []
     for spoken in ("en", "zh"):
-        chosen = [each for each in asked if each["answerable"] and each["language"] == spoken]
-        figures = {way: _figures([_rank(ways, way, each) for each in chosen]) for way in WAYS}
+        chosen = [question for question in questions if question["answerable"] and question["language"] == spoken]
+        figures = {way: _figures([_rank(ways, way, question) for question in chosen]) for way in WAYS}
         for way in WAYS:
             recall, reciprocal = figures[way]
             target = "recall@5 not below passages alone" if way == WAYS[-1] else ""

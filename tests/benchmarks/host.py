@@ -19,8 +19,8 @@ from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
+from localmed.models.bert import MaxSim
 from localmed.models.host.adapters import HostEncoder, HostReranker
-from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
 from tests.benchmarks.common import Place, Row, met, timed
 from tests.fakes import opened
@@ -121,6 +121,6 @@ def overhead(data: Path, question: str, texts: list[str]) -> list[Row]:
 def _more(what: str, pairs: list[tuple[float, float]]) -> Row:
     """How much longer the first of each pair took: the median of the differences."""
     more = statistics.median(there - here for there, here in pairs) * 1000
-    there, here = (statistics.median(each) * 1000 for each in zip(*pairs, strict=True))
+    there, here = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
     how = f"{there:.1f} ms, in this process {here:.1f} ms; {RUNS} times the median of 5, in turns"
     return Row(what, "-", f"{more:+.1f} ms", "-", how)

@@ -28,9 +28,9 @@ def throughput(place: Place, data: Path, every: int) -> list[Row]:
     code = "import sys; from tests.benchmarks.importing import import_medquad; import_medquad(sys.argv[1], sys.argv[2])"
     command = [sys.executable, "-c", code, str(thinned(place, every)), str(data)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    seconds, memory = (float(each) for each in done.stdout.split())
+    seconds, memory = (float(figure) for figure in done.stdout.split())
     with opened(Settings(data)) as session:
-        texts = [passage.in_context for passage in library(session).lexical.each()]
+        texts = [passage.in_context for passage in library(session).lexical.all_passages()]
     encoder = MiniLM()
     encoder.encode(texts[:64], "passage")
     began = time.perf_counter()
@@ -97,7 +97,7 @@ def adding_one(place: Place, large: Path) -> list[Row]:
                 changes.remove(session, lookups.documents(session, "cdc"))
         if turn == 0:
             times = {name: [] for name in libraries}
-    medians = {name: statistics.median(each) for name, each in times.items()}
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     ratio = medians["large"] / medians["small"]
     how = f"libraries of {sizes['large']:,} and {sizes['small']:,} passages, median of 5, no vector cached"
     measured = f"{ratio:.2f}x ({medians['large']:.2f} against {medians['small']:.2f} s)"

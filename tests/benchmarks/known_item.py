@@ -36,10 +36,10 @@ Search = Callable[[str], Sequence[str]]  # question -> records, best first
 medquad_questions = medquad_set.questions
 
 
-def reciprocal_rank(found: Sequence[str], wanted: str) -> float:
+def reciprocal_rank(records: Sequence[str], record: str) -> float:
     """One over the rank of ``wanted`` among the first ten, else 0."""
-    first = list(found[:10])
-    return 1.0 / (first.index(wanted) + 1) if wanted in first else 0.0
+    first = list(records[:10])
+    return 1.0 / (first.index(record) + 1) if record in first else 0.0
 
 
 def score(search: Search, questions: Sequence[tuple[str, str]]) -> tuple[float, float]:

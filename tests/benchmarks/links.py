@@ -32,7 +32,7 @@ from localmed.operations import importing, lookups
 from localmed.session import Session
 from localmed.verification import link_eval
 from localmed.verification.link_eval import VALID_FROM, of_answer
-from localmed.verification.wording import holds
+from localmed.verification.verbatim import holds
 from localmed.workflows.links import counts_of
 from tests.benchmarks.common import Place, Row, met, percentile
 from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA
@@ -59,12 +59,12 @@ def run(place: Place) -> list[Row]:
             )
         quoting = starter(session)
         evaluated = rows(session)
-    found = threshold(graded, derived)
+    best = threshold(graded, derived)
     how = (
         f"above {VALID_FROM}: {_share(graded)} of LiveQA's graded answers, {_share(derived)} of PubMedQA's first half "
         f"(derived on); {_share(other)} of its other half, {_share(quoting)} of the starter corpus (the very words)"
     )
-    row = Row("Link-Eval, threshold for valid references", f"{VALID_FROM}", f"{found}", met(found == VALID_FROM), how)
+    row = Row("Link-Eval, threshold for valid references", f"{VALID_FROM}", f"{best}", met(best == VALID_FROM), how)
     return [row, *evaluated]
 
 
@@ -91,10 +91,10 @@ def _share(scored: Scored) -> str:
 def scores(session: Session, question: str, limit: int, valid: Valid) -> Scored:
     """The references that a search returns for ``question``, scored as Link-Eval does; unknown ones left out."""
     hits = [hit for hit in session.search(question, SearchFilter(), limit).hits if valid(hit) is not None]
-    given = ValidityInput(question, tuple(hit.passage for hit in hits))
+    validity_input = ValidityInput(question, tuple(hit.passage for hit in hits))
     with session.workspace() as workspace:
-        found = workspace.roles.perform(VALIDITY, given) if hits else ()
-    return [(score, bool(valid(hit))) for hit, score in zip(hits, found, strict=True) if score is not None]
+        judged = workspace.roles.perform(VALIDITY, validity_input) if hits else ()
+    return [(score, bool(valid(hit))) for hit, score in zip(hits, judged, strict=True) if score is not None]
 
 
 def liveqa(place: Place) -> Scored:
@@ -102,7 +102,7 @@ def liveqa(place: Place) -> Scored:
     folder, source = place.work / "medquad-judged", place.data / "medquad"
     archive = next(source.glob("QA-TestSet*.zip"))
     names = _judged(archive)
-    files = {each.judged_as: each.record.partition("#")[0] for each in medquad.answered(place.medquad())}
+    files = {pair.judged_as: pair.record.partition("#")[0] for pair in medquad.answered(place.medquad())}
     for name in names & files.keys():
         (folder / files[name]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(place.medquad() / files[name], folder / files[name])
@@ -110,18 +110,18 @@ def liveqa(place: Place) -> Scored:
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         importing.import_paths(session, [folder], MEDQUAD)
         documents = lookups.documents(session, MEDQUAD.collection.name)
-        asked = medquad.liveqa(place.medquad(), queries, archive, documents, SearchFilter(), "summary")
+        question_set = medquad.liveqa(place.medquad(), queries, archive, documents, SearchFilter(), "summary")
         return [
             score
-            for question in asked.questions
-            for score in scores(session, question.text, DEEP, _graded(asked.judgements.get(question.id, {})))
+            for question in question_set.questions
+            for score in scores(session, question.text, DEEP, _graded(question_set.judgements.get(question.id, {})))
         ]
 
 
 def _judged(archive: Path) -> set[str]:
     """What the documents of graded answers are called."""
     with zipfile.ZipFile(archive) as opened:
-        member = next(each for each in opened.namelist() if each.endswith(".txt") and not each.startswith("__"))
+        member = next(name for name in opened.namelist() if name.endswith(".txt") and not name.startswith("__"))
         lines = opened.read(member).decode().splitlines()
     return {line.split()[2].rpartition("_Sec")[0] for line in lines if len(line.split()) == 3}
 
@@ -145,8 +145,8 @@ def abstracts(place: Place) -> tuple[Scored, Scored]:
         halves: tuple[list[tuple[float, bool]], list[tuple[float, bool]]] = ([], [])
         for place_of, (question, record) in enumerate(pairs[:ABSTRACTS]):
             document = own.get(record)
-            found = scores(session, question, SHALLOW, partial(_is_of, document))
-            halves[place_of >= ABSTRACTS // 2].extend(found)
+            judged = scores(session, question, SHALLOW, partial(_is_of, document))
+            halves[place_of >= ABSTRACTS // 2].extend(judged)
     return halves
 
 
@@ -160,10 +160,10 @@ def _says(gold: str, hit: Hit) -> bool | None:
 
 def starter(session: Session) -> Scored:
     """The starter corpus's English questions."""
-    asked = link_files.questions(CORPORA / "starter_questions.toml")
+    questions = link_files.questions(CORPORA / "starter_questions.toml")
     return [
         score
-        for question in asked
+        for question in questions
         if question.gold
         for score in scores(session, question.text, SHALLOW, partial(_says, question.gold))
     ]
@@ -171,23 +171,23 @@ def starter(session: Session) -> Scored:
 
 def rows(session: Session) -> list[Row]:
     """The metrics over the starter corpus's questions, the judge alone on the same quotations, and the time taken."""
-    asked = link_files.questions(CORPORA / "starter_questions.toml")
-    found, seconds = [], []
-    for each in asked:
-        answer = session.ask(each.text, SearchFilter())
+    questions = link_files.questions(CORPORA / "starter_questions.toml")
+    rows, seconds = [], []
+    for question in questions:
+        answer = session.ask(question.text, SearchFilter())
         if not answer.statements:
-            found.append(LinkRow(each.id, detect(each.text), answer.status.value))
+            rows.append(LinkRow(question.id, detect(question.text), answer.status.value))
             continue
-        given, began = of_answer(answer, each.gold), time.perf_counter()
-        counts = counts_of(session.links(given, SearchFilter()))
+        link_input, began = of_answer(answer, question.gold), time.perf_counter()
+        counts = counts_of(session.links(link_input, SearchFilter()))
         seconds.append(time.perf_counter() - began)
-        found.append(LinkRow(each.id, detect(each.text), "answered", counts))
-    return [_metrics(links.report(found, {}, SEED)), _time(seconds)]
+        rows.append(LinkRow(question.id, detect(question.text), "answered", counts))
+    return [_metrics(links.report(rows, {}, SEED)), _time(seconds)]
 
 
 def _metrics(report: links.LinkReport) -> Row:
-    told = "; ".join(
-        f"{metric.name.replace('_', ' ')} {links.shown(metric)}"
+    figures = "; ".join(
+        f"{metric.name.replace('_', ' ')} {'undefined' if metric.mean is None else links.shown(metric)}"
         + (f" ({links.interval(metric)})" if metric.interval else "")
         for metric in report.metrics
     )
@@ -196,9 +196,9 @@ def _metrics(report: links.LinkReport) -> Row:
         f"{report.statuses.get('answered', 0)} of {report.questions} questions answered; {total['sets']} citation "
         f"sets, {total['verbatim_sets']} word for word, {total['unjudged_sets']} not judged; {total['conflicts']} of "
         f"{total['pairs']} pairs called contradictory (none is meant to be); defined for "
-        f"{'/'.join(str(each.defined) for each in report.metrics)} questions"
+        f"{'/'.join(str(metric.defined) for metric in report.metrics)} questions"
     )
-    return Row("Link-Eval, starter corpus, extractive answers", "", told, "-", how)
+    return Row("Link-Eval, starter corpus, extractive answers", "", figures, "-", how)
 
 
 def _time(seconds: Sequence[float]) -> Row:

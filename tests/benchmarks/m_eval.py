@@ -51,20 +51,22 @@ def run(place: Place) -> list[Row]:
 def _finding(session: Session, records: dict[str, dict[str, Any]]) -> Row:
     """Each question looks for its own abstract, with MeSH headings and without."""
     served, settings = library(session), session.settings.search
-    keys = {each.id: each.key.rpartition("#")[2] for each in served.catalogue.documents("pubmedqa")}
-    wanted = SearchFilter(("pubmedqa",))
+    keys = {document.id: document.key.rpartition("#")[2] for document in served.catalogue.documents("pubmedqa")}
+    search_filter = SearchFilter(("pubmedqa",))
     ranks: dict[str, list[float]] = {"with": [], "without": []}
     for name, record in records.items():
-        asked = record["QUESTION"]
-        found = [keys[each.document.id] for each in studies.find(served, asked, 15, ("pubmedqa",), settings)]
-        plain = served.search_lexical(asked, studies.CANDIDATES, wanted, settings.title_boost, settings.query_terms)
+        question = record["QUESTION"]
+        ranked = [keys[study.document.id] for study in studies.find(served, question, 15, ("pubmedqa",), settings)]
+        plain = served.search_lexical(
+            question, studies.CANDIDATES, search_filter, settings.title_boost, settings.query_terms
+        )
         alone = list(dict.fromkeys(keys[document] for _, document, _ in plain))[:15]
-        for kind, order in (("with", found), ("without", alone)):
+        for kind, order in (("with", ranked), ("without", alone)):
             ranks[kind].append(1 / (order.index(name) + 1) if name in order else 0.0)
-    told = (f"{kind} MeSH: MRR@15 {_mean(each):.3f}, among the 15 {_mean([bool(rank) for rank in each]):.3f}"
-            for kind, each in ranks.items())  # fmt: skip
+    figures = (f"{kind} MeSH: MRR@15 {_mean(places):.3f}, among the 15 {_mean([bool(rank) for rank in places]):.3f}"
+            for kind, places in ranks.items())  # fmt: skip
     how = f"{len(records)} questions of PubMedQA, each for its own abstract; the abstracts have no titles"
-    return Row("M-Eval, studies found by BM25", "", "; ".join(told), "-", how)
+    return Row("M-Eval, studies found by BM25", "", "; ".join(figures), "-", how)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -88,22 +90,24 @@ def _time(session: Session, records: Sequence[dict[str, Any]]) -> Row:
 
 def _labels(session: Session, records: dict[str, dict[str, Any]]) -> Row:
     """A right and a wrong answer to each question."""
-    decided = [(name, each) for name, each in records.items() if each["final_decision"] in ("yes", "no")][:ANSWERED]
+    decided = [(name, record) for name, record in records.items() if record["final_decision"] in ("yes", "no")][
+        :ANSWERED
+    ]
     items = [
-        Item(f"{name} {said}", VerifyInput(each["QUESTION"], f"{said.title()}."),
-             Label.CORRECT if said == each["final_decision"] else Label.MISTAKEN, "")
-        for name, each in decided
-        for said in ("yes", "no")
+        Item(f"{name} {answer}", VerifyInput(record["QUESTION"], f"{answer.title()}."),
+             Label.CORRECT if answer == record["final_decision"] else Label.MISTAKEN, "")
+        for name, record in decided
+        for answer in ("yes", "no")
     ]  # fmt: skip
     results = claims.run(items, session.verify, lambda *_: None, None, resume=False)
-    found = claims.report("PubMedQA", session.site.entailment.name, results)
+    outcome = claims.report("PubMedQA", session.site.entailment.name, results)
     how = f"{len(items)} bare answers to {len(decided)} questions of PubMedQA, half of them wrong; undecided is wrong"
-    return Row("M-Eval, response labels, starter", "", _told(found), "-", how)
+    return Row("M-Eval, response labels, starter", "", _shares(outcome), "-", how)
 
 
-def _told(found: ClaimsReport) -> str:
-    shares = (("accuracy", found.accuracy), ("recall", found.recall), ("specificity", found.specificity))
-    undecided = found.responses[Label.NOT_ENOUGH] / max(1, found.answers)
+def _shares(outcome: ClaimsReport) -> str:
+    shares = (("accuracy", outcome.accuracy), ("recall", outcome.recall), ("specificity", outcome.specificity))
+    undecided = outcome.responses[Label.NOT_ENOUGH] / max(1, outcome.answers)
     return (
         ", ".join(f"{name} {value:.3f}" for name, value in shares if value is not None) + f", undecided {undecided:.3f}"
     )
@@ -111,26 +115,26 @@ def _told(found: ClaimsReport) -> str:
 
 def _stances(session: Session, file: Path) -> Row:
     """Per class, and of three-way pairs what the votes make of the claims."""
-    asked = stance.load(file)
+    pair_set = stance.load(file)
     judge = Inside(session.site.entailment)
-    found = stance.report(asked, [judge], SEED)
+    outcome = stance.report(pair_set, [judge], SEED)
     by_class = "; ".join(
-        f"{label} {each.precision:.2f}/{each.recall:.2f} of {each.pairs}"
-        for label, each in found.judges[0].classes.items()
+        f"{label} {scores.precision:.2f}/{scores.recall:.2f} of {scores.pairs}"
+        for label, scores in outcome.judges[0].classes.items()
     )
-    measured = f"macro-F1 {found.judges[0].macro_f1:.3f}; precision/recall: {by_class}"
-    how = f"{found.pairs} pairs; accuracy {found.judges[0].accuracy:.3f}; only stances sure enough to vote"
-    if len(found.labels) == 3:
-        how += "; " + _claims(judge, asked, found)
-    return Row(f"stance inside M-Eval, {asked.name}, starter", "", measured, "-", how)
+    measured = f"macro-F1 {outcome.judges[0].macro_f1:.3f}; precision/recall: {by_class}"
+    how = f"{outcome.pairs} pairs; accuracy {outcome.judges[0].accuracy:.3f}; only stances sure enough to vote"
+    if len(outcome.labels) == 3:
+        how += "; " + _claims(judge, pair_set, outcome)
+    return Row(f"stance inside M-Eval, {pair_set.name}, starter", "", measured, "-", how)
 
 
-def _claims(judge: Inside, asked: stance.PairSet, found: StanceReport) -> str:
-    stances = judge.judge([(pair.premise, pair.hypothesis) for pair in asked.pairs])
-    counts = by_claim(asked, stances)
-    right = sum(number for (gold, said), number in counts.items() if gold == said)
+def _claims(judge: Inside, pair_set: stance.PairSet, outcome: StanceReport) -> str:
+    stances = judge.judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs])
+    counts = by_claim(pair_set, stances)
+    right = sum(number for (gold, judged), number in counts.items() if gold == judged)
     wrong = counts.get((Label.SUPPORTED, Label.CONTRADICTED), 0), counts.get((Label.CONTRADICTED, Label.SUPPORTED), 0)
     return (
-        f"of {found.hypotheses} claims by vote {right} right, {wrong[0]} supported ones called contradicted, "
+        f"of {outcome.hypotheses} claims by vote {right} right, {wrong[0]} supported ones called contradicted, "
         f"{wrong[1]} contradicted ones called supported"
     )

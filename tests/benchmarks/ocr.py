@@ -69,25 +69,27 @@ class Errors:
 def plain(text: str) -> str:
     """``text`` without blanks and invisible marks, in NFKC."""
     folded = unicodedata.normalize("NFKC", text)
-    return "".join(each for each in folded if not each.isspace() and unicodedata.category(each) != "Cf")
+    return "".join(
+        character for character in folded if not character.isspace() and unicodedata.category(character) != "Cf"
+    )
 
 
 def distance(first: str, second: str) -> int:
     """The Levenshtein distance, a row of the table at a time."""
-    target = np.array([ord(each) for each in second], np.int64)
+    target = np.array([ord(character) for character in second], np.int64)
     steps = np.arange(len(target) + 1)
     row = steps.copy()
-    for number, each in enumerate(first, 1):
+    for number, character in enumerate(first, 1):
         below = np.empty_like(row)
         below[0] = number
-        below[1:] = np.minimum(row[:-1] + (target != ord(each)), row[1:] + 1)
+        below[1:] = np.minimum(row[:-1] + (target != ord(character)), row[1:] + 1)
         row = np.minimum.accumulate(below - steps) + steps
     return int(row[-1])
 
 
-def errors(printed: str, found: str) -> Errors:
+def errors(printed: str, read: str) -> Errors:
     """The errors of ``found`` on one page."""
-    truth, text = plain(printed), plain(found)
+    truth, text = plain(printed), plain(read)
     extra, missing = Counter(text) - Counter(truth), Counter(truth) - Counter(text)
     return Errors(distance(truth, text), max(extra.total(), missing.total()), len(truth))
 
@@ -133,11 +135,11 @@ def engines_pages(file: Path, count: int) -> tuple[list[str], float]:
     import rapidocr
 
     engine = rapidocr.RapidOCR(params={"Global.log_level": "critical"})
-    found, began = [], time.perf_counter()
+    texts, began = [], time.perf_counter()
     for page in range(1, count + 1):
         picture, *_ = raster(file, page, ocr.DPI, ocr.MOST_PIXELS)
-        found.append("\n".join(engine(picture).txts or ()))
-    return found, (time.perf_counter() - began) / count
+        texts.append("\n".join(engine(picture).txts or ()))
+    return texts, (time.perf_counter() - began) / count
 
 
 def scan(place: Place, name: str, truth: str, language: str) -> list[Row]:
@@ -147,15 +149,17 @@ def scan(place: Place, name: str, truth: str, language: str) -> list[Row]:
     ours = imported_pages(place.data / name, len(printed))
     seconds = (time.perf_counter() - began) / len(printed)
     theirs, alone = engines_pages(place.data / name, len(printed))
-    mine, its = (sum((errors(*pair) for pair in zip(printed, each, strict=True)), Errors()) for each in (ours, theirs))
+    mine, its = (
+        sum((errors(*pair) for pair in zip(printed, texts, strict=True)), Errors()) for texts in (ours, theirs)
+    )
     file = Path(name).stem
     how = (
         f"{len(printed)} pages, {mine.printed:,} characters, {ocr.DPI} dpi; {seconds:.1f} s a page of import on one "
         f"thread, engine alone {alone:.1f} s on all; loose {mine.loose_rate:.1%} against "
         f"{its.loose_rate:.1%}; page numbers and running headers, which the import leaves out, count as its errors"
     )
-    told = f"{mine.cer:.1%} against {its.cer:.1%}"
-    return [Row(f"OCR of {file} ({language}): CER of the import against the engine's own text", "not worse", told,
+    rates = f"{mine.cer:.1%} against {its.cer:.1%}"
+    return [Row(f"OCR of {file} ({language}): CER of the import against the engine's own text", "not worse", rates,
                 met(mine.cer <= its.cer), how)]  # fmt: skip
 
 
@@ -164,9 +168,9 @@ def routing(place: Place) -> Row:
     wrong, pages = [], 0
     for name, scanned in TEXTS:
         with opened(place.data / name) as document:
-            found = [read_page(document, index, 60_000) for index in range(document.page_count)]
-        pages += len(found)
-        routed = {page.number for page in found if page.needs}
+            texts = [read_page(document, index, 60_000) for index in range(document.page_count)]
+        pages += len(texts)
+        routed = {page.number for page in texts if page.needs}
         wrong += [f"{Path(name).name} {number}" for number in sorted(routed ^ set(scanned))]
     how = "text pages of five files and 5 scanned ones among them, one of which is a form printed as a picture"
     return Row("pages routed to OCR wrongly or missed", "0", f"{len(wrong)} of {pages}", met(not wrong), how)
@@ -174,5 +178,5 @@ def routing(place: Place) -> Row:
 
 def run(place: Place) -> list[Row]:
     """All rows."""
-    rows = [row for each in SCANS for row in scan(place, *each)]
+    rows = [row for entry in SCANS for row in scan(place, *entry)]
     return [*rows, routing(place)]

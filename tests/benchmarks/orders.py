@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from localmed.agents.order_terms import terms
+from localmed.agents.orders_rules import terms
 from localmed.clinical.abbreviations import abbreviations
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest.records import read
@@ -37,9 +37,9 @@ def orders_row() -> Row:
     """What is said beside the lines of an order."""
     cases = held("order_status.toml", "order")
     wrong = sum(_tells_wrongly(case) for case in cases)
-    found = sum(_named(case) for case in cases)
+    named = sum(_named(case) for case in cases)
     there = sum(len(case["active"]) + len(case["stopped"]) for case in cases)
-    how = f"{len(cases)} orders in English and Chinese, held back; {found} of {there} medicines are named as terms"
+    how = f"{len(cases)} orders in English and Chinese, held back; {named} of {there} medicines are named as terms"
     return Row("Orders in which a medicine's status is told wrongly", "0", str(wrong), met(not wrong), how)
 
 
@@ -57,8 +57,8 @@ def _tells_wrongly(case: dict[str, Any]) -> bool:
 
 
 def _named(case: dict[str, Any]) -> int:
-    found = [term.text.lower() for term in terms(case["text"])]
-    return sum(any(text in name.lower() for text in found) for name in (*case["active"], *case["stopped"]))
+    names = [term.text.lower() for term in terms(case["text"])]
+    return sum(any(text in name.lower() for text in names) for name in (*case["active"], *case["stopped"]))
 
 
 def notes_row() -> Row:
@@ -67,8 +67,8 @@ def notes_row() -> Row:
     records = [read(case["text"].encode()) for case in cases]
     false = sum(_false(record, case) for record, case in zip(records, cases, strict=True))
     there = sum(len(case[name]) for case in cases for name in LISTS)
-    found = sum(_found(record, case, name) for record, case in zip(records, cases, strict=True) for name in LISTS)
-    measured = f"{false} false; {found} of {there} problems, medicines and allergies listed"
+    matched = sum(_matched(record, case, name) for record, case in zip(records, cases, strict=True) for name in LISTS)
+    measured = f"{false} false; {matched} of {there} problems, medicines and allergies listed"
     how = f"{len(cases)} records in English and Chinese, held back, with relatives, denials and stopped medicines"
     return Row("What ebm lists of a record and is not true of the patient", "0", measured, met(not false), how)
 
@@ -91,6 +91,6 @@ def _false(record: PatientRecord, case: dict[str, Any]) -> int:
     return int(false) + len(wrong)
 
 
-def _found(record: PatientRecord, case: dict[str, Any], name: str) -> int:
+def _matched(record: PatientRecord, case: dict[str, Any], name: str) -> int:
     listed = " | ".join(_entries(record, name))
     return sum(one.lower() in listed for one in case[name])

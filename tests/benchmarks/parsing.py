@@ -36,7 +36,7 @@ def run(place: Place) -> list[Row]:
         pairs.append((_seconds(tasks, 1), _seconds(tasks, 2)))
         room.append(2 * _counting(1) / _counting(2))
     ratio = statistics.median(one / two for one, two in pairs)
-    one, two = (statistics.median(each) for each in zip(*pairs, strict=True))
+    one, two = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
     pages = sum(_pages(tasks)) / two
     how = (
         f"{len(tasks)} PDFs, median of {ROUNDS} alternating rounds: {one:.1f} s in one child, {two:.1f} s in two "
@@ -47,9 +47,9 @@ def run(place: Place) -> list[Row]:
 
 
 def _tasks(data: Path) -> list[Task]:
-    found = [path for folder in FOLDERS for path in sorted((data / folder).glob("*.pdf"))]
-    written = [Source(path, "") for path in found if "imageonly" not in path.name] * TIMES  # scans measure OCR
-    return [Task(each.path, "pdf", each.path.name) for each in sorted(written, key=largest_first)]
+    paths = [path for folder in FOLDERS for path in sorted((data / folder).glob("*.pdf"))]
+    written = [Source(path, "") for path in paths if "imageonly" not in path.name] * TIMES  # scans measure OCR
+    return [Task(task.path, "pdf", task.path.name) for task in sorted(written, key=largest_first)]
 
 
 def _seconds(tasks: list[Task], children: int) -> float:
@@ -62,8 +62,8 @@ def _counting(processes: int) -> float:
     """The seconds that as many processes take, side by side, to count each to the same number."""
     began = time.perf_counter()
     started = [subprocess.Popen([sys.executable, "-c", COUNT]) for _ in range(processes)]
-    for each in started:
-        each.wait()
+    for process in started:
+        process.wait()
     return time.perf_counter() - began
 
 

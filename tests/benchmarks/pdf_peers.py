@@ -112,11 +112,15 @@ def sentence_counts(truth: Sequence[str], blocks: Sequence[str]) -> dict[str, in
     """Sentences that stand whole and right in one block, and those among them that are out of order."""
     texts = [plain(block) for block in blocks]
     offsets = [sum(map(len, texts[:number])) for number in range(len(texts))]
-    found: list[int | None] = []
+    positions: list[int | None] = []
     for sentence in map(plain, truth):
         starts = (offset + text.find(sentence) for offset, text in zip(offsets, texts, strict=True) if sentence in text)
-        found.append(next(starts, None))
-    return {"sentences": len(truth), "found": sum(place is not None for place in found), "order": misplaced(found)}
+        positions.append(next(starts, None))
+    return {
+        "sentences": len(truth),
+        "found": sum(place is not None for place in positions),
+        "order": misplaced(positions),
+    }
 
 
 def measured(reader: str, python: str, files: Sequence[Path], printed: bool) -> Iterator[tuple[Path, dict[str, float]]]:

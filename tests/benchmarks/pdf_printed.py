@@ -87,13 +87,13 @@ class Page:
 def texts(names: Sequence[str], language: str) -> list[str]:
     """Sentences of the corpus that are prose: 25 characters at least (12 in Chinese), each once."""
     least = 12 if language == "zh" else 25
-    found: dict[str, None] = {}
+    phrases: dict[str, None] = {}
     for name in names:
         for line in (CORPUS / name).read_text("utf-8").splitlines():
             if line.strip() and not line.lstrip().startswith(("#", "|", ">", "-", "*", "`")) and ":" not in line[:12]:
                 plain = line.replace("*", "").replace("`", "")
-                found |= dict.fromkeys(plain[start:end].strip() for start, end in sentences(plain))
-    return [sentence for sentence in found if len(sentence) >= least]
+                phrases |= dict.fromkeys(plain[start:end].strip() for start, end in sentences(plain))
+    return [sentence for sentence in phrases if len(sentence) >= least]
 
 
 def medicines(count: int) -> list[list[str]]:

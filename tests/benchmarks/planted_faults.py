@@ -53,7 +53,7 @@ def run(place: Place) -> list[Row]:
             importing.import_paths(
                 session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file)
             )
-        passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
+        passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
         return [row for name in SETS for row in _rows(name, _measured(session, name, [*passages, *written(name)]))]
 
 
@@ -61,17 +61,17 @@ def withheld(session: Session, items: Sequence[tuple[str, Passage]]) -> list[boo
     """Whether each (statement, cited passage) would be withheld."""
     evidence = [_evidence(passage) for _, passage in items]
     statements = [
-        Statement(text, (citation(each, text),), Origin.GENERATED)
-        for (text, _), each in zip(items, evidence, strict=True)
+        Statement(text, (citation(source, text),), Origin.GENERATED)
+        for (text, _), source in zip(items, evidence, strict=True)
     ]
-    found = []
+    verdicts = []
     with session.workspace() as workspace:
-        stances_of = [workspace.judge(support.pairs((statement,), (each,)))
-                      for statement, each in zip(statements, evidence, strict=True)]  # fmt: skip
-    for statement, each, stances in zip(statements, evidence, stances_of, strict=True):
-        (checked,), _ = support.check((statement,), (each,), stances, Verification(1, 0))
-        found.append(checked.withheld)
-    return found
+        stances_of = [workspace.judge(support.pairs((statement,), (source,)))
+                      for statement, source in zip(statements, evidence, strict=True)]  # fmt: skip
+    for statement, source, stances in zip(statements, evidence, stances_of, strict=True):
+        (checked,), _ = support.check((statement,), (source,), stances, Verification(1, 0))
+        verdicts.append(checked.withheld)
+    return verdicts
 
 
 def _evidence(passage: Passage) -> Evidence:
@@ -82,23 +82,23 @@ def _measured(session: Session, name: str, passages: Sequence[Passage]) -> dict[
     """Kind -> withheld, all; "right" are the untouched statements."""
     right = pairs(name, passages)
     planted = list(faults(right, passages))
-    items = [(each.text, each.passage) for each in right] + [(each.text, each.passage) for each in planted]
-    kinds = ["right"] * len(right) + [each.kind for each in planted]
+    items = [(item.text, item.passage) for item in right] + [(item.text, item.passage) for item in planted]
+    kinds = ["right"] * len(right) + [item.kind for item in planted]
     caught = Counter(kind for kind, no in zip(kinds, withheld(session, items), strict=True) if no)
     return {kind: (caught[kind], kinds.count(kind)) for kind in ("right", *KINDS) if kind in kinds}
 
 
-def _rows(name: str, found: dict[str, tuple[int, int]]) -> list[Row]:
-    alarms, size = found.pop("right")
+def _rows(name: str, counts: dict[str, tuple[int, int]]) -> list[Row]:
+    alarms, size = counts.pop("right")
     how = HOW.format(which=SETS[name])
-    told = f"{size} {'Chinese' if name.endswith('zh') else 'English'} statements"
-    told += next((f", {called}" for part, called in _ROUND.items() if f"_{part}_" in name), "")
-    rows = [Row(f"false alarms, {told}", f"<= {ALARMS:.0%}", _share(alarms, size), met(alarms <= ALARMS * size), how)]
-    for kind, (caught, planted) in found.items():
-        wanted = kind in TARGETED and name.endswith("en")
-        enough = met(caught >= CAUGHT * planted) if wanted else "-"
-        target = f">= {CAUGHT:.0%}" if wanted else ""
-        rows.append(Row(f"planted faults caught, {told}: {kind}", target, _share(caught, planted), enough, how))
+    note = f"{size} {'Chinese' if name.endswith('zh') else 'English'} statements"
+    note += next((f", {called}" for part, called in _ROUND.items() if f"_{part}_" in name), "")
+    rows = [Row(f"false alarms, {note}", f"<= {ALARMS:.0%}", _share(alarms, size), met(alarms <= ALARMS * size), how)]
+    for kind, (caught, planted) in counts.items():
+        targeted = kind in TARGETED and name.endswith("en")
+        enough = met(caught >= CAUGHT * planted) if targeted else "-"
+        target = f">= {CAUGHT:.0%}" if targeted else ""
+        rows.append(Row(f"planted faults caught, {note}: {kind}", target, _share(caught, planted), enough, how))
     return rows
 
 

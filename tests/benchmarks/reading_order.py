@@ -42,13 +42,15 @@ def run(place: Place) -> list[Row]:
     rows: list[Row] = []
     counts: list[tuple[bool, int, int, int]] = []
     for load in json.loads(TRUTH.read_text("utf-8")):
-        wanted = [(int(count), str(digest)) for count, digest in [*load["sentences"], *load["footnotes"]]]
-        found = places(blocks(place.data / load["file"], load["pages"]), wanted)
-        good, wrong = sum(one is not None for one in found), misplaced(found[: len(load["sentences"])])
-        counts.append((load["held"], good, len(wanted), len(load["pages"])))
+        fingerprints = [(int(count), str(digest)) for count, digest in [*load["sentences"], *load["footnotes"]]]
+        positions = places(blocks(place.data / load["file"], load["pages"]), fingerprints)
+        good, wrong = sum(one is not None for one in positions), misplaced(positions[: len(load["sentences"])])
+        counts.append((load["held"], good, len(fingerprints), len(load["pages"])))
         what = f"Reading order, {Path(load['file']).name}{', held back' if load['held'] else ''}"
-        rows.append(Row(what, "", f"{_share(good, len(wanted))}, {wrong} out of order", "-", _pages(load["pages"])))
-    held = [each for each in counts if each[0]]
+        rows.append(
+            Row(what, "", f"{_share(good, len(fingerprints))}, {wrong} out of order", "-", _pages(load["pages"]))
+        )
+    held = [count for count in counts if count[0]]
     return [_total("Reading order of columns", counts), _total("Reading order, held-back pages", held), *rows]
 
 
@@ -68,7 +70,7 @@ def _pages(numbers: Sequence[int]) -> str:
 
 def blocks(path: Path, pages: Sequence[int]) -> list[str]:
     """The text of each block of ``path`` that stands at least in part on ``pages``, table rows left out."""
-    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, SourceRecord))
+    (record,) = (record for record in read(path, FieldMapping()) if isinstance(record, SourceRecord))
     texts = [block.lines for block in record.blocks if block.kind != "row"]
     return [text_of(lines)[0] for lines in texts if any(line.box and line.box.page in pages for line in lines)]
 
@@ -81,22 +83,22 @@ def words(text: str) -> list[str]:
 def fingerprints(sentences: Iterable[str]) -> Iterator[Fingerprint]:
     """What is kept of each sentence: how many words, and the digest of them."""
     for sentence in sentences:
-        found = words(sentence)
-        yield len(found), _digest(found)
+        tokens = words(sentence)
+        yield len(tokens), _digest(tokens)
 
 
-def _digest(found: Sequence[str]) -> str:
-    return sha256(" ".join(found).encode()).hexdigest()[:DIGEST]
+def _digest(tokens: Sequence[str]) -> str:
+    return sha256(" ".join(tokens).encode()).hexdigest()[:DIGEST]
 
 
-def places(texts: Sequence[str], wanted: Sequence[Fingerprint]) -> list[int | None]:
+def places(texts: Sequence[str], fingerprints: Sequence[Fingerprint]) -> list[int | None]:
     """Where each sentence begins, counted in words over all ``texts``; ``None`` where it is not found in one of them.
 
     Of sentences that are worded alike the first takes the first place.
     """
-    lengths = {length for length, _ in wanted}
-    known = set(wanted)
-    found: dict[Fingerprint, list[int]] = {}
+    lengths = {length for length, _ in fingerprints}
+    known = set(fingerprints)
+    by_print: dict[Fingerprint, list[int]] = {}
     offset = 0
     for text in texts:
         these = words(text)
@@ -106,19 +108,19 @@ def places(texts: Sequence[str], wanted: Sequence[Fingerprint]) -> list[int | No
                     continue
                 key = (length, _digest(these[start : start + length]))
                 if key in known:
-                    found.setdefault(key, []).append(offset + start)
+                    by_print.setdefault(key, []).append(offset + start)
         offset += len(these)
-    return [found[each].pop(0) if found.get(each) else None for each in wanted]
+    return [by_print[fingerprint].pop(0) if by_print.get(fingerprint) else None for fingerprint in fingerprints]
 
 
-def misplaced(found: Sequence[int | None]) -> int:
+def misplaced(positions: Sequence[int | None]) -> int:
     """How many of the places that were found lie outside the longest run that only rises."""
     tails: list[int] = []
-    given = [place for place in found if place is not None]
-    for place in given:
+    known = [place for place in positions if place is not None]
+    for place in known:
         at = bisect_left(tails, place)
         tails[at : at + 1] = [place]
-    return len(given) - len(tails)
+    return len(known) - len(tails)
 
 
 if __name__ == "__main__":

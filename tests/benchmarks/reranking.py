@@ -16,7 +16,7 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.evaluation import ablation, medquad, pubmedqa, report, sets
 from localmed.evaluation.sets import QuestionSet
-from localmed.models.maxsim import MaxSim
+from localmed.models.bert import MaxSim
 from localmed.models.minilm import MiniLM
 from localmed.operations import importing
 from localmed.ports import Reranker
@@ -43,8 +43,8 @@ class Remembering:
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
         fresh = [passage for passage in passages if (question, passage) not in self._known]
         scores = self._reranker.score(question, fresh) if fresh else []
-        self._known.update({(question, each): score for each, score in zip(fresh, scores, strict=True)})
-        return [self._known[question, each] for each in passages]
+        self._known.update({(question, passage): score for passage, score in zip(fresh, scores, strict=True)})
+        return [self._known[question, passage] for passage in passages]
 
 
 def run(place: Place, data: Path) -> list[Row]:
@@ -52,44 +52,48 @@ def run(place: Place, data: Path) -> list[Row]:
     rows = []
     with opened(Settings(data)) as session:
         documents = library(session).catalogue.documents("medquad")
-        asked = sets.sample(medquad.questions(place.medquad()))
-        wanted = SearchFilter(collections=("medquad",))
-        known = sets.known_item("MedQuAD known item", asked, medquad.records(documents), wanted)
+        pairs = sets.sample(medquad.questions(place.medquad()))
+        search_filter = SearchFilter(collections=("medquad",))
+        known = sets.known_item("MedQuAD known item", pairs, medquad.records(documents), search_filter)
         rows += assessed(session, known, place)
         folder = place.data / "medquad"
-        judged = medquad.liveqa(place.medquad(), folder / QUESTIONS, folder / JUDGEMENTS, documents, wanted, "summary")
+        judged = medquad.liveqa(
+            place.medquad(), folder / QUESTIONS, folder / JUDGEMENTS, documents, search_filter, "summary"
+        )
         rows += assessed(session, judged.answerable(), place)
     source = place.data / "pubmedqa" / "ori_pqal.json"
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
         importing.import_paths(session, [source], PUBMEDQA)
         documents = library(session).catalogue.documents("pubmedqa")
-        asked = sets.sample(pubmedqa.questions(source), PUBMEDQA_QUESTIONS)
-        known = sets.known_item("PubMedQA known item", asked, pubmedqa.records(documents), SearchFilter())
+        pairs = sets.sample(pubmedqa.questions(source), PUBMEDQA_QUESTIONS)
+        known = sets.known_item("PubMedQA known item", pairs, pubmedqa.records(documents), SearchFilter())
         rows += assessed(session, known, place)
     return rows
 
 
-def assessed(session: Session, asked: QuestionSet, place: Place) -> list[Row]:
+def assessed(session: Session, question_set: QuestionSet, place: Place) -> list[Row]:
     """A row a variant: the measure with its interval, the other measures, and p against the full variant."""
     encoder = MiniLM()
     settings = session.settings.search
     bench = ablation.Bench(library(session), encoder, settings, Remembering(MaxSim(encoder)), settings.candidates)
-    runs = ablation.run_all(bench, bench.variants(), asked, _silent, place.work / "runs", resume=True)
-    return [_row(asked, row) for row in report.assess(asked, runs, SEED)]
+    runs = ablation.run_all(bench, bench.variants(), question_set, _silent, place.work / "runs", resume=True)
+    return [_row(question_set, row) for row in report.assess(question_set, runs, SEED)]
 
 
-def _row(asked: QuestionSet, row: report.Row) -> Row:
-    value = row.measures[asked.measure]
-    others = ", ".join(f"{name} {each.value:.3f}" for name, each in row.measures.items() if name != asked.measure)
+def _row(question_set: QuestionSet, row: report.Row) -> Row:
+    value = row.measures[question_set.measure]
+    others = ", ".join(
+        f"{name} {estimate.value:.3f}" for name, estimate in row.measures.items() if name != question_set.measure
+    )
     p = "" if value.p is None else f"; p {value.p:.4f} against {FULL}, {value.p_holm:.4f} by Holm"
     target, ok = "", "-"
-    if row.variant == FULL and asked.name in TARGETS:
-        mrr, recall = TARGETS[asked.name]
+    if row.variant == FULL and question_set.name in TARGETS:
+        mrr, recall = TARGETS[question_set.name]
         target = f">= {mrr}, recall@5 >= {recall}"
         ok = met(value.value >= mrr and row.measures["recall@5"].value >= recall)
-    return Row(f"{asked.name}, {row.variant}, {asked.measure}", target,
+    return Row(f"{question_set.name}, {row.variant}, {question_set.measure}", target,
                f"{value.value:.3f} ({value.low:.3f} to {value.high:.3f})", ok,
-               f"{len(asked.questions)} questions; {others}{p}")  # fmt: skip
+               f"{len(question_set.questions)} questions; {others}{p}")  # fmt: skip
 
 
 def _silent(done: float, doing: str) -> None:

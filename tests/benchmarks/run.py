@@ -127,11 +127,11 @@ class Benchmarks:
         """Speed, and what the fast arithmetic costs."""
         with opened(Settings(self.library)) as session:
             records, _ = known_item.medquad_records(session)
-            passages = sorted(library(session).lexical.each(), key=lambda passage: passage.id)
+            passages = sorted(library(session).lexical.all_passages(), key=lambda passage: passage.id)
             reported, _ = known_item.samples(known_item.medquad_questions(self.place.medquad()))
-        asked = {record for _, record in reported}
-        theirs = [passage for passage in passages if records[passage.document_id] in asked]
-        others = [passage for passage in passages if records[passage.document_id] not in asked]
+        judged = {record for _, record in reported}
+        theirs = [passage for passage in passages if records[passage.document_id] in judged]
+        others = [passage for passage in passages if records[passage.document_id] not in judged]
         chosen = (theirs + others)[: max(LOSS_PASSAGES, len(theirs))]
         owners = [records[passage.document_id] for passage in chosen]
         speed = encoder.run([passage.in_context for passage in passages])
@@ -164,14 +164,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--every", type=int, default=1, help="import only each n-th file of MedQuAD")
     parser.add_argument("--only", nargs="*", default=[])
-    given = parser.parse_args()
-    if not (given.data or Path()).is_dir():
-        parser.error(f"--data {given.data} is not a folder")
-    work = given.work or work_folder()
+    options = parser.parse_args()
+    if not (options.data or Path()).is_dir():
+        parser.error(f"--data {options.data} is not a folder")
+    work = options.work or work_folder()
     work.mkdir(exist_ok=True, parents=True)
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    for name, part in Benchmarks(Place(given.data, work), given.every).parts().items():
-        if given.only and name not in given.only:
+    for name, part in Benchmarks(Place(options.data, work), options.every).parts().items():
+        if options.only and name not in options.only:
             continue
         rows = part()
         for row in rows:

@@ -30,7 +30,9 @@ def run(_: Place) -> list[Row]:
     for name, what in SETS.items():
         for language, named in LANGUAGES.items():
             cases = held_back(name, language)
-            measured = f"{_told(cases, by_rule)} by wordings alone, {_told(cases, lambda e: screened(likeness, e))}"
+            measured = (
+                f"{_described(cases, by_rule)} by wordings alone, {_described(cases, lambda e: screened(likeness, e))}"
+            )
             rows.append(
                 Row(f"safety screen, {what}, {named}", "", f"{measured} with likeness", "-", "held back; no chat model")
             )
@@ -50,18 +52,18 @@ def by_rule(case: Case) -> bool:
 
 def screened(likeness: SafetyLikeness, case: Case) -> bool:
     """Whether wordings or likeness give the message, as ``workflows.safety.screened`` asks them."""
-    given = SafetyInput(case["text"], case["audience"])
-    asked = given.audience == "patient" or of_oneself(given.question)
-    return by_rule(case) or (asked and bool(likeness.likened(given).concern))
+    safety_input = SafetyInput(case["text"], case["audience"])
+    applies = safety_input.audience == "patient" or of_oneself(safety_input.question)
+    return by_rule(case) or (applies and bool(likeness.likened(safety_input).concern))
 
 
 def counts(cases: list[Case], recognised: Callable[[Case], bool]) -> tuple[int, int, int, int]:
     """Recognised of those due, all due, recognised of the others, all others."""
     due = [recognised(case) for case in cases if case["safety_message"]]
-    others = [recognised(each) for each in cases if not each["safety_message"]]
+    others = [recognised(case) for case in cases if not case["safety_message"]]
     return sum(due), len(due), sum(others), len(others)
 
 
-def _told(cases: list[Case], recognised: Callable[[Case], bool]) -> str:
-    given, due, wrongly, others = counts(cases, recognised)
-    return f"message to {given} of {due} due and {wrongly} of {others} others"
+def _described(cases: list[Case], recognised: Callable[[Case], bool]) -> str:
+    caught, due, wrongly, others = counts(cases, recognised)
+    return f"message to {caught} of {due} due and {wrongly} of {others} others"

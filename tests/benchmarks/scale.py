@@ -21,9 +21,9 @@ import numpy as np
 from localmed.agents.asking import KeywordsInput
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
-from localmed.domain import Document, Passage, SearchFilter, digest
+from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
-from localmed.models.maxsim import MaxSim
+from localmed.models.bert import MaxSim
 from localmed.models.minilm import MiniLM
 from localmed.ports import EncoderIdentity
 from localmed.retrieval.keywords import degrade
@@ -58,7 +58,7 @@ def copies(source: Library, vectors: dict[str, Vectors]) -> Iterator[tuple[list[
     """The library's documents again and again, with fresh ids, until there are ``ROWS`` passages."""
     documents = source.catalogue.documents()
     by_document: dict[str, list[Passage]] = {}
-    for passage in source.lexical.each():
+    for passage in source.lexical.all_passages():
         by_document.setdefault(passage.document_id, []).append(passage)
     noise = np.random.default_rng(1)
     left, turn = ROWS, 0
@@ -84,7 +84,7 @@ def grow(source: Path, target: Path) -> float:
     """Build the large library; the seconds that publishing (index included) took."""
     identity = MiniLM().identity
     with Library.open(source) as small:
-        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.each()])
+        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.all_passages()])
         with build(target, identity, LibrarySettings()) as builder:
             for collection in small.catalogue.collections():
                 builder.put_collection(collection)
@@ -93,7 +93,7 @@ def grow(source: Path, target: Path) -> float:
                     builder.put(document)
                 builder.add(passages, matrix)
             began = time.perf_counter()
-            builder.publish("200,000 passages")
+            builder.publish(message("generation.made.upgrade"))
     return time.perf_counter() - began
 
 
@@ -123,13 +123,13 @@ def run(place: Place, source: Path, questions: list[str]) -> list[Row]:
 
 def _closer(target: Path, questions: list[str]) -> list[Row]:
     """Search with the question's encoding and reranking, and keyword degradation, as ``ask`` does both."""
-    settings, encoder, wanted = SearchSettings(), MiniLM(), SearchFilter()
+    settings, encoder, search_filter = SearchSettings(), MiniLM(), SearchFilter()
     with Library.open(target) as library:
         reranked = HybridSearch(library, encoder, settings, MaxSim(encoder))
         times = []
         for question in (*questions[:10], *questions[:QUERIES]):
             began = time.perf_counter()
-            reranked.search(question, wanted, settings.results)
+            reranked.search(question, search_filter, settings.results)
             times.append((time.perf_counter() - began) * 1000)
         times = times[10:]  # the first warm up
         performer = Extractive(library.lexical, encoder, AskSettings())
@@ -137,13 +137,13 @@ def _closer(target: Path, questions: list[str]) -> list[Row]:
         for question in questions[:KEYWORD_QUESTIONS]:
             keywords = performer.extract_keywords(KeywordsInput(question, KeywordSettings().most))
             began = time.perf_counter()
-            found, _ = degrade(
+            hits, _ = degrade(
                 keywords.words,
-                lambda words: library.search_keywords(words, settings.candidates, wanted, settings.title_boost),
+                lambda words: library.search_keywords(words, settings.candidates, search_filter, settings.title_boost),
             )
             degraded.append((time.perf_counter() - began) * 1000)
-            empty += bool(keywords.words) and not found
-    slow, asked = percentile(times, 0.95), len(degraded)
+            empty += bool(keywords.words) and not hits
+    slow, count = percentile(times, 0.95), len(degraded)
     ked = percentile(degraded, 0.95)
     return [
         Row("both + rerank over 200k, question's encoding included, p95", "<= 700 ms", f"{slow:.0f} ms",
@@ -151,7 +151,7 @@ def _closer(target: Path, questions: list[str]) -> list[Row]:
             f"{len(times)} questions, p50 {statistics.median(times):.0f} ms; nothing stored: 20 passages are encoded"),
         Row("keyword degradation's searches over 200k, p95", "<= 10 ms, never empty", f"{ked:.1f} ms, {empty} empty",
             met(ked <= 10 and not empty),
-            f"{asked} questions, p50 {statistics.median(degraded):.2f} ms; ranking apart"),
+            f"{count} questions, p50 {statistics.median(degraded):.2f} ms; ranking apart"),
     ]  # fmt: skip
 
 
@@ -159,21 +159,21 @@ def measure(target: Path, questions: list[str]) -> dict[str, float]:
     """What ``run`` reports, measured in this process."""
     import lancedb
 
-    settings, encoder, wanted = SearchSettings(), MiniLM(), SearchFilter()
+    settings, encoder, search_filter = SearchSettings(), MiniLM(), SearchFilter()
     vectors = encoder.encode(questions, "query")
     known = dict(zip(questions, vectors, strict=True))
     with Library.open(target) as library:
         hybrid = HybridSearch(library, Prepared(encoder.identity, known), settings)
         for question in questions:  # served memory, before anything else is opened
-            hybrid.search(question, wanted, settings.results)
+            hybrid.search(question, search_filter, settings.results)
         memory = peak_memory()
         table = lancedb.connect(library.path).open_table("passages")
         lexical, number = library.lexical, settings.candidates
-        queries = {q: lexical.query(q, wanted, settings.title_boost, settings.query_terms) for q in questions}
+        queries = {q: lexical.query(q, search_filter, settings.title_boost, settings.query_terms) for q in questions}
 
         def dense(question: str) -> object:
-            found = table.search(known[question], vector_column_name="vector").distance_type("dot")
-            return library.dense.tuned(found.select(["id", "document", "_distance"]).limit(number)).to_arrow()
+            query = table.search(known[question], vector_column_name="vector").distance_type("dot")
+            return library.dense.tuned(query.select(["id", "document", "_distance"]).limit(number)).to_arrow()
 
         def words(question: str) -> object:
             searcher = lexical._index.searcher()
@@ -181,14 +181,14 @@ def measure(target: Path, questions: list[str]) -> dict[str, float]:
             return [searcher.doc(address) for _, address in hits]
 
         calls: dict[str, Callable[[str], object]] = {
-            "hybrid": lambda question: hybrid.search(question, wanted, settings.results),
+            "hybrid": lambda question: hybrid.search(question, search_filter, settings.results),
             "raw": lambda question: (dense(question), words(question)),
             "dense": dense,
             "lexical": words,
         }
         times = _in_turn(questions, calls)
         recall = statistics.mean(_recall(table, library, known[question]) for question in questions)
-    figures = {f"{name}_p50": statistics.median(each) for name, each in times.items()}
+    figures = {f"{name}_p50": statistics.median(seconds) for name, seconds in times.items()}
     return figures | {"hybrid_p95": percentile(times["hybrid"], 0.95), "recall": recall, "memory": float(memory)}
 
 
@@ -196,9 +196,9 @@ def _recall(table: object, library: Library, vector: Vectors) -> float:
     """The share of the true ten nearest that the index finds among its ten."""
     flat = table.search(vector, vector_column_name="vector").distance_type("dot").bypass_vector_index()  # type: ignore[attr-defined]
     true = set(flat.select(["id", "_distance"]).limit(10).to_arrow()["id"].to_pylist())
-    asked = SearchSettings().candidates  # as many as a search asks for
-    found = {passage for passage, _, _ in library.dense.search(vector, asked, SearchFilter())[:10]}
-    return len(true & found) / len(true)
+    depth = SearchSettings().candidates  # as many as a search asks for
+    hits = {passage for passage, _, _ in library.dense.search(vector, depth, SearchFilter())[:10]}
+    return len(true & hits) / len(true)
 
 
 def _in_turn(questions: list[str], calls: dict[str, Callable[[str], object]]) -> dict[str, list[float]]:
@@ -213,7 +213,9 @@ def _in_turn(questions: list[str], calls: dict[str, Callable[[str], object]]) ->
                 times[name].append((time.perf_counter() - began) * 1000)
         for name in calls:
             rounds[name].append(times[name])
-    return {name: [statistics.median(each) for each in zip(*taken[1:], strict=True)] for name, taken in rounds.items()}
+    return {
+        name: [statistics.median(figures) for figures in zip(*taken[1:], strict=True)] for name, taken in rounds.items()
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How well what needs no model judges entailment, beside what the starter's rule claims (verification/wording.py).
+"""How well what needs no model judges entailment, beside what the starter's rule claims (verification/verbatim.py).
 
 HealthVer's test pairs (claims about COVID-19, sentences of abstracts), three-way; COVID-Fact's labelled pairs, whose
 refuted claims differ from the supported ones by a word or two, two-way. Neither has a licence: they are measured with,
@@ -20,22 +20,22 @@ def run(place: Place) -> list[Row]:
     development = stance.load(claims / "healthver" / "healthver_dev.csv").pairs
     rows = []
     for file in (claims / "healthver" / "healthver_test.csv", claims / "covidfact" / "rte_dev.tsv"):
-        asked = stance.load(file)
-        judges = (stance.Majority(asked.pairs), stance.tuned(development), stance.Verbatim())
-        found = stance.report(asked, judges, SEED)
-        rows += [row(found, scores) for scores in found.judges]
+        pair_set = stance.load(file)
+        judges = (stance.Majority(pair_set.pairs), stance.tuned(development), stance.Verbatim())
+        outcome = stance.report(pair_set, judges, SEED)
+        rows += [row(outcome, scores) for scores in outcome.judges]
     return rows
 
 
-def row(found: stance.StanceReport, scores: stance.JudgeScores) -> Row:
+def row(outcome: stance.StanceReport, scores: stance.JudgeScores) -> Row:
     """One judge's."""
     measured = (
         f"accuracy {scores.accuracy:.3f} ({scores.accuracy_interval[0]:.2f} to {scores.accuracy_interval[1]:.2f}), "
         f"macro-F1 {scores.macro_f1:.3f} ({scores.macro_f1_interval[0]:.2f} to {scores.macro_f1_interval[1]:.2f}), "
-        f"not judged {scores.unjudged} of {found.pairs}"
+        f"not judged {scores.unjudged} of {outcome.pairs}"
     )
     confusion = "; ".join(
-        f"{label} {'/'.join(map(str, counts))}" for label, counts in zip(found.labels, scores.confusion, strict=True)
+        f"{label} {'/'.join(map(str, counts))}" for label, counts in zip(outcome.labels, scores.confusion, strict=True)
     )
-    how = f"{found.pairs} pairs; judged as {'/'.join(found.labels)}: {confusion}"
-    return Row(f"entailment, {found.set}, {scores.judge}", "", measured, "-", how)
+    how = f"{outcome.pairs} pairs; judged as {'/'.join(outcome.labels)}: {confusion}"
+    return Row(f"entailment, {outcome.set}, {scores.judge}", "", measured, "-", how)

@@ -31,10 +31,12 @@ def run(place: Place) -> list[Row]:
             )
         rows = []
         for language, name in (("en", "English"), ("zh", "Chinese")):
-            asked = [
-                (each, session.ask(each["text"], SearchFilter())) for each in questions if each["language"] == language
+            answers = [
+                (entry, session.ask(entry["text"], SearchFilter()))
+                for entry in questions
+                if entry["language"] == language
             ]
-            rows.append(_row(name, asked))
+            rows.append(_row(name, answers))
         foreign = _foreign(place)
         answered = sum(bool(session.ask(question, SearchFilter()).statements) for question in foreign)
         how = f"{len(foreign)} questions of six CMMLU subjects over the starter corpus; the threshold was set on these"
@@ -46,15 +48,15 @@ def run(place: Place) -> list[Row]:
         return rows
 
 
-def _row(name: str, asked: list[tuple[dict[str, str], Answer]]) -> Row:
-    yes = [(each, answer) for each, answer in asked if each["answerable"]]
-    no = [(each, answer) for each, answer in asked if not each["answerable"]]
-    answered = [(each, answer) for each, answer in yes if answer.statements]
+def _row(name: str, answers: list[tuple[dict[str, str], Answer]]) -> Row:
+    yes = [(entry, answer) for entry, answer in answers if entry["answerable"]]
+    no = [(entry, answer) for entry, answer in answers if not entry["answerable"]]
+    answered = [(entry, answer) for entry, answer in yes if answer.statements]
     right = sum(
-        each["document"] in {Path(source.source).name for source in answer.evidence} for each, answer in answered
+        entry["document"] in {Path(source.source).name for source in answer.evidence} for entry, answer in answered
     )
     held = sum(
-        _bare(each["evidence"]) in _bare(" ".join(s.text for s in answer.statements)) for each, answer in answered
+        _bare(entry["evidence"]) in _bare(" ".join(s.text for s in answer.statements)) for entry, answer in answered
     )
     wrong = sum(bool(answer.statements) for _, answer in no)
     measured = (
@@ -70,8 +72,8 @@ def _bare(text: str) -> str:
 
 
 def _foreign(place: Place) -> list[str]:
-    found = []
+    questions = []
     for file in sorted((place.data / "mcq" / "zh" / "test").glob("*.csv")):
         with file.open(encoding="utf-8") as stream:
-            found += [row["Question"] for row in list(csv.DictReader(stream))[:A_SUBJECT]]
-    return found
+            questions += [row["Question"] for row in list(csv.DictReader(stream))[:A_SUBJECT]]
+    return questions

@@ -70,7 +70,7 @@ def _share(good: int, total: int) -> str:
 
 def row_texts(path: Path, pages: Sequence[int] = ()) -> tuple[list[str], int]:
     """The text of each table row of ``path`` on ``pages`` (of all without), and how many notes name lost cells."""
-    (record,) = (each for each in read(path, FieldMapping()) if isinstance(each, SourceRecord))
+    (record,) = (record for record in read(path, FieldMapping()) if isinstance(record, SourceRecord))
     rows = [block.lines for block in record.blocks if block.kind == "row"]
     kept = [lines for lines in rows if not pages or any(line.box and line.box.page in pages for line in lines)]
     return [text_of(lines)[0] for lines in kept], sum(note.code == NOTED for note in record.notes)
@@ -78,9 +78,9 @@ def row_texts(path: Path, pages: Sequence[int] = ()) -> tuple[list[str], int]:
 
 def counted(rows: Iterable[Iterable[str]], texts: Sequence[str]) -> tuple[int, int]:
     """How many of the cells whose fingerprints are ``rows`` some of ``texts`` holds, and how many cells there are."""
-    found = {each for text in texts for each in _held(text)}
+    values = {value for text in texts for value in _held(text)}
     cells = [cell for row in rows for cell in row]
-    return sum(cell in found for cell in cells), len(cells)
+    return sum(cell in values for cell in cells), len(cells)
 
 
 def fingerprints(cells: Cells) -> list[str]:
@@ -116,8 +116,8 @@ def _cells(parts: Sequence[str], start: int, end: int) -> Iterator[tuple[str, st
     whole = "".join(parts[start : end + 1])
     yield "", whole
     for mark in ("：", ": "):
-        header, found, value = whole.partition(mark)
-        if found:
+        header, separator, value = whole.partition(mark)
+        if separator:
             yield header, value
 
 
@@ -144,26 +144,26 @@ BREAK = 18  # rows on the first page
 
 def printed(work: Path) -> list[Row]:
     """What the reader makes of formularies printed here: 36 rows over two pages, cells of up to three lines."""
-    found = []
+    measured = []
     for number, style in enumerate(STYLES):
         path = work / f"formulary-{number}.pdf"
         rows = _print(path, style.partition(",")[0], again=style.endswith("repeated"))
         texts, notes = row_texts(path)
         good, total = counted((fingerprints(list(zip(HEADERS, row, strict=True))) for row in rows), texts)
         how = f"printed by the benchmark over two pages; notes on lost cells: {notes}"
-        found.append(_row(f"Table cells, own formulary, {style}", good, total, how))
-    return found
+        measured.append(_row(f"Table cells, own formulary, {style}", good, total, how))
+    return measured
 
 
 def _medicines() -> list[tuple[str, ...]]:
     notes = ("take with food", "avoid below an eGFR of 30 mL/min; ask the pharmacist in renal failure", "none known")
     forms = ("tablet 5 mg", "capsule 250 mg or oral solution 125 mg/5 mL", "injection 10 mg/mL")
-    found: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for number in range(1, 37):
         dose = f"{number / 4} to {number / 2}"
         name = f"Medicine {chr(65 + number % 26)}{number}"
-        found.append((name, forms[number % 3], dose, f"{25 * number}", notes[number * 7 % 3]))
-    return found
+        rows.append((name, forms[number % 3], dose, f"{25 * number}", notes[number * 7 % 3]))
+    return rows
 
 
 def _print(path: Path, rules: str, again: bool) -> list[tuple[str, ...]]:
@@ -210,5 +210,5 @@ def _wrapped(text: str, width: float) -> list[str]:
 
 
 if __name__ == "__main__":
-    given = [line.split("\t") for line in Path(sys.argv[1]).read_text("utf-8").splitlines()]
-    print(json.dumps([fingerprints(list(zip(row[::2], row[1::2], strict=True))) for row in given]))
+    sheets = [line.split("\t") for line in Path(sys.argv[1]).read_text("utf-8").splitlines()]
+    print(json.dumps([fingerprints(list(zip(row[::2], row[1::2], strict=True))) for row in sheets]))

@@ -60,8 +60,8 @@ class Log:
     def allow(self, *kept: tuple[str, str]) -> None:
         """The change that allows again is about to be made."""
         with self.lock:
-            for each in kept:
-                self.forbidden.pop(each, None)
+            for identity in kept:
+                self.forbidden.pop(identity, None)
 
     def now(self) -> dict[tuple[str, str], int]:
         """What is forbidden, for the comparison of before with after."""
@@ -91,10 +91,10 @@ def hammer(folder: Path, seconds: float, encoder: Embedder | None = None, thread
         for number in range(threads):
             session = Session(site, READERS[number % len(READERS)])
             work.append(_Work(log, over, _reading(session, log, random.Random(number))))
-        for each in work:
-            each.start()
-        for each in work:
-            each.join()
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
     return log
 
 
@@ -127,7 +127,9 @@ def _import(librarian: Session, folder: Path, stamp: int) -> None:
             for medicine in MEDICINES
         }
         importing.import_paths(librarian, [write(folder / name, texts)], Manifest(Collection(name, name.title())))
-    terms = "\n".join(TERM.format(number=number, name=each, stamp=stamp) for number, each in enumerate(MEDICINES))
+    terms = "\n".join(
+        TERM.format(number=number, name=medicine, stamp=stamp) for number, medicine in enumerate(MEDICINES)
+    )
     described = Manifest(Collection(TERMS, "Terms", kind=Kind.GRAPH))
     importing.import_paths(librarian, [write(folder / TERMS, {"terms.obo": terms})], described)
 
@@ -168,7 +170,7 @@ def _forbidding(librarian: Session, log: Log) -> Callable[[], str]:
 
 
 def _withdrawn(librarian: Session, log: Log, drawn: random.Random) -> str:
-    document = drawn.choice([each for each in lookups.documents(librarian) if each.passages])
+    document = drawn.choice([stored for stored in lookups.documents(librarian) if stored.passages])
     changes.withdraw(librarian, document, True, "test")
     log.forbid(*((reader.user, document.id) for reader in READERS))
     time.sleep(drawn.uniform(0.05, 0.4))
@@ -186,12 +188,12 @@ def _reading(session: Session, log: Log, drawn: random.Random) -> Callable[[], s
 
     def step() -> str:
         medicine, before = drawn.choice(MEDICINES), log.now()
-        name, passages, rests_on = _asked(session, medicine, drawn.random())
+        name, passages, rests_on = _question(session, medicine, drawn.random())
         stamps = {_stamp(passage.text) for passage in passages if passage.collection == OPEN}
         after = log.now()
-        shown = [each for each in rests_on if after.get((user, each), -1) == before.get((user, each), -2)]
+        shown = [id_ for id_ in rests_on if after.get((user, id_), -1) == before.get((user, id_), -2)]
         with log.lock:
-            log.wrong += [f"{name} by {user}: {each[:12]} is withdrawn or closed" for each in shown]
+            log.wrong += [f"{name} by {user}: {id_[:12]} is withdrawn or closed" for id_ in shown]
             if len(stamps) > 1:
                 log.wrong.append(f"{name} by {user}: torn between {sorted(stamps)}")
         return name
@@ -199,11 +201,11 @@ def _reading(session: Session, log: Log, drawn: random.Random) -> Callable[[], s
     return step
 
 
-def _asked(session: Session, medicine: str, share: float) -> tuple[str, list[Passage], set[str]]:
+def _question(session: Session, medicine: str, share: float) -> tuple[str, list[Passage], set[str]]:
     """What was done, the passages that came back, and the documents and collections that they are of."""
     question = f"What is the dose of {medicine}?"
     if share < 0.4:
-        passages = [each.passage for each in session.ask(question, SearchFilter()).evidence]
+        passages = [evidence.passage for evidence in session.ask(question, SearchFilter()).evidence]
         return "answers" if passages else "questions", passages, _of(passages)
     if share < 0.7:
         passages = [hit.passage for hit in session.search(question, SearchFilter(), 20).hits]
@@ -215,7 +217,7 @@ def _asked(session: Session, medicine: str, share: float) -> tuple[str, list[Pas
             return "look-ups", [], set()
         return "look-ups", [], {TERMS, *((card.concept.collection,) if card.concept else ())}
     documents = [document for document in lookups.documents(session) if document.status.value == "current"]
-    return "lists", [], {each.id for each in documents} | {each.collection for each in documents}
+    return "lists", [], {document.id for document in documents} | {document.collection for document in documents}
 
 
 def _of(passages: Iterable[Passage]) -> set[str]:
@@ -223,5 +225,5 @@ def _of(passages: Iterable[Passage]) -> set[str]:
 
 
 def _stamp(text: str) -> str:
-    found = STAMP.search(text)
-    return found[1] if found else "none"
+    match = STAMP.search(text)
+    return match[1] if match else "none"

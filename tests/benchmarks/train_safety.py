@@ -30,16 +30,16 @@ def examples(language: str) -> list[Example]:
     What staff may ask and a patient may not is left out: it is neither.
     """
     bank = BANKS[language]
-    found = [Example(text, due=True, disclosed=True) for text in bank["disclosed"].splitlines()]
-    found += [Example(text, due=True) for text in bank["means"].splitlines()]
-    found += [Example(text, due=False) for text in bank["harmless"].splitlines()]
-    cases = [each for each in _cases("safety", language) if each["split"] == "development"]
+    bank_examples = [Example(text, due=True, disclosed=True) for text in bank["disclosed"].splitlines()]
+    bank_examples += [Example(text, due=True) for text in bank["means"].splitlines()]
+    bank_examples += [Example(text, due=False) for text in bank["harmless"].splitlines()]
+    cases = [case for case in _cases("safety", language) if case["split"] == "development"]
     for case in cases:
         if case["safety_message"] or case["audience"] == "patient":
             disclosed = screen(SafetyInput(case["text"], case["audience"])).concern == "disclosure"
-            found.append(Example(case["text"], case["safety_message"], disclosed))
+            bank_examples.append(Example(case["text"], case["safety_message"], disclosed))
     complaints = _cases("departments_development", language)
-    return found + [Example(complaint["complaint"], due=False) for complaint in complaints]
+    return bank_examples + [Example(complaint["complaint"], due=False) for complaint in complaints]
 
 
 def _cases(name: str, language: str) -> list[dict[str, Any]]:
@@ -51,12 +51,12 @@ def main() -> None:
     """Fit and write."""
     encoder, weights = MiniLM(exact=True), {}
     for name, used in (("en", encoder), ("en_words", None), ("zh", None)):
-        given = examples(name[:2])
-        weights[name], alone = fit(given, name[:2], used)
-        due = np.array([each.due for each in given])
-        disclosed = np.array([each.disclosed for each in given])
+        trained_on = examples(name[:2])
+        weights[name], alone = fit(trained_on, name[:2], used)
+        due = np.array([example.due for example in trained_on])
+        disclosed = np.array([example.disclosed for example in trained_on])
         print(
-            f"{name}: {len(given)} examples, {len(weights[name].terms)} terms; leave-one-out: due "
+            f"{name}: {len(trained_on)} examples, {len(weights[name].terms)} terms; leave-one-out: due "
             f"{(alone[due, 0] > 0).mean():.3f}, not due {(alone[~due, 0] > 0).mean():.3f}; disclosed "
             f"{(alone[disclosed, 1] > 0).mean():.3f}, not {(alone[~disclosed, 1] > 0).mean():.3f}"
         )

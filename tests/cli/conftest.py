@@ -81,7 +81,7 @@ class Localmed:
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ran:
         kept = io.BytesIO(), io.BytesIO()
-        out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in kept)
+        out, err = (io.TextIOWrapper(stream, "utf-8", write_through=True) for stream in kept)
         before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
         code = -1
         try:
@@ -91,7 +91,7 @@ class Localmed:
             code = end.code if isinstance(end.code, int) else -1
         finally:
             sys.stdin = before
-        return Ran(code, *(each.getvalue().decode() for each in kept))
+        return Ran(code, *(stream.getvalue().decode() for stream in kept))
 
     def ok(self, *arguments: str, stdin: str = "") -> Ran:
         ran = self(*arguments, stdin=stdin)
@@ -105,9 +105,9 @@ class Localmed:
 
     def id_of(self, title: str) -> str:
         """The id of the one current document with this title."""
-        found = [each["id"] for each in self.ok("documents", "list", "--json").json if each["title"] == title]
-        assert len(found) == 1, found
-        return str(found[0])
+        ids = [row["id"] for row in self.ok("documents", "list", "--json").json if row["title"] == title]
+        assert len(ids) == 1, ids
+        return str(ids[0])
 
     def titles(self, *search: str) -> list[str]:
         return [hit["passage"]["title"] for hit in self.ok("search", *search, "--json").json["hits"]]

@@ -30,15 +30,15 @@ def test_a_withdrawn_document_never_answers(copied: Localmed) -> None:
     copied.ok("documents", "withdraw", document, "--reason", "recalled")
     answer = copied.ok("ask", "What is the maximum dose of paracetamol?", "--status", "superseded",
                        "--status", "current", "--json").json  # fmt: skip
-    assert document not in {each["passage"]["document_id"] for each in answer["evidence"]}
+    assert document not in {evidence["passage"]["document_id"] for evidence in answer["evidence"]}
 
 
 def test_supersede_and_undo(copied: Localmed, folder: Path) -> None:
     old, new = copied.id_of("Sepsis: the first hour"), copied.id_of("Paracetamol")
-    told = copied("documents", "supersede", old, "--by", new, stdin="n\n")
-    assert (told.code, told.err) == (130, "localmed: nothing was confirmed, and nothing was changed\n")
-    assert "is to be superseded by Paracetamol (" in told.out
-    assert "no word in common" in told.out
+    refusal = copied("documents", "supersede", old, "--by", new, stdin="n\n")
+    assert (refusal.code, refusal.err) == (130, "localmed: nothing was confirmed, and nothing was changed\n")
+    assert "is to be superseded by Paracetamol (" in refusal.out
+    assert "no word in common" in refusal.out
     assert copied.ok("documents", "show", old, "--json").json["status"] == "current"
     assert "is superseded by Paracetamol (" in copied.ok("documents", "supersede", old, "--by", new, "--yes").out
     copied.ok("documents", "supersede", old)
@@ -66,11 +66,11 @@ def test_what_its_source_withdrew_is_marked_by_nobody(copied: Localmed, tmp_path
     manifest = tmp_path / "drugs.toml"
     manifest.write_text('name = "drugs"\ntitle = "Drugs"\n[documents."old.txt"]\nstatus = "withdrawn"\n')
     copied.ok("import", str(tmp_path / "old.txt"), "-c", "drugs", "--manifest", str(manifest))
-    (document,) = (each["id"] for each in copied.ok("documents", "list", "-c", "drugs", "--json").json)
+    (document,) = (row["id"] for row in copied.ok("documents", "list", "-c", "drugs", "--json").json)
     for undo in ([], ["--undo"]):
-        told = copied("documents", "supersede", document, *undo).failed(2)
-        assert "was withdrawn by its source" in told
-        assert "localmed collections update drugs" in told
+        refusal = copied("documents", "supersede", document, *undo).failed(2)
+        assert "was withdrawn by its source" in refusal
+        assert "localmed collections update drugs" in refusal
         assert copied.ok("documents", "show", document, "--json").json["status"] == "withdrawn"
 
 
@@ -107,7 +107,7 @@ def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -
     copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
     assert "Generation 0001 is served" in copied.ok("generations", "rollback", "--yes").out
     assert "Paracetamol" in copied.titles("paracetamol")
-    assert [each["served"] for each in copied.ok("generations", "list", "--json").json] == [True, False]
+    assert [row["served"] for row in copied.ok("generations", "list", "--json").json] == [True, False]
     copied.ok("generations", "rollback", "2", "--yes")
     assert "Paracetamol" not in copied.titles("paracetamol")
     copied("generations", "rollback", "99").failed(2)
@@ -179,7 +179,7 @@ def test_a_folder_is_kept_in_step(copied: Localmed, tmp_path: Path) -> None:
     (folder / "two.txt").unlink()
     counts = copied.ok("import", str(folder), "-c", "ward", "--json").json["counts"]
     assert (counts["read"], counts["removed"], counts["unchanged"]) == (1, 1, 0)
-    titles = {each["title"] for each in copied.ok("documents", "list", "--json").json}
+    titles = {row["title"] for row in copied.ok("documents", "list", "--json").json}
     assert "one" in titles
     assert "two" not in titles
     assert "Paracetamol" in titles
@@ -207,9 +207,7 @@ def test_the_manifest_given_first_is_used_later(copied: Localmed, folder: Path, 
     changed.mkdir()
     (changed / "hypertension-2019.md").write_text(FILES["hypertension-2019.md"] + "\nOne more sentence.\n", "utf-8")
     copied.ok("import", str(changed), "-c", "ward")
-    statuses = [
-        each["status"] for each in copied.ok("documents", "list", "--json").json if each["edition"] == "2019-03"
-    ]
+    statuses = [row["status"] for row in copied.ok("documents", "list", "--json").json if row["edition"] == "2019-03"]
     assert statuses == ["superseded", "superseded"]
 
 
@@ -288,17 +286,17 @@ def test_update_refuses_what_is_not_there(copied: Localmed, tmp_path: Path) -> N
 
 
 def test_update_all_goes_on_after_one_that_fails(copied: Localmed, tmp_path: Path) -> None:
-    gone = _imported(copied, tmp_path / "gone", "gone", one="Aspirin is given.")
+    missing = _imported(copied, tmp_path / "gone", "gone", one="Aspirin is given.")
     there = _imported(copied, tmp_path / "there", "there", two="Heparin is given.")
     copied.ok("collections", "create", "empty")
-    gone.rename(tmp_path / "elsewhere")
+    missing.rename(tmp_path / "elsewhere")
     (there / "two.txt").write_text("Insulin is given.", "utf-8")
     ran = copied("collections", "update", "--all", "--json")
     assert ran.code == 2
-    found = {each["collection"]: each for each in ran.json}
-    assert set(found) == {"ward", "gone", "there"}
-    assert "mounted" in found["gone"]["error"]["remedy"]
-    assert found["there"]["counts"]["read"] == 1
+    updates = {update["collection"]: update for update in ran.json}
+    assert set(updates) == {"ward", "gone", "there"}
+    assert "mounted" in updates["gone"]["error"]["remedy"]
+    assert updates["there"]["counts"]["read"] == 1
     assert ran.err.startswith("localmed: gone: ")
 
 
@@ -314,7 +312,9 @@ def test_update_of_a_collection_of_which_all_was_refused_fails(copied: Localmed,
 
 def test_a_collection_gets_another_title(copied: Localmed) -> None:
     copied.ok("collections", "set", "ward", "--title", "Ward notes", "--priority", "3")
-    (row,) = [each for name, each in copied.ok("collections", "list", "--json").json.items() if name == "ward"]
+    (row,) = [
+        collection for name, collection in copied.ok("collections", "list", "--json").json.items() if name == "ward"
+    ]
     assert (row["title"], row["priority"]) == ("Ward notes", 3)
     copied("collections", "set", "ward").failed(2)
     copied("collections", "set", "nowhere", "--title", "x").failed(2)
@@ -333,7 +333,7 @@ def test_a_deleted_collection_leaves_nothing_behind(copied: Localmed, tmp_path: 
 
 
 def test_a_list_is_filtered_by_words_of_the_title(copied: Localmed) -> None:
-    titles = [each["title"] for each in copied.ok("documents", "list", "--title", "PARACETAMOL", "--json").json]
+    titles = [row["title"] for row in copied.ok("documents", "list", "--title", "PARACETAMOL", "--json").json]
     assert titles == ["Paracetamol"]
     assert copied.ok("documents", "list", "--title", "paracetamol nothing").out == "Documents: none\n"
 
@@ -344,9 +344,9 @@ def test_a_document_is_found_by_four_characters_of_its_id(copied: Localmed) -> N
 
 def test_a_rollback_says_what_it_undoes_and_asks(copied: Localmed) -> None:
     copied.ok("documents", "remove", copied.id_of("Paracetamol"), "--yes")
-    asked = copied("generations", "rollback", stdin="n\n")
-    assert asked.code == 130
-    assert "Going back from generation 2 to 1 undoes:\n2  " in asked.out
+    question = copied("generations", "rollback", stdin="n\n")
+    assert question.code == 130
+    assert "Going back from generation 2 to 1 undoes:\n2  " in question.out
     assert "Paracetamol" not in copied.titles("paracetamol")
     copied.ok("generations", "rollback", stdin="y\n")
     assert "Paracetamol" in copied.titles("paracetamol")

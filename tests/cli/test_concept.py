@@ -35,11 +35,11 @@ def test_a_card(graph: Localmed) -> None:
 
 
 def test_a_card_for_scripts(graph: Localmed) -> None:
-    found = graph.ok("concept", "alphadrug", "--query", "with gammadrug?", "--json").json
-    assert found["concept"]["id"] == "DB90001"
-    best = found["relations"][0]
+    card = graph.ok("concept", "alphadrug", "--query", "with gammadrug?", "--json").json
+    assert card["concept"]["id"] == "DB90001"
+    best = card["relations"][0]
     assert (best["object_name"], best["detail"], best["source"]["edition"]) == ("Gammadrug", "high priority", "2014")
-    assert found["ordered_by"] == "words"
+    assert card["ordered_by"] == "words"
 
 
 def test_no_definition_is_said(graph: Localmed) -> None:
@@ -47,14 +47,14 @@ def test_no_definition_is_said(graph: Localmed) -> None:
 
 
 def test_by_meaning(graph: Localmed) -> None:
-    found = graph.ok("concept", "alphadrug", "-q", "with gammadrug?", "--by-meaning", "--json").json
-    assert "MiniLM" in found["ordered_by"]
+    card = graph.ok("concept", "alphadrug", "-q", "with gammadrug?", "--by-meaning", "--json").json
+    assert "MiniLM" in card["ordered_by"]
 
 
 def test_an_unknown_term_ends_with_2_and_near_names(graph: Localmed) -> None:
-    told = graph("concept", "chronic kidny disease").failed(2)
-    assert "Near it are: chronic kidney disease" in told
-    assert "kidny" not in told
+    refusal = graph("concept", "chronic kidny disease").failed(2)
+    assert "Near it are: chronic kidney disease" in refusal
+    assert "kidny" not in refusal
     assert "Nothing in the graph looks like it" in graph("concept", "qqqq").failed(2)
 
 
@@ -67,7 +67,7 @@ def test_the_term_is_written_nowhere(graph: Localmed) -> None:
 
 def test_graphs_are_listed_with_their_terms(graph: Localmed) -> None:
     listed = graph.ok("collections", "list", "--json").json
-    assert {name: (each["kind"], each["documents"], each["terms"]) for name, each in listed.items()} == {
+    assert {name: (row["kind"], row["documents"], row["terms"]) for name, row in listed.items()} == {
         "doid": ("graph", 1, 3), "onc_interactions": ("graph", 1, 3),
     }  # fmt: skip
     assert "terms" in graph.ok("collections").out
@@ -100,13 +100,13 @@ def test_a_source_that_is_hidden_or_not_yet_effective_is_not_in_the_graph(graph:
     data = tmp_path / "data"
     shutil.copytree(graph.data, data, symlinks=True)
     copied = Localmed(data)
-    asked = ("concept", "chronic kidney disease", "--json")
+    command = ("concept", "chronic kidney disease", "--json")
     names = list(copied.ok("collections", "list", "--json").json)
-    assert copied.ok(*asked).json["total"]
+    assert copied.ok(*command).json["total"]
     for name in names:
         copied.ok("collections", "readers", name, "--group", "doctors")
-    assert copied.ok("--as-group", "doctors", *asked).json == copied.ok(*asked).json
-    assert "kidney" not in copied("--as-group", "nurses", *asked).failed(2)  # no near names either
+    assert copied.ok("--as-group", "doctors", *command).json == copied.ok(*command).json
+    assert "kidney" not in copied("--as-group", "nurses", *command).failed(2)  # no near names either
     for document in copied.ok("documents", "list", "--json").json:
         copied.ok("documents", "set", document["id"], "--effective-from", "2999")
-    copied(*asked).failed(2)
+    copied(*command).failed(2)

@@ -18,10 +18,10 @@ def test_without_a_library(tmp_path: Path) -> None:
 def test_with_one(copied: Localmed) -> None:
     copied.data.chmod(0o700)
     ran = copied.ok("doctor", "--full", "--json")
-    levels = {each["name"]: each["level"] for each in ran.json["checks"]}
+    levels = {check["name"]: check["level"] for check in ran.json["checks"]}
     assert levels["library"] == levels["audit"] == levels["rights"] == "ok"
     assert levels["quarantine"] == ran.json["worst"] == "warning"  # broken.pdf
-    assert all(each["remedy"] for each in ran.json["checks"] if each["level"] != "ok")
+    assert all(check["remedy"] for check in ran.json["checks"] if check["level"] != "ok")
 
 
 def test_a_problem_and_its_exit_code(copied: Localmed) -> None:
@@ -45,8 +45,8 @@ def test_a_library_that_cannot_be_imported(copied: Localmed, tmp_path: Path) -> 
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "tantivy.py").write_text("import some_missing_library")
     command = [*COMMAND, "--data", str(copied.data), "doctor"]
-    given = environment() | {"PYTHONPATH": str(tmp_path / "broken")}
-    done = subprocess.run(command, capture_output=True, text=True, env=given, check=False, timeout=60)
+    variables = environment() | {"PYTHONPATH": str(tmp_path / "broken")}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, check=False, timeout=60)
     assert done.returncode == 5, done
     assert done.stdout.startswith("problem  libraries: some_missing_library cannot be imported")
     assert not done.stderr

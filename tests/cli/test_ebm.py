@@ -51,7 +51,7 @@ def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) ->
     answer = starter.ok("ebm", QUESTION, "--patient", str(record), "--json").json
     assert answer["status"] == AnswerStatus.ANSWERED
     assert answer["workflow"] == "ebm"
-    assert all(each["citations"] and each["origin"] == "extractive" for each in answer["statements"])
+    assert all(statement["citations"] and statement["origin"] == "extractive" for statement in answer["statements"])
     entries = part(answer, "entries")["entries"]
     read = [(entry["kind"], entry["text"]) for entry in entries]
     assert {("medicine", "metformin 1000 mg twice daily"), ("problem", "CKD stage 4"), ("age", "58")} <= set(read)
@@ -60,9 +60,12 @@ def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) ->
     assert part(answer, "population")["population"] == "patient", "the question's word, and nothing of the record"
     assert part(answer, "level")["level"] == 1
     assert [note for note in answer["notes"] if "temperature" in str(note)]
-    shown = {each["marker"] for each in answer["evidence"]}
-    stated = [*answer["statements"], *(each for part in answer["parts"] for each in part.get("statements", []))]
-    assert {citation["marker"] for each in stated for citation in each["citations"]} <= shown
+    shown = {evidence["marker"] for evidence in answer["evidence"]}
+    stated = [
+        *answer["statements"],
+        *(statement for part in answer["parts"] for statement in part.get("statements", [])),
+    ]
+    assert {citation["marker"] for statement in stated for citation in statement["citations"]} <= shown
     answer["parts"] = [one for one in answer["parts"] if "entries" not in one]
     assert "morphine" not in json.dumps(answer), "nowhere but among the medicines that the record names"
     assert MARKER not in json.dumps(answer)
@@ -81,7 +84,7 @@ def test_chinese(starter: Localmed) -> None:
     assert "PICO 问题" in out
     assert "氯沙坦" in out
     assert "血压" in out
-    assert "级别: 1 级" in out
+    assert "级别：1 级" in out
     assert "The record" not in out
     assert "the record" not in out
 
@@ -112,10 +115,10 @@ def test_nothing_of_a_record_is_kept(starter: Localmed) -> None:
 
 def test_a_recording_holds_a_record_only_with_keep(starter: Localmed, tmp_path: Path) -> None:
     file = tmp_path / "recording.json"
-    asked = ("ebm", QUESTION, "--patient", "-", "--record", str(file))
-    assert "--keep" in starter(*asked, stdin=RECORD).failed(2)
+    command = ("ebm", QUESTION, "--patient", "-", "--record", str(file))
+    assert "--keep" in starter(*command, stdin=RECORD).failed(2)
     assert not file.exists()
-    starter.ok(*asked, "--keep", stdin=RECORD)
+    starter.ok(*command, "--keep", stdin=RECORD)
     assert "metformin 1000 mg" in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     assert starter("replay", str(file)).code == 0

@@ -178,13 +178,13 @@ STRANGE = {
 
 @pytest.mark.parametrize("question", STRANGE.values(), ids=STRANGE.keys())
 def test_any_text_is_a_question(localmed: Localmed, question: str) -> None:
-    found = localmed.ok("search", "--json", "--", question).json
+    result = localmed.ok("search", "--json", "--", question).json
     answer = localmed.ok("ask", "--json", "--", question).json
     assert answer["status"] in ("answered", "abstained")
     if "paracetamol" in question:
-        assert found["hits"][0]["passage"]["title"] == "Paracetamol"
+        assert result["hits"][0]["passage"]["title"] == "Paracetamol"
     if not language.words(question):
-        assert found["hits"] == []
+        assert result["hits"] == []
         assert answer["notes"][-1]["code"] == "workflow.no_words"
 
 
@@ -317,7 +317,7 @@ def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("ask", "q", "--nosuch"), "没有选项 --nosuch"),
         (("nosuch",), "没有命令 nosuch"),
@@ -327,9 +327,9 @@ def test_the_line_of_settings_is_named(copied: Localmed, text: bytes, place: str
     ],
 )
 def test_usage_is_said_in_chinese(
-    copied: Localmed, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+    copied: Localmed, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], expected: str
 ) -> None:
     monkeypatch.setenv("LOCALMED_LANGUAGE", "zh")
     line = copied(*arguments).failed(2)
-    assert told in line
+    assert expected in line
     assert "请参阅：localmed" in line

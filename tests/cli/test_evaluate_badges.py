@@ -28,11 +28,11 @@ def test_json_files_and_resuming(localmed: Localmed, questions: str, tmp_path: P
     arguments = ("eval", "badges", "--questions", questions, "-s", "ward", "--out", str(out), "--json")
     done = localmed(*arguments)
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert found == json.loads((out / "report.json").read_text())
-    (summary,) = found["summaries"]
+    report = json.loads(done.out)
+    assert report == json.loads((out / "report.json").read_text())
+    (summary,) = report["summaries"]
     assert summary["source"] == "ward"
-    assert summary["green"] + summary["yellow"] + summary["red"] == found["questions"] == 3
+    assert summary["green"] + summary["yellow"] + summary["red"] == report["questions"] == 3
     assert summary["unanswered"] >= 1, "nothing in the ward's documents is about music"
     assert {path.name for path in out.iterdir()} == {"report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"}
     kept = "".join(path.read_text() for path in out.iterdir() if path.suffix != ".png")

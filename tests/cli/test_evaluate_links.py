@@ -37,8 +37,8 @@ def test_questions_asked_to_the_library(localmed: Localmed, questions: str, tmp_
     done = localmed.ok("eval", "links", "--questions", questions, "--out", str(out))
     assert "citation set precision" in done.out
     assert "not measured" in done.out
-    found = json.loads((out / "report.json").read_text())
-    rows = {each["id"]: each for each in found["rows"]}
+    report = json.loads((out / "report.json").read_text())
+    rows = {row["id"]: row for row in report["rows"]}
     assert rows["none"]["status"] == "abstained"
     assert rows["dose"]["metrics"]["citation_set_precision"] == 1.0  # quoted word for word
     assert rows["dose"]["metrics"]["statement_correctness"] is None  # no gold answer was given
@@ -68,14 +68,14 @@ def test_given_answers(localmed: Localmed, questions: str, tmp_path: Path) -> No
     (tmp_path / "a.jsonl").write_text(json.dumps(ANSWER))
     out = tmp_path / "out"
     call = ("eval", "links", "--questions", questions, "--answers", str(tmp_path / "a.jsonl"), "--out", str(out))
-    found = localmed.ok(*call, "--json").json
-    assert found["statuses"] == {"answered": 1, "no answer given": 2}
-    (row, *_) = found["rows"]
+    report = localmed.ok(*call, "--json").json
+    assert report["statuses"] == {"answered": 1, "no answer given": 2}
+    (row, *_) = report["rows"]
     counts = row["counts"]
     assert (counts["statements"], counts["uncited"], counts["sets"], counts["unresolved"]) == (3, 1, 1, 1)
     assert counts["unjudged_sets"] == 1
     assert row["metrics"]["citation_set_precision"] == 0.0
-    assert SECRET not in json.dumps(found) + written(out)
+    assert SECRET not in json.dumps(report) + written(out)
 
 
 def test_what_is_refused(localmed: Localmed, questions: str, tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ def test_json_and_files(localmed: Localmed, pairs: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = localmed("eval", "stance", "--pairs", pairs, "--tune", pairs, "--out", str(out), "--json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert found == json.loads((out / "report.json").read_text())
-    names = [each["judge"] for each in found["judges"]]
+    report = json.loads(done.out)
+    assert report == json.loads((out / "report.json").read_text())
+    names = [judge["judge"] for judge in report["judges"]]
     assert names == ["majority class", "word overlap", "word for word"]
-    assert [each["unjudged"] for each in found["judges"]] == [0, 0, 3]
+    assert [judge["unjudged"] for judge in report["judges"]] == [0, 0, 3]
     assert {path.name for path in out.iterdir()} == {"report.json", "confusion.png", "confusion.svg"}
     assert SECRET not in done.out + (out / "confusion.svg").read_text()
 

@@ -33,8 +33,8 @@ def test_an_order_is_explained(localmed: Localmed, order: Path) -> None:
     assert "gives no advice" in out
     answer = localmed.ok("explain", "-", "--question", QUESTION, "--json", stdin=ORDER).json
     assert (answer["workflow"], answer["released_by"]) == ("explain", "")
-    asked = next(part for part in answer["parts"] if "searched_as" in part)
-    assert asked["searched_as"] == "", "of two medicines none is chosen"
+    question = next(part for part in answer["parts"] if "searched_as" in part)
+    assert question["searched_as"] == "", "of two medicines none is chosen"
 
 
 def test_chinese(localmed: Localmed) -> None:
@@ -101,8 +101,8 @@ def test_nothing_of_a_patient_is_left(copied: Localmed, order: Path, tmp_path: P
     assert MARKER not in ran.err
     assert traces(copied.data) == []
     answer = copied.ok("explain", str(order), "--patient", str(record), "--question", question, "--json").json
-    (asked,) = (part["searched_as"] for part in answer["parts"] if "searched_as" in part)
-    assert asked == "Is hypertension bad?"
+    (searched,) = (part["searched_as"] for part in answer["parts"] if "searched_as" in part)
+    assert searched == "Is hypertension bad?"
     for arguments, code in ((("--profile", "x"), 2), (("--patient", str(tmp_path / MARKER)), 3)):
         refused = copied("explain", "-", *arguments, stdin=ORDER)
         assert refused.code == code

@@ -30,7 +30,7 @@ def test_what_is_set_holds_for_answers_lists_and_later_imports(
     assert "Paracetamol" not in copied.titles("paracetamol")
     assert "Paracetamol" not in copied.titles("paracetamol", "--status", "current", "--status", "superseded")
     answer = copied.ok("ask", DOSE, "--json").json
-    assert document not in {each["passage"]["document_id"] for each in answer["evidence"]}
+    assert document not in {evidence["passage"]["document_id"] for evidence in answer["evidence"]}
     assert f"not yet effective {LATER}" in " ".join(copied.ok("documents").out.split())
     assert shown(copied, document)["status"] == "pending"
     (passage,) = shown(copied, document)["passage_ids"]
@@ -44,18 +44,20 @@ def test_what_is_set_holds_for_answers_lists_and_later_imports(
 
 def test_overdue_is_said_in_both_languages(copied: Localmed) -> None:
     english, chinese = copied.id_of("Paracetamol"), copied.id_of("探视指南")
-    for each in (english, chinese):
-        copied.ok("documents", "set", each, "--review-by", EARLIER)
+    for document in (english, chinese):
+        copied.ok("documents", "set", document, "--review-by", EARLIER)
     out = copied.ok("ask", DOSE).out
     assert f"REVIEW OVERDUE since {EARLIER}" in out
     assert f"was to be reviewed by {EARLIER}: Paracetamol" in " ".join(out.split())
     assert f"已过复审期限（{EARLIER}）" in copied.ok("ask", "重症医学科的探视时间是什么？").out
     answer = copied.ok("ask", DOSE, "--json").json
-    assert {each["overdue"] for each in answer["evidence"] if each["document_title"] == "Paracetamol"} == {EARLIER}
+    assert {evidence["overdue"] for evidence in answer["evidence"] if evidence["document_title"] == "Paracetamol"} == {
+        EARLIER
+    }
     assert any(EARLIER in note for note in notes_of(answer))
     assert "REVIEW OVERDUE" in copied.ok("search", "paracetamol dose").out
     assert copied.ok("search", "paracetamol dose", "--json").json["overdue"][english] == EARLIER
-    assert {each["id"] for each in copied.ok("documents", "due", "--json").json} == {english, chinese}
+    assert {row["id"] for row in copied.ok("documents", "due", "--json").json} == {english, chinese}
     lines = copied.ok("doctor").out
     assert "overdue for review: 2; not yet effective: 0" in lines
 
@@ -81,7 +83,7 @@ def test_due_soon(copied: Localmed) -> None:
         (soon,) = clock.execute("SELECT date('now', 'localtime', '+30 days')").fetchone()
     copied.ok("documents", "set", document, "--review-by", soon)
     assert copied.ok("documents", "due", "--within", "25", "--json").json == []
-    assert [each["id"] for each in copied.ok("documents", "due", "--within", "35", "--json").json] == [document]
+    assert [row["id"] for row in copied.ok("documents", "due", "--within", "35", "--json").json] == [document]
 
 
 def test_a_new_edition_is_what_searches_are_limited_by(copied: Localmed, folder: Path) -> None:
@@ -106,9 +108,9 @@ def test_the_manifest_has_the_last_word(copied: Localmed, folder: Path, tmp_path
     governance = shown(copied, document)["governance"]
     assert governance == {"owner": "Dr Zhou", "approver": "Dr Wu", "effective_from": "2020-05", "review_by": ""}
     before = copied.ok("generations", "list", "--json").json
-    told = copied("documents", "set", document, "--owner", "Dr Lin", "--approver", "Dr He").failed(2)
-    assert "manifest" in told
-    assert "Lin" not in told
+    refusal = copied("documents", "set", document, "--owner", "Dr Lin", "--approver", "Dr He").failed(2)
+    assert "manifest" in refusal
+    assert "Lin" not in refusal
     assert copied.ok("generations", "list", "--json").json == before
     copied.ok("documents", "set", document, "--owner", "Dr Zhou", "--approver", "Dr He")
     assert shown(copied, document)["governance"] == {**governance, "approver": "Dr He"}
@@ -166,18 +168,18 @@ def test_a_chain_keeps_its_links_over_imports_and_says_what_was_removed(copied: 
     copied("documents", "supersede", third, "--by", third, "--yes").failed(2)
     copied.ok("import", str(folder), "-c", "ward", "--retry")
     chain = shown(copied, first)["chain"]
-    assert [each["id"] for each in chain["newer"]] == [second, third]
-    assert [each["id"] for each in shown(copied, third)["chain"]["older"]] == [second, first]
+    assert [link["id"] for link in chain["newer"]] == [second, third]
+    assert [link["id"] for link in shown(copied, third)["chain"]["older"]] == [second, first]
     copied.ok("documents", "remove", second, "--yes")
     for document, way in ((first, "newer"), (third, "older")):
         links = shown(copied, document)["chain"][way]
-        (gone,) = [link for link in links if link["id"] == second]
-        assert (gone["title"], gone["status"], len(links)) == ("Paracetamol", "removed", 2)
-        assert gone["removed"]
+        (removed,) = [link for link in links if link["id"] == second]
+        assert (removed["title"], removed["status"], len(links)) == ("Paracetamol", "removed", 2)
+        assert removed["removed"]
     assert "Paracetamol (no date), removed 20" in copied.ok("documents", "show", first).out
     copied.ok("import", str(folder), "-c", "ward")
     links = shown(copied, first)["chain"]["newer"]
-    assert [(each["status"], each["removed"]) for each in links] == [("superseded", ""), ("current", "")]
+    assert [(link["status"], link["removed"]) for link in links] == [("superseded", ""), ("current", "")]
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------
@@ -191,16 +193,16 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
     copied.ok("collections", "access", "ward", "--group", "doctors")
     copied.ok("collections", "create", "secret", "--group", "doctors")
     nurse = ("--as-group", "nurses")
-    asked: tuple[tuple[str, ...], ...] = (
+    commands: tuple[tuple[str, ...], ...] = (
         ("search", "paracetamol"), ("ask", DOSE, "--trace"), ("ask", DOSE, "--preset", "mine"), ("documents",),
         ("ask", DOSE, "--preset", "ebm"), ("plan", DOSE), ("ebm", DOSE), ("collections",), ("documents", "due"),
         ("explain", str(tmp_path / "order.txt")), ("departments", "fever"), ("documents", "quarantine"), ("models",),
     )  # fmt: skip
-    for arguments in asked:
+    for arguments in commands:
         ran = copied.ok(*nurse, *arguments)
-        said = ran.out + ran.err
+        output = ran.out + ran.err
         for secret in ("ward", "secret", "4 g in 24", "faq.jsonl", "broken.pdf", document[:12], passage[:12]):
-            assert secret not in said, (arguments, secret)
+            assert secret not in output, (arguments, secret)
     refused: tuple[tuple[str, ...], ...] = (
         ("show", passage), ("documents", "show", document), ("search", "paracetamol", "-c", "ward"),
         ("documents", "list", "-c", "ward"), ("collections", "access", "secret"), ("documents", "remove", document),
@@ -208,8 +210,8 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
         ("documents", "sheet", str(tmp_path / "s.csv"), "-c", "ward"),
     )  # fmt: skip
     for arguments in refused:
-        told = copied(*nurse, *arguments).failed(2)
-        assert "Paracetamol" not in told
+        refusal = copied(*nurse, *arguments).failed(2)
+        assert "Paracetamol" not in refusal
     assert "Paracetamol" in copied.titles("paracetamol")
     doctor = copied.ok("--as-group", "doctors", "ask", DOSE, "--json").json
     assert doctor["searched"] == ["ward"]
@@ -245,14 +247,14 @@ def test_a_text_that_nobody_approved_is_due(copied: Localmed, folder: Path, tmp_
     own = tmp_path / "documents"
     shutil.copytree(folder, own)
     copied.ok("import", str(own), "-c", "own", "--manifest", str(named(tmp_path, "own")))
-    (document,) = [each["id"] for each in copied.ok("documents", "list", "-c", "own", "--json").json
-                   if each["title"].startswith("Sepsis")]  # fmt: skip
+    (document,) = [row["id"] for row in copied.ok("documents", "list", "-c", "own", "--json").json
+                   if row["title"].startswith("Sepsis")]  # fmt: skip
     copied.ok("documents", "set", document, "--approver", "Dr Wu")
     assert copied.ok("documents", "due", "--json").json == []
     (own / "sepsis.txt").write_text("Sepsis: the first hour\n\nGive antibiotics within three hours.\n", "utf-8")
     report = copied.ok("import", str(own), "-c", "own").out
     assert "no approver now" in " ".join(report.split())
-    assert [(each["id"], each["approval_lapsed"]) for each in copied.ok("documents", "due", "--json").json] == [
+    assert [(row["id"], row["approval_lapsed"]) for row in copied.ok("documents", "due", "--json").json] == [
         (document, True)
     ]
     assert "not approved" in " ".join(copied.ok("documents", "due").out.split())
@@ -268,9 +270,9 @@ def named(folder: Path, name: str) -> Path:
 
 def test_the_doctor_counts_nothing_of_hidden_collections_for_a_reader(copied: Localmed) -> None:
     copied.ok("collections", "access", "ward", "--group", "doctors")
-    names = {each["name"] for each in copied("doctor", "--json").json["checks"]}
+    names = {check["name"] for check in copied("doctor", "--json").json["checks"]}
     assert {"governance", "quarantine", "library"} <= names
-    seen = {each["name"] for each in copied("--as-group", "nurses", "doctor", "--json").json["checks"]}
+    seen = {check["name"] for check in copied("--as-group", "nurses", "doctor", "--json").json["checks"]}
     assert names - seen == {"governance", "quarantine"}
 
 
@@ -281,17 +283,17 @@ def test_as_group_only_narrows_what_the_setting_names(copied: Localmed) -> None:
     assert copied.ok("--as-group", "nurses", "search", "paracetamol", "--json").json["hits"] == []
     (copied.data / "localmed.toml").write_text('[reader]\ngroups = ["nurses"]\n')
     for groups in (("doctors",), ("nurses", "doctors")):
-        given = [part for group in groups for part in ("--as-group", group)]
-        assert "reader.groups" in copied(*given, "search", "paracetamol").failed(2)
+        options = [part for group in groups for part in ("--as-group", group)]
+        assert "reader.groups" in copied(*options, "search", "paracetamol").failed(2)
 
 
 def test_a_rollback_names_what_answers_before_its_day(copied: Localmed) -> None:
     early, removed, back = map(copied.id_of, ("Paracetamol", "Sepsis: the first hour", "Vancomycin leaflet"))
     copied.ok("documents", "set", back, "--effective-from", LATER)
     copied.ok("documents", "set", early, "--effective-from", LATER)
-    told = copied.ok("generations", "rollback", "--yes").out
-    assert f"1 document that was not yet effective answers now: {early[:12]}" in told
-    assert back[:12] not in told
+    output = copied.ok("generations", "rollback", "--yes").out
+    assert f"1 document that was not yet effective answers now: {early[:12]}" in output
+    assert back[:12] not in output
     copied.ok("documents", "remove", removed, "--yes")
     assert "answer now" not in copied.ok("generations", "rollback", "--yes").out
 
@@ -308,7 +310,7 @@ def test_what_a_kept_answer_cites_is_shown_after_everything_is_gone(
     question = ("ask", "What is the loading dose of vancomycin?", "--json", "--record", str(tmp_path / "recording"))
     printed = copied.ok(*question).out
     kept.write_text(printed if form == "json" else (tmp_path / "recording").read_text("utf-8"), "utf-8")
-    (source,) = [each for each in json.loads(printed)["evidence"] if PDF_LINE in each["passage"]["text"]]
+    (source,) = [evidence for evidence in json.loads(printed)["evidence"] if PDF_LINE in evidence["passage"]["text"]]
     copied.ok("documents", "remove", source["passage"]["document_id"], "--yes")
     for number in range(4):
         copied.ok("collections", "priority", "ward", str(number))
@@ -340,9 +342,9 @@ def test_a_kept_answer_says_what_has_become_of_its_documents(copied: Localmed, t
     kept.write_text(copied.ok("ask", DOSE, "--json").out, "utf-8")
     document = copied.id_of("Paracetamol")
     marker = next(
-        each["marker"]
-        for each in json.loads(kept.read_text("utf-8"))["evidence"]
-        if each["passage"]["document_id"] == document
+        evidence["marker"]
+        for evidence in json.loads(kept.read_text("utf-8"))["evidence"]
+        if evidence["passage"]["document_id"] == document
     )
     show = ("show", marker, "--answer", str(kept))
     before = copied.ok(*show).out
@@ -355,10 +357,10 @@ def test_a_kept_answer_says_what_has_become_of_its_documents(copied: Localmed, t
     copied.ok("documents", "withdraw", document, "--reason", "recalled")
     assert "This document is withdrawn" in copied.ok(*show).out
     copied.ok("documents", "remove", document, "--yes")
-    gone = copied.ok(*show).out
-    assert "This document is withdrawn" in gone
-    assert "This text is no longer in the library" in gone
-    assert "4 g in 24 hours" in gone
+    output = copied.ok(*show).out
+    assert "This document is withdrawn" in output
+    assert "This text is no longer in the library" in output
+    assert "4 g in 24 hours" in output
     assert copied.ok(*show, "--json").json["status"] == "withdrawn"
 
 

@@ -19,8 +19,8 @@ import pytest
 
 from localmed.config import Settings
 from localmed.errors import ModelError
+from localmed.models.choice import choices
 from localmed.models.host.adapters import HostEncoder, connect
-from localmed.models.host.choices import choices
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.minilm import MiniLM
 from localmed.models.registry.registration import Registrations
@@ -60,10 +60,10 @@ def answer(copied: Localmed, *options: str) -> dict[str, Any]:
     """An answer of a process of its own, without what differs from one asking to the next."""
     done = copied.process(*options, "ask", QUESTION, "--json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    for step in found["trace"]:
+    status: dict[str, Any] = json.loads(done.stdout)
+    for step in status["trace"]:
         del step["seconds"]
-    return found
+    return status
 
 
 def test_the_whole_life_of_a_host(copied: Localmed) -> None:

@@ -41,10 +41,10 @@ def test_json_and_the_report_page(tmp_path: Path, folder: Path) -> None:
     target = tmp_path / "页.html"
     code, output = dry(tmp_path, "--dry-run", "--json", "--report", str(target), "--language", "zh", str(folder))
     assert code == 0
-    told = {Path(each["path"]).name: each for each in json.loads(output)["files"]}
-    assert told["columns.pdf"]["documents"][0]["pages"] == 1
-    assert told["columns.pdf"]["documents"][0]["outcome"] == "new"
-    assert told["b.txt"]["reason"]
+    rows = {Path(row["path"]).name: row for row in json.loads(output)["files"]}
+    assert rows["columns.pdf"]["documents"][0]["pages"] == 1
+    assert rows["columns.pdf"]["documents"][0]["outcome"] == "new"
+    assert rows["b.txt"]["reason"]
     text = target.read_text("utf-8")
     assert "导入预览" in text
     assert "data:image/jpeg;base64," in text
@@ -72,9 +72,9 @@ def test_ended_by_a_signal_it_leaves_no_copy_of_a_document(tmp_path: Path) -> No
         while not list(temporary.glob("*/files/*")) and running.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         running.terminate()
-        _, told = running.communicate(timeout=60)
-    assert (running.returncode, told.count("\n")) == (130, 1)
-    assert told.startswith("localmed: interrupted")
+        _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors.count("\n")) == (130, 1)
+    assert errors.startswith("localmed: interrupted")
     assert list(temporary.iterdir()) == []
 
 

@@ -34,7 +34,7 @@ def qwen(tmp_path: Path) -> Path:
 
 def test_the_list_before_anything_is_added(empty: Localmed) -> None:
     assert "qwen3-8b" in empty.ok("models").out
-    rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
+    rows = {row["name"]: row for row in empty.ok("models", "list", "--json").json}
     assert rows["bge-m3"]["licence"] == "MIT"
     assert rows["medgemma-27b"]["terms"]
     assert not any(row["registered"] for row in rows.values())
@@ -46,7 +46,7 @@ def test_from_a_stick_to_use(empty: Localmed, qwen: Path) -> None:
     assert (added["name"], added["registered"], added["template"]) == ("qwen3-8b", True, "qwen3")
     assert "qwen3-8b serves chat" in empty.ok("models", "use", "chat", "qwen3-8b").out
     assert empty.ok("models", "verify", "--json").json == {"qwen3-8b": []}
-    rows = {each["name"]: each for each in empty.ok("models", "list", "--json").json}
+    rows = {row["name"]: row for row in empty.ok("models", "list", "--json").json}
     assert rows["qwen3-8b"]["serves"] == ["chat"]
     assert rows["qwen3-8b"]["sha256"] == added["sha256"] != ""
     assert added["sha256"][:12] in empty.ok("models", "list").out
@@ -150,17 +150,17 @@ def test_ctrl_c_while_adding(empty: Localmed, tmp_path: Path) -> None:
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert err.count(b"\n") == 1
-    assert sorted(each.name for each in (empty.data / "models").iterdir()) == ["registry.lock"]
+    assert sorted(file.name for file in (empty.data / "models").iterdir()) == ["registry.lock"]
 
 
 def test_the_plan(empty: Localmed, qwen: Path) -> None:
     empty.ok("models", "add", str(qwen))
     plan = empty.ok("models", "plan", "--json").json
     assert plan["machine"]["memory"] > 0
-    models = {each["name"]: each for each in plan["models"]}
+    models = {row["name"]: row for row in plan["models"]}
     assert models["qwen3-8b"]["exact"]
     assert not models["qwen3-32b"]["exact"]
-    assert [each["context"] for each in models["qwen3-32b"]["needs"]] == [4096, 8192, 32768]
+    assert [need["context"] for need in models["qwen3-32b"]["needs"]] == [4096, 8192, 32768]
     assert "estimate" in empty.ok("models", "plan").out
 
 

@@ -21,12 +21,12 @@ CHINESE = f"患者{MARKER}可以服用多少对乙酰氨基酚？"
 def traces(folder: Path) -> list[str]:
     """The files under ``folder`` with the marker in their name or content, in any usual encoding."""
     forms = {form.encode(code) for form in (MARKER, MARKER.lower()) for code in ("utf-8", "utf-16-le")}
-    found = []
+    matches = []
     for path in sorted(folder.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         if MARKER.lower() in str(path.relative_to(folder)).lower() or any(form in content for form in forms):
-            found.append(str(path))
-    return found
+            matches.append(str(path))
+    return matches
 
 
 def test_nothing_of_a_question_is_kept(copied: Localmed, tmp_path: Path) -> None:

@@ -26,14 +26,14 @@ def test_import_reports_every_file(imported: tuple[Localmed, Ran]) -> None:
 
 
 def test_search_finds_by_words_and_meaning(localmed: Localmed) -> None:
-    found = localmed.ok("search", "maximum paracetamol dose", "--json").json
-    assert set(found) == {*Found.__slots__, "overdue"}
-    best = found["hits"][0]
+    result = localmed.ok("search", "maximum paracetamol dose", "--json").json
+    assert set(result) == {*Found.__slots__, "overdue"}
+    best = result["hits"][0]
     assert set(best) == set(Hit.__slots__)
     assert set(best["passage"]) == set(Passage.__slots__)
     assert best["passage"]["title"] == "Paracetamol"
     assert best["similarity"] > 0.5
-    assert found["dense"]
+    assert result["dense"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_ask_quotes_its_source(localmed: Localmed) -> None:
     assert citation["quote"] == PDF_LINE
     assert citation["page"] == 2
     assert citation["boxes"][0]["page"] == 2
-    assert citation["marker"] in {each["marker"] for each in answer["evidence"]}
+    assert citation["marker"] in {evidence["marker"] for evidence in answer["evidence"]}
     assert set(answer["evidence"][0]) == set(Evidence.__slots__)
     assert quoted[0]["verdict"]["support"] == "verbatim"
     assert answer["provenance"]["generation"] == "0001"
@@ -183,7 +183,7 @@ def test_documents_list_and_show(localmed: Localmed) -> None:
     assert {document["title"] for document in documents} >= {"Paracetamol", "Vancomycin leaflet", "探视指南"}
     assert set(documents[0]) == {*Document.__slots__, "overdue"}
     superseded = localmed.ok("documents", "list", "--status", "superseded", "--json").json
-    assert [each["edition"] for each in superseded] == ["2019-03"]
+    assert [evidence["edition"] for evidence in superseded] == ["2019-03"]
     shown = localmed.ok("documents", "show", documents[0]["id"][:10], "--json").json
     assert set(shown) == {*Document.__slots__, "passage_ids", "chain", "overdue"}
     assert len(shown["passage_ids"]) == shown["passages"] > 0
@@ -220,4 +220,5 @@ def test_generations(localmed: Localmed) -> None:
     assert only["documents"] == 6
     assert localmed.ok("generations", "verify").out == "generation 1: ok\n"
     assert localmed.ok("generations", "verify", "1", "--json").json == {"1": []}
+    assert only["reason"]["code"] == "generation.made.import"
     assert "import into ward" in localmed.ok("generations").out

@@ -52,32 +52,32 @@ def own(tiered: Localmed, tmp_path: Path) -> Localmed:
     return Localmed(tmp_path / "data")
 
 
-def asked(localmed: Localmed, *arguments: str) -> Any:
+def answer_of(localmed: Localmed, *arguments: str) -> Any:
     return localmed.ok("ask", *arguments, "--json").json
 
 
 def cited(answer: Any) -> set[str]:
     """The collections that an answer's sentences rest on."""
-    markers = {citation["marker"] for each in answer["statements"] for citation in each["citations"]}
-    return {each["passage"]["collection"] for each in answer["evidence"] if each["marker"] in markers}
+    markers = {citation["marker"] for statement in answer["statements"] for citation in statement["citations"]}
+    return {evidence["passage"]["collection"] for evidence in answer["evidence"] if evidence["marker"] in markers}
 
 
 def test_without_a_preset_the_priorities_decide(tiered: Localmed) -> None:
-    answer = asked(tiered, QUESTION)
+    answer = answer_of(tiered, QUESTION)
     assert answer["searched"] == ["guidelines"]
     assert cited(answer) == {"guidelines"}
     assert answer["conflicts"] == []
-    later = asked(tiered, "What causes gout?")
+    later = answer_of(tiered, "What causes gout?")
     assert later["searched"] == ["guidelines", "papers", "books"]
     assert cited(later) == {"books"}
 
 
 def test_ebm_looks_one_tier_further(tiered: Localmed) -> None:
-    answer = asked(tiered, QUESTION, "--preset", "ebm")
+    answer = answer_of(tiered, QUESTION, "--preset", "ebm")
     assert answer["searched"] == ["guidelines", "papers"]
     assert cited(answer) == {"guidelines"}
     dose, edition = answer["conflicts"]
-    by_marker = {each["marker"]: each["passage"]["collection"] for each in answer["evidence"]}
+    by_marker = {evidence["marker"]: evidence["passage"]["collection"] for evidence in answer["evidence"]}
     assert by_marker[dose["marker"]] == by_marker[edition["marker"]] == "guidelines"
     assert by_marker[dose["against"]] == by_marker[edition["against"]] == "papers"
     assert (dose["kind"], edition["kind"]) == ("dose", "edition")
@@ -88,7 +88,7 @@ def test_ebm_looks_one_tier_further(tiered: Localmed) -> None:
     theirs = dose["theirs"]
     assert "should be 3 g a day" in theirs["quote"]
     assert theirs["marker"] == dose["against"]
-    (text,) = [each["passage"]["text"] for each in answer["evidence"] if each["marker"] == dose["against"]]
+    (text,) = [evidence["passage"]["text"] for evidence in answer["evidence"] if evidence["marker"] == dose["against"]]
     assert text[theirs["start"] : theirs["end"]] == theirs["quote"]
     assert {"page", "boxes"} <= theirs.keys()
 
@@ -98,9 +98,9 @@ def test_a_conflict_is_printed_with_both_sources(tiered: Localmed) -> None:
     flat = " ".join(printed.split())
     assert re.search(r"! Possible conflict, another amount: source \d says 4 g, source \d says 3 g\.", flat)
     assert re.search(r"! Possible conflict, a newer edition: source \d is of 2024-05, source \d of 2021-03\.", flat)
-    said = re.search(r"says 3 g\. The maximum dose of paracetamol in adults should be 3 g a day\. \[(\d)\]", flat)
-    assert said, "what the other source says"
-    assert re.search(rf"\[{said[1]}\] Paracetamol, edition 2024-05 \w{{12}} --span \d+-\d+ ", flat)
+    match = re.search(r"says 3 g\. The maximum dose of paracetamol in adults should be 3 g a day\. \[(\d)\]", flat)
+    assert match, "what the other source says"
+    assert re.search(rf"\[{match[1]}\] Paracetamol, edition 2024-05 \w{{12}} --span \d+-\d+ ", flat)
     assert flat.index("is 4 g a day") < flat.index("Possible conflict") < flat.index("Sources")
     assert "edition 2021-03" in flat
     assert "edition 2024-05" in flat
@@ -117,7 +117,7 @@ def test_the_same_in_chinese(tiered: Localmed) -> None:
 
 
 def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localmed, own: Localmed) -> None:
-    answer = asked(tiered, "What causes gout?", "--preset", "patient")
+    answer = answer_of(tiered, "What causes gout?", "--preset", "patient")
     assert answer["searched"] == ["books"]
     assert cited(answer) == {"books"}
     assert notes_of(answer) == ["Not searched, as the library holds nothing of it: leaflets, encyclopaedias"]
@@ -135,11 +135,11 @@ def test_what_a_preset_lacks_is_told_and_nothing_else_is_searched(tiered: Localm
 
 
 def test_only_the_collections_given(tiered: Localmed) -> None:
-    answer = asked(tiered, QUESTION, "--preset", "ebm", "-c", "papers")
+    answer = answer_of(tiered, QUESTION, "--preset", "ebm", "-c", "papers")
     assert answer["searched"] == ["papers"]
-    both = asked(tiered, QUESTION, "-c", "papers", "-c", "guidelines")
+    both = answer_of(tiered, QUESTION, "-c", "papers", "-c", "guidelines")
     assert both["searched"] == ["guidelines"], "still in tiers"
-    empty = asked(tiered, QUESTION, "-c", "leaflets")
+    empty = answer_of(tiered, QUESTION, "-c", "leaflets")
     assert (empty["status"], empty["searched"]) == ("abstained", [])
 
 
@@ -154,11 +154,11 @@ def test_a_preset_of_the_settings_is_the_default_and_can_be_set_aside(own: Local
     (own.data / "localmed.toml").write_text(
         '[ask]\npreset = "mine"\n[tiers]\nfurther = ["mine"]\n[tiers.presets]\nmine = [["papers"], ["guideline"]]\n'
     )
-    answer = asked(own, QUESTION)
+    answer = answer_of(own, QUESTION)
     assert answer["searched"] == ["papers", "guidelines"]
     assert cited(answer) == {"papers"}
-    assert [each["kind"] for each in answer["conflicts"]] == ["dose"], "the guideline is older"
-    assert asked(own, QUESTION, "--preset", "")["searched"] == ["guidelines"]
+    assert [conflict["kind"] for conflict in answer["conflicts"]] == ["dose"], "the guideline is older"
+    assert answer_of(own, QUESTION, "--preset", "")["searched"] == ["guidelines"]
     (own.data / "localmed.toml").write_text('[tiers.presets]\nebm = ["guideline"]\n')
     assert "tiers.presets.ebm" in own("ask", QUESTION).failed(2)
 
@@ -173,6 +173,6 @@ def test_the_trace_shows_tiers_and_keywords(tiered: Localmed) -> None:
 
 @pytest.mark.parametrize("question", ["of the and", "?!", "，。？", "x " * 9_000 + "y" * 2_000, "的" * 20_000])
 def test_any_question_in_tiers(tiered: Localmed, question: str) -> None:
-    answer = asked(tiered, question, "--preset", "ebm")
+    answer = answer_of(tiered, question, "--preset", "ebm")
     assert answer["status"] == "abstained"
     assert answer["searched"] == ["guidelines", "papers", "books"]

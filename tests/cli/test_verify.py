@@ -49,13 +49,17 @@ def part(answer: Any, name: str) -> Any:
 
 def test_an_answer_from_a_file(library: Localmed, tmp_path: Path) -> None:
     file = tmp_path / "answer.json"
-    given = {"question": "What prevents stroke in atrial fibrillation?", "answer": ANSWER, "sources": [{"pmid": 11}]}
-    file.write_text(json.dumps(given), "utf-8")
+    submitted = {
+        "question": "What prevents stroke in atrial fibrillation?",
+        "answer": ANSWER,
+        "sources": [{"pmid": 11}],
+    }
+    file.write_text(json.dumps(submitted), "utf-8")
     answer = library.ok("verify", str(file), "--json").json
     assert answer["workflow"] == "verify"
     assert part(answer, "CitationsPart")["references"][0]["study"]["title"] == "Warfarin in atrial fibrillation"
     assert "retracted trial" in str(part(answer, "AlertPart"))
-    assert part(answer, "ClaimPart")["label"] == "not judged", "without a model"
+    assert part(answer, "ClaimPart")["label"] == "not_judged", "without a model"
     shown = " ".join(library.ok("verify", str(file)).out.split())
     assert "word for word in what it cites" in shown
     assert "NOT SUPPORTED" in shown
@@ -119,12 +123,12 @@ def test_a_batch_of_answers(library: Localmed, tmp_path: Path) -> None:
     file.write_text(
         json.dumps({"id": "x", "question": "Stroke?", "answer": ANSWER, "label": "correct"}) + "\n", "utf-8"
     )
-    found = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--json").json
-    assert found["answers"] == 1
-    assert {each.name for each in out.iterdir()} == {
+    report = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--json").json
+    assert report["answers"] == 1
+    assert {file.name for file in out.iterdir()} == {
         "report.json", "table.csv", "results.jsonl", "plot.png", "plot.svg",
     }  # fmt: skip
-    assert not any(b"Zyxwvut" in each.read_bytes() for each in out.iterdir())
+    assert not any(b"Zyxwvut" in file.read_bytes() for file in out.iterdir())
     again = library.ok("eval", "claims", "--questions", str(file), "--out", str(out), "--resume").out
     assert "1 answer, judged by none" in again
 
@@ -135,9 +139,9 @@ def test_stances_inside_m_eval(library: Localmed, tmp_path: Path) -> None:
         "Warfarin prevents stroke.\tWarfarin prevents stroke.\tentailment\nDogs bark.\tWarfarin is safe.\tneutral\n",
         "utf-8",
     )
-    found = library.ok("eval", "claims", "--pairs", str(pairs), "--json").json
-    assert found["judges"][0]["judge"].startswith("inside M-Eval")
-    assert {(each["is"], each["judged"]) for each in found["claims"]} == {
-        ("supported", "not judged"), ("not enough evidence", "not enough evidence"),
+    report = library.ok("eval", "claims", "--pairs", str(pairs), "--json").json
+    assert report["judges"][0]["judge"].startswith("inside M-Eval")
+    assert {(row["is"], row["judged"]) for row in report["claims"]} == {
+        ("supported", "not_judged"), ("not_enough", "not_enough"),
     }  # fmt: skip
     assert "Claims by vote" in library.ok("eval", "claims", "--pairs", str(pairs)).out

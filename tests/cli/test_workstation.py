@@ -55,20 +55,20 @@ def workstation(made: Localmed, tmp_path: Path) -> Localmed:
 @pytest.mark.slow
 def test_a_chinese_question_finds_english_passages_by_meaning(made: Localmed) -> None:
     ran = made.ok("search", QUESTION, "--json")
-    found = ran.json
-    assert (found["dense"], found["language"]) == (True, "zh")
-    assert {hit["passage"]["language"] for hit in found["hits"]} == {"en"}
-    assert len(found["hits"]) == len(ENGLISH)
-    assert all(hit["similarity"] is not None and hit["lexical_rank"] == -1 for hit in found["hits"])
-    assert found["reranker"].startswith("bge-reranker-v2-m3 ")
-    scores = [hit["rerank_score"] for hit in found["hits"]]
+    result = ran.json
+    assert (result["dense"], result["language"]) == (True, "zh")
+    assert {hit["passage"]["language"] for hit in result["hits"]} == {"en"}
+    assert len(result["hits"]) == len(ENGLISH)
+    assert all(hit["similarity"] is not None and hit["lexical_rank"] == -1 for hit in result["hits"])
+    assert result["reranker"].startswith("bge-reranker-v2-m3 ")
+    scores = [hit["rerank_score"] for hit in result["hits"]]
     assert all(0 < score < 1 for score in scores)
     assert WORDS_ONLY not in made.ok("search", QUESTION).err
     answer = made.ok("ask", QUESTION, "--json").json
     assert LEXICAL_ONLY["zh"] not in answer["notes"]
     models = dict(answer["provenance"]["models"])
     assert models["encoder"].startswith("bge-m3 ")
-    assert models["reranker"] == found["reranker"]
+    assert models["reranker"] == result["reranker"]
 
 
 @pytest.mark.slow
@@ -78,10 +78,10 @@ def test_a_chinese_question_finds_english_passages_by_meaning(made: Localmed) ->
 )
 def test_rerankers_are_switched(workstation: Localmed, reranker: str, name: str) -> None:
     assert workstation.ok("models", "use", "reranker", reranker).out == f"{reranker} serves reranker\n"
-    found = workstation.ok("search", "visiting hours", "--json").json
-    assert found["reranker"].startswith(name)
-    assert bool(found["reranker"]) == bool(name)
-    assert all((hit["rerank_score"] is not None) == bool(name) for hit in found["hits"])
+    result = workstation.ok("search", "visiting hours", "--json").json
+    assert result["reranker"].startswith(name)
+    assert bool(result["reranker"]) == bool(name)
+    assert all((hit["rerank_score"] is not None) == bool(name) for hit in result["hits"])
     assert "bge-reranker-v2-m3 serves" in workstation.ok("models", "use", "reranker", "default").out
 
 
@@ -96,11 +96,11 @@ def test_from_one_profile_to_the_other_and_back(workstation: Localmed) -> None:
     assert workstation.ok("reindex").out.startswith("Nothing changed")
     assert workstation.titles("visiting hours")[0] == "Visiting hours"
     set_to(workstation, 'profile = "starter"\n[models]\nfolder = "elsewhere"\n')
-    said = workstation.ok("models", "use", "encoder", "bge-m3").out
-    assert "bge-m3 serves encoder" in said
-    assert "Nothing reranks" in said
-    assert "encoded by all-MiniLM" in said
-    assert "localmed reindex" in said
+    output = workstation.ok("models", "use", "encoder", "bge-m3").out
+    assert "bge-m3 serves encoder" in output
+    assert "Nothing reranks" in output
+    assert "encoded by all-MiniLM" in output
+    assert "localmed reindex" in output
     workstation.ok("models", "use", "reranker", "bge-m3")
     assert "bge-m3-" in workstation("search", "visiting hours").failed(5)
     assert "Generation 0004 is served" in workstation.ok("reindex").out
@@ -121,8 +121,8 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
     assert "localmed reindex" in workstation.ok("models", "use", "encoder", "ours").out
     assert "ours-" in workstation("search", "visiting hours").failed(5)
     encoder = workstation.ok("reindex", "--json").json["encoder"]
-    found = workstation.ok("search", QUESTION, "--json").json
-    assert (found["dense"], len(found["hits"])) == (True, len(ENGLISH))
+    result = workstation.ok("search", QUESTION, "--json").json
+    assert (result["dense"], len(result["hits"])) == (True, len(ENGLISH))
     (folder / "ours.toml").write_text(manifest.replace('"query: "', '"find: "'), "utf-8")
     assert workstation.ok("reindex").out.startswith("Nothing changed")  # as it was when it was added
     workstation.ok("models", "remove", "ours", "--yes")
@@ -149,9 +149,9 @@ def test_the_starter_encoder_reranks_too(copied: Localmed) -> None:
 def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_path: Path) -> None:
     set_to(copied, 'profile = "workstation"\n')
     for command in (("search", "sepsis"), ("reindex",), ("ask", "sepsis")):
-        said = copied(*command).failed(6)
-        assert "bge-m3, which is to serve encoder, is not registered" in said
-        assert "localmed models add FOLDER --as bge-m3" in said
+        output = copied(*command).failed(6)
+        assert "bge-m3, which is to serve encoder, is not registered" in output
+        assert "localmed models add FOLDER --as bge-m3" in output
     lying = make_bge_m3(copied.data / "models" / "bge-m3")  # put there by hand: not loaded
     assert f"localmed models add {lying} --as bge-m3" in copied("reindex").failed(6)
     set_to(copied, "")
@@ -160,20 +160,20 @@ def test_without_its_models_the_profile_says_what_to_add(copied: Localmed, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "expected"),
     [
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 1000), "has 1000 bytes"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "is missing"),
         (lambda folder: (folder / "code.py").write_text("print()"), "was not there"),
     ],
 )
-def test_what_has_changed_is_never_loaded(workstation: Localmed, harm: Callable[[Path], object], told: str) -> None:
+def test_what_has_changed_is_never_loaded(workstation: Localmed, harm: Callable[[Path], object], expected: str) -> None:
     folder = workstation.data / "models" / "bge-m3"
     for path in folder.iterdir():
         path.chmod(0o600)
     harm(folder)
     for command in (("search", QUESTION), ("ask", QUESTION), ("models", "use", "encoder", "bge-m3")):
-        assert told in workstation(*command).failed(6)
+        assert expected in workstation(*command).failed(6)
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "harm", "told"),
+    ("make", "name", "harm", "expected"),
     [
         (make_bge_m3, "bge-m3", "missing sparse_linear.pt", "sparse_linear.pt is missing"),
         (make_bge_m3, "bge-m3", "cut model.safetensors", "the copy broke off"),
@@ -217,7 +217,7 @@ def test_a_judge_of_entailment_is_added_and_chosen(workstation: Localmed, tmp_pa
         (make_nli, "none", "missing tokenizer.json", "built in"),
     ],
 )
-def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, harm: str, told: str) -> None:
+def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, harm: str, expected: str) -> None:
     localmed, folder = Localmed(tmp_path / "data"), make(tmp_path / name)
     how, file = harm.split()
     if how == "missing":
@@ -226,14 +226,14 @@ def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, h
         (folder / file).rename(folder / "pytorch_model.bin")
     else:
         os.truncate(folder / file, (folder / file).stat().st_size - 7)
-    assert told in localmed("models", "add", str(folder), *(("--role", "entailment") if name == "none" else ())).failed(
-        2 if name == "none" else 3
-    )
+    assert expected in localmed(
+        "models", "add", str(folder), *(("--role", "entailment") if name == "none" else ())
+    ).failed(2 if name == "none" else 3)
     assert not localmed.ok("models", "verify", "--json").json
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "expected"),
     [
         ('profile = "laptop"\n', "starter, workstation"),
         ('[models]\nencoder = "bge-m3"\n', "localmed models use encoder NAME"),
@@ -241,8 +241,8 @@ def test_what_is_not_whole_is_not_added(tmp_path: Path, make: Make, name: str, h
         ("[models]\nfolder = 3\n", "text in quotes"),
     ],
 )
-def test_settings_that_are_wrong(copied: Localmed, settings: str, told: str) -> None:
-    assert told in set_to(copied, settings)("search", "sepsis").failed(2)
+def test_settings_that_are_wrong(copied: Localmed, settings: str, expected: str) -> None:
+    assert expected in set_to(copied, settings)("search", "sepsis").failed(2)
 
 
 @pytest.mark.slow

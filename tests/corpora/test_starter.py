@@ -74,15 +74,15 @@ def text_of(name: str) -> str:
 
 def documents() -> dict[str, tuple[dict[str, Any], str]]:
     """Every document: its key, what is declared of it, and its text."""
-    found = {name: (entry, text_of(name)) for name, entry in DECLARED.items()}
+    texts = {name: (entry, text_of(name)) for name, entry in DECLARED.items()}
     for name in RECORD_FILES:
-        found |= {f"{name}#{record['id']}": (record, record_text(record)) for record in records(name)}
-    return found
+        texts |= {f"{name}#{record['id']}": (record, record_text(record)) for record in records(name)}
+    return texts
 
 
 def test_there_is_a_manifest_a_folder_and_a_kind_a_collection() -> None:
     assert sorted(path.name for path in STARTER.iterdir()) == list(COLLECTIONS)
-    assert {name: (each["kind"], each["priority"]) for name, each in MANIFESTS.items()} == {
+    assert {name: (manifest["kind"], manifest["priority"]) for name, manifest in MANIFESTS.items()} == {
         "guidelines": ("guideline", 10),
         "literature": ("literature", 20),
         "leaflets": ("leaflet", 30),
@@ -138,8 +138,8 @@ def test_a_superseded_document_names_a_newer_current_one() -> None:
 
 
 def test_titles_and_record_ids_are_unique() -> None:
-    found = documents()
-    assert len({entry["title"] for entry, _ in found.values()}) == len(found)
+    texts = documents()
+    assert len({entry["title"] for entry, _ in texts.values()}) == len(texts)
     ids = [record["id"] for name in RECORD_FILES for record in records(name)]
     assert len(set(ids)) == len(ids)
 

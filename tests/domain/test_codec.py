@@ -101,7 +101,7 @@ def changed(**values: Any) -> dict[str, Any]:
         None, [], {}, "text", {"format": FORMAT},
         {name: value for name, value in changed().items() if name != "format"},
         {name: value for name, value in changed().items() if name != "notes"},
-        changed(format="localmed answer 1"), changed(more=1), changed(status="wonderful"), changed(question=5),
+        changed(format="localmed answer 2"), changed(more=1), changed(status="wonderful"), changed(question=5),
         changed(notes={}), changed(notes=[1]), changed(searched="abc"),
         changed(parts=[{"type": "Path"}]), changed(parts=[{"type": "Evidence"}]), changed(parts=[{"type": 1}]),
         changed(parts=[{"type": "PicoPart", "population": 1}]), changed(verification=None),

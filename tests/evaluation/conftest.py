@@ -64,7 +64,7 @@ def bench(library: Library) -> Bench:
 
 
 @pytest.fixture
-def asked(ids: dict[str, str]) -> QuestionSet:
+def questions(ids: dict[str, str]) -> QuestionSet:
     """A question a subject; its record is the answer."""
     questions = tuple(
         Question(f"q{number}", f"Which treatment of {subject}") for number, subject in enumerate(SUBJECTS)

@@ -26,12 +26,12 @@ COLOURS = {"g": Badge.GREEN, "y": Badge.YELLOW, "r": Badge.RED}
 
 @pytest.fixture(scope="module")
 def paper() -> badges.BadgeReport:
-    found = {
+    badges_ = {
         f"{colours}{number}": dict(zip(NAMES, (COLOURS[colour] for colour in colours), strict=True))
         for colours, count in JOINT.items()
         for number in range(count)
     }
-    return badges.report(found, NAMES, {"judge": "the paper's"})
+    return badges.report(badges_, NAMES, {"judge": "the paper's"})
 
 
 def test_the_papers_figures(paper: badges.BadgeReport) -> None:
@@ -41,7 +41,7 @@ def test_the_papers_figures(paper: badges.BadgeReport) -> None:
     agreed = {(agreement.first, agreement.second): agreement for agreement in paper.agreements}
     both = agreed["System", "Perplexity"]
     assert both.matrix == ((193, 127, 454), (11, 3, 29), (167, 349, 406))
-    assert [round(each, 3) for each in (both.both_green, both.neither_green, both.overall)] == [0.111, 0.453, 0.564]
+    assert [round(share, 3) for share in (both.both_green, both.neither_green, both.overall)] == [0.111, 0.453, 0.564]
     assert agreed["Atropos", "Perplexity"].matrix == ((197, 172, 411), (67, 132, 233), (107, 175, 245))
     assert round(paper.at_least_one_green, 3) == 0.727
     assert {name: round(share, 3) for name, share in paper.novelty} == {
@@ -52,8 +52,8 @@ def test_the_papers_figures(paper: badges.BadgeReport) -> None:
 
 
 def test_unanswered_counts_as_red_and_is_told_apart() -> None:
-    found = {"1": {"a": Badge.NONE, "b": Badge.GREEN}, "2": {"a": Badge.RED, "b": Badge.NONE}}
-    made = badges.report(found, ("a", "b"), {})
+    badges_ = {"1": {"a": Badge.NONE, "b": Badge.GREEN}, "2": {"a": Badge.RED, "b": Badge.NONE}}
+    made = badges.report(badges_, ("a", "b"), {})
     assert made.summaries == (badges.Summary("a", 0, 0, 2, 1), badges.Summary("b", 1, 0, 1, 1))
     assert made.at_least_one_green == 0.5
 
@@ -74,7 +74,7 @@ def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
     png, svg = plot.draw_badges(paper, tmp_path)
     assert png.stat().st_size > 1000
     assert "Perplexity" in svg.read_text()
-    assert badges.tables(paper)[0][0] == "Badges by source"
+    assert render(badges.tables(paper)[0][0], "zh") == "各来源的标记"
     assert any("at least one source is green for 72.7%" in render(fact, "en") for fact in badges.facts(paper))
 
 

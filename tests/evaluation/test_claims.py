@@ -27,14 +27,16 @@ LINES = (
 )
 
 
-def verified(given: VerifyInput) -> Answer:
+def verified(verify_input: VerifyInput) -> Answer:
     """Correct if it says One, mistaken if Two, else neither."""
-    label = next((name for word, name in (("One", Label.CORRECT), ("Two", Label.MISTAKEN)) if word in given.text),
-                 Label.NOT_ENOUGH)  # fmt: skip
+    labels = {"One": Label.CORRECT, "Two": Label.MISTAKEN}
+    label = next((name for word, name in labels.items() if word in verify_input.text), Label.NOT_ENOUGH)
     claim = {Label.CORRECT: Label.SUPPORTED, Label.MISTAKEN: Label.CONTRADICTED}.get(label, label)
-    alerts = (AlertPart((("retracted", Titled("A trial")),)),) if "Two" in given.text else ()
+    alerts = (AlertPart((("retracted", Titled("A trial")),)),) if "Two" in verify_input.text else ()
     parts = (ResponsePart(label, ((claim, 1),)), ClaimPart("Claim", claim, (1, 0, 0), 1.0), *alerts)
-    return Answer(AnswerStatus.ANSWERED, given.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts)
+    return Answer(
+        AnswerStatus.ANSWERED, verify_input.question, "en", (), (), (), PROVENANCE, workflow="verify", parts=parts
+    )
 
 
 def items(folder: Path, text: str = LINES) -> tuple[Item, ...]:
@@ -48,10 +50,10 @@ def silent(done: float, doing: str) -> None:
 
 
 def test_lines_and_a_list_are_read(tmp_path: Path) -> None:
-    found = items(tmp_path)
-    assert [(each.id, each.gold) for each in found] == [("a", "correct"), ("2", ""), ("3", "mistaken")]
+    loaded = items(tmp_path)
+    assert [(item.id, item.gold) for item in loaded] == [("a", "correct"), ("2", ""), ("3", "mistaken")]
     as_list = json.dumps([json.loads(line) for line in LINES.splitlines() if line])
-    assert items(tmp_path, as_list) == found
+    assert items(tmp_path, as_list) == loaded
 
 
 @pytest.mark.parametrize(
@@ -69,55 +71,60 @@ def report(results: Sequence[claims.Result]) -> ClaimsReport:
 
 
 def test_the_counts_by_hand(tmp_path: Path) -> None:
-    found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    assert found.responses == {"correct": 1, "mistaken": 1, "not enough evidence": 1, "not judged": 0}
-    assert found.claims == {"supported": 1, "contradicted": 1, "not enough evidence": 1, "not judged": 0}
-    assert (found.recall, found.specificity, found.accuracy) == (1.0, 0.0, 0.5)
-    assert found.alerts == 1
-    assert claims.as_csv(found).splitlines()[1].startswith("a,correct,correct,1,0,0,")
-    assert "secretword" not in json.dumps(found.as_dict()) + claims.as_csv(found) + repr(claims.facts(found))
+    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    assert outcome.responses == {"correct": 1, "mistaken": 1, "not_enough": 1, "not_judged": 0}
+    assert outcome.claims == {"supported": 1, "contradicted": 1, "not_enough": 1, "not_judged": 0}
+    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (1.0, 0.0, 0.5)
+    assert outcome.alerts == 1
+    assert claims.as_csv(outcome).splitlines()[1].startswith("a,correct,correct,1,0,0,")
+    assert "secretword" not in json.dumps(outcome.as_dict()) + claims.as_csv(outcome) + repr(claims.facts(outcome))
 
 
 def test_undefined_is_undefined(tmp_path: Path) -> None:
-    found = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
-    assert (found.recall, found.specificity, found.accuracy) == (None, None, None)
-    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in claims.facts(found))
+    outcome = report(claims.run(items(tmp_path, '{"answer": "One."}'), verified, silent, None, resume=False))
+    assert (outcome.recall, outcome.specificity, outcome.accuracy) == (None, None, None)
+    assert "accuracy undefined" in " ".join(render(fact, "en") for fact in claims.facts(outcome))
     assert report(()).answers == 0
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    asked: list[str] = []
+    texts: list[str] = []
 
-    def stopping(given: VerifyInput) -> Answer:
-        if len(asked) == 2:
+    def stopping(verify_input: VerifyInput) -> Answer:
+        if len(texts) == 2:
             raise KeyboardInterrupt
-        asked.append(given.text)
-        return verified(given)
+        texts.append(verify_input.text)
+        return verified(verify_input)
 
     with pytest.raises(KeyboardInterrupt):
         claims.run(items(tmp_path), stopping, silent, tmp_path, resume=False)
     kept = tmp_path / claims.RESULTS
     kept.write_text(kept.read_text("utf-8") + '{"id": "3", "key"', "utf-8")  # a line that was cut
-    asked.clear()
+    texts.clear()
 
-    def counting(given: VerifyInput) -> Answer:
-        asked.append(given.text)
-        return verified(given)
+    def counting(verify_input: VerifyInput) -> Answer:
+        texts.append(verify_input.text)
+        return verified(verify_input)
 
     resumed = claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
-    assert asked == ["Three."]
+    assert texts == ["Three."]
     fresh = claims.run(items(tmp_path), verified, silent, None, resume=False)
-    assert [replace(each, seconds=0) for each in resumed] == [replace(each, seconds=0) for each in fresh]
+    assert [replace(row, seconds=0) for row in resumed] == [replace(row, seconds=0) for row in fresh]
     claims.run(items(tmp_path), counting, silent, tmp_path, resume=True)
-    assert asked == ["Three."], "nothing that was finished is lost behind the line that was cut"
+    assert texts == ["Three."], "nothing that was finished is lost behind the line that was cut"
 
 
 def test_a_changed_answer_is_verified_again(tmp_path: Path) -> None:
     claims.run(items(tmp_path), verified, silent, tmp_path, resume=False)
     changed = items(tmp_path, LINES.replace("Two.", "Three two."))
-    asked: list[str] = []
-    claims.run(changed, lambda given: asked.append(given.text) or verified(given), silent, tmp_path, resume=True)  # type: ignore[func-returns-value]
-    assert asked == ["Three two."]
+    texts: list[str] = []
+
+    def noting(verify_input: VerifyInput) -> Answer:
+        texts.append(verify_input.text)
+        return verified(verify_input)
+
+    claims.run(changed, noting, silent, tmp_path, resume=True)
+    assert texts == ["Three two."]
 
 
 class Words:
@@ -141,17 +148,17 @@ def test_inside_m_eval_only_sure_stances_vote() -> None:
         ("A weak aspirin hint.", "Aspirin prevents stroke."),
         ("Dogs.", "Aspirin."),
     ]
-    found = Inside(words).judge(pairs)
+    stances = Inside(words).judge(pairs)
     assert words.premises == ["Aspirin did not prevent stroke.", "A weak aspirin hint."]
-    assert found == [Stance(0, 0, 1), Stance(0, 1, 0), Stance(0, 1, 0)]
+    assert stances == [Stance(0, 0, 1), Stance(0, 1, 0), Stance(0, 1, 0)]
 
 
 def test_claims_by_vote_by_hand() -> None:
-    said = [("a", "entailment", 1), ("a", "entailment", -1), ("a", "contradiction", -1), ("b", "neutral", 0),
+    votes = [("a", "entailment", 1), ("a", "entailment", -1), ("a", "contradiction", -1), ("b", "neutral", 0),
             ("c", "contradiction", 1)]  # fmt: skip
-    asked = PairSet("x", tuple(Labelled("p", claim, label) for claim, label, _ in said), THREE)
-    stances = [Stance(float(vote == 1), float(vote == 0), float(vote == -1)) for _, _, vote in said]
-    assert by_claim(asked, stances) == {
+    pair_set = PairSet("x", tuple(Labelled("p", claim, label) for claim, label, _ in votes), THREE)
+    stances = [Stance(float(vote == 1), float(vote == 0), float(vote == -1)) for _, _, vote in votes]
+    assert by_claim(pair_set, stances) == {
         (Label.SUPPORTED, Label.CONTRADICTED): 1,
         (Label.NOT_ENOUGH, Label.NOT_ENOUGH): 1,
         (Label.CONTRADICTED, Label.SUPPORTED): 1,
@@ -160,8 +167,8 @@ def test_claims_by_vote_by_hand() -> None:
 
 def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
     plot = pytest.importorskip("localmed.evaluation.plot")
-    found = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
-    files = plot.draw_claims(found, tmp_path)
+    outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
+    files = plot.draw_claims(outcome, tmp_path)
     assert all(file.stat().st_size > 1000 for file in files)
-    assert "responses: correct 1, mistaken 1" in claims.alternative(found)
+    assert "Responses: correct 1, mistaken 1" in render(claims.alternative(outcome), "en")
     plot.draw_claims(report(()), tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import Message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import link_files, links, plot
@@ -65,27 +66,27 @@ def test_what_is_no_list_of_questions_is_refused_without_its_text(tmp_path: Path
 
 
 def test_an_answer_written_elsewhere(tmp_path: Path) -> None:
-    asked = link_files.questions(write(tmp_path, "q.tsv", "1\tWhat dose?\t5 mg\n2\tHow long?\n"))
+    questions = link_files.questions(write(tmp_path, "q.tsv", "1\tWhat dose?\t5 mg\n2\tHow long?\n"))
     text = "Give e.g. 5.5 mg to Dr. Lee's patient. [1, 3] Repeat it once.[2] Ask her. [1"
     record = {"question": "What dose?", "answer": text, "sources": [
         "Adults: 5 mg.", {"title": "Leaflet", "text": "Once more.", "marker": "[2]"}]}  # fmt: skip
-    one, two = link_files.with_answers(asked, write(tmp_path, "a.jsonl", json.dumps(record)))
-    assert two.given is None
-    given = one.given
-    assert given is not None
-    assert [statement.markers for statement in given.statements] == [("1", "3"), ("2",), ()]
-    assert given.statements[0].text == "Give e.g. 5.5 mg to Dr. Lee's patient."
-    assert [(source.marker, source.passage.title) for source in given.sources] == [("1", ""), ("2", "Leaflet")]
-    assert (given.gold, given.retrieved, given.malformed) == ("5 mg", False, 1)
+    one, two = link_files.with_answers(questions, write(tmp_path, "a.jsonl", json.dumps(record)))
+    assert two.answer is None
+    answer = one.answer
+    assert answer is not None
+    assert [statement.markers for statement in answer.statements] == [("1", "3"), ("2",), ()]
+    assert answer.statements[0].text == "Give e.g. 5.5 mg to Dr. Lee's patient."
+    assert [(source.marker, source.passage.title) for source in answer.sources] == [("1", ""), ("2", "Leaflet")]
+    assert (answer.gold, answer.retrieved, answer.malformed) == ("5 mg", False, 1)
 
 
 def test_chinese_answers_are_cut_into_sentences(tmp_path: Path) -> None:
-    asked = link_files.questions(write(tmp_path, "q.tsv", "1\t多少？\n"))
+    questions = link_files.questions(write(tmp_path, "q.tsv", "1\t多少？\n"))
     record = {"id": "1", "answer": "每日不超过4克。[1]肝病患者减半。【2】", "sources": []}
     text = json.dumps(record, ensure_ascii=False)
-    (one,) = link_files.with_answers(asked, write(tmp_path, "a.jsonl", text))
-    assert one.given is not None
-    assert [(statement.text, statement.markers) for statement in one.given.statements] == [
+    (one,) = link_files.with_answers(questions, write(tmp_path, "a.jsonl", text))
+    assert one.answer is not None
+    assert [(statement.text, statement.markers) for statement in one.answer.statements] == [
         ("每日不超过4克。", ("1",)),
         ("肝病患者减半。", ("2",)),
     ]
@@ -103,9 +104,9 @@ def test_chinese_answers_are_cut_into_sentences(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_answer_is_refused_without_its_text(tmp_path: Path, record: dict[str, object]) -> None:
-    asked = (LinkQuestion("1", "One?"),)
+    questions = (LinkQuestion("1", "One?"),)
     with pytest.raises(InputError) as error:
-        link_files.with_answers(asked, write(tmp_path, "a.jsonl", json.dumps(record)))
+        link_files.with_answers(questions, write(tmp_path, "a.jsonl", json.dumps(record)))
     assert "Zyxwvut" not in str(error.value)
 
 
@@ -131,39 +132,39 @@ def test_rows_outlive_an_interruption(tmp_path: Path) -> None:
 
 def test_means_leave_out_what_is_undefined() -> None:
     rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL), LinkRow("3", "en", "abstained")]
-    found = links.report(rows, MADE, seed=1)
-    by_name = {metric.name: metric for metric in found.metrics}
+    report = links.report(rows, MADE, seed=1)
+    by_name = {metric.name: metric for metric in report.metrics}
     assert tuple(by_name) == METRICS
     assert by_name["citation_precision"].mean == (0.25 + 1) / 2
     assert by_name["citation_recall"].mean == 0.0
     assert (by_name["citation_recall"].defined, by_name["citation_recall"].undefined) == (1, 1)
     assert by_name["citation_recall"].interval is None
     assert by_name["fluency"].mean is None
-    assert found.statuses == {"answered": 2, "abstained": 1}
-    assert found.totals["citations"] == 5
+    assert report.statuses == {"answered": 2, "abstained": 1}
+    assert report.totals["citations"] == 5
     low, high = by_name["citation_precision"].interval or (9, 9)
     assert 0.25 <= low <= high <= 1
-    assert found == links.report(rows, MADE, seed=1)
+    assert report == links.report(rows, MADE, seed=1)
 
 
 def test_undefined_is_said_in_words() -> None:
-    found = links.report([LinkRow("1", "en", "answered", LinkCounts(statements=1, uncited=1))], MADE, seed=1)
-    _, rows = links.table(found)
-    assert [row[1] for row in rows] == [*["undefined"] * 5, "not measured"]
-    line = links.as_csv(found).splitlines()[1]
+    report = links.report([LinkRow("1", "en", "answered", LinkCounts(statements=1, uncited=1))], MADE, seed=1)
+    _, rows = links.table(report)
+    assert [row[1] for row in rows] == [*[Message("column.undefined")] * 5, Message("column.not_measured")]
+    line = links.as_csv(report).splitlines()[1]
     assert line.startswith("1,en,answered,,,,,,,1,1,")
-    record = json.loads(links.as_json(found))
+    record = json.loads(links.as_json(report))
     assert record["rows"][0]["metrics"]["citation_precision"] is None
-    assert "undefined" in links.alternative(found)
-    assert any("1 without a citation" in render(fact, "en") for fact in links.facts(found))
+    assert "undefined" in render(links.alternative(report), "en")
+    assert any("1 without a citation" in render(fact, "en") for fact in links.facts(report))
 
 
 def test_the_plot(tmp_path: Path) -> None:
     rows = [LinkRow("1", "en", "answered", HALF), LinkRow("2", "en", "answered", FULL)]
-    found = links.report(rows, MADE, seed=1)
-    png, svg = plot.draw_links(found, tmp_path)
+    report = links.report(rows, MADE, seed=1)
+    png, svg = plot.draw_links(report, tmp_path)
     first = svg.read_bytes()
     assert "not measured" in first.decode()
-    plot.draw_links(found, tmp_path)
+    plot.draw_links(report, tmp_path)
     assert svg.read_bytes() == first
     assert png.stat().st_size > 1000

@@ -106,10 +106,10 @@ def test_a_missing_library_is_named_with_what_to_install(
 ) -> None:
     real = builtins.__import__
 
-    def without(name: str, given: Mapping[str, Any] | None = None, *others: Any) -> Any:
+    def without(name: str, names: Mapping[str, Any] | None = None, *others: Any) -> Any:
         if name.split(".")[0] == library:
             raise ImportError(name)
-        return real(name, given, *others)
+        return real(name, names, *others)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ModelError, match=r"localmed\[eval\].*|not installed") as error:

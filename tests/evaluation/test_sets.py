@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Document, SearchFilter
+from localmed.domain import Document, SearchFilter, message
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import medquad, pubmedqa, sets
 from localmed.evaluation.sets import Question, QuestionSet
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library
+from localmed.messages import render
 from tests.fakes import described, import_into, write
 
 ANY = SearchFilter()
@@ -52,7 +53,8 @@ ANSWERS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two folders whose files and records have the same ids."""
     files = {
-        f"{each}/0000007.xml": XML.format(source=each, focus=focus) for each, focus in (("A", "gout"), ("B", "flu"))
+        f"{source}/0000007.xml": XML.format(source=source, focus=focus)
+        for source, focus in (("A", "gout"), ("B", "flu"))
     }
     return write(tmp_path_factory.mktemp("medquad"), files)
 
@@ -111,13 +113,13 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
     kept = QuestionSet("s", questions, judged, relevant_from=2).answerable()
     assert [question.id for question in kept.questions] == ["0", "2"]
     assert set(kept.judgements) == {"0", "2"}
-    assert kept.notes == ("2 of 4 questions have no relevant document in the library: left out",)
+    assert kept.notes == (message("evaluation.note.left_out", count=2, questions=4),)
     with pytest.raises(InputError, match="of 4 questions 1 has a relevant document"):
         QuestionSet("s", questions, judged, relevant_from=3).answerable()
 
 
-def test_a_question_is_in_no_representation(asked: QuestionSet) -> None:
-    assert "treatment" not in repr(asked)
+def test_a_question_is_in_no_representation(questions: QuestionSet) -> None:
+    assert "treatment" not in repr(questions)
 
 
 # --- known items -------------------------------------------------------------------------------------------------
@@ -131,17 +133,19 @@ def test_medquad_records_are_told_apart_by_their_folders(folder: Path, documents
         ("What causes flu ?", "B/0000007.xml#0000007-1"),
         ("How to treat flu ?", "B/0000007.xml#0000007-2"),
     ]
-    found = sets.known_item("m", pairs, medquad.records(documents), ANY)
-    assert len({document for judged in found.judgements.values() for document in judged}) == 4
-    assert {document for judged in found.judgements.values() for document in judged} == {each.id for each in documents}
-    assert found.notes == ()
+    known = sets.known_item("m", pairs, medquad.records(documents), ANY)
+    assert len({document for judged in known.judgements.values() for document in judged}) == 4
+    assert {document for judged in known.judgements.values() for document in judged} == {
+        document.id for document in documents
+    }
+    assert known.notes == ()
 
 
 def test_a_record_that_is_not_stored_stays_in_as_a_miss(folder: Path, documents: list[Document]) -> None:
     pairs = medquad.questions(folder)
-    found = sets.known_item("m", pairs, medquad.records(documents[1:]), ANY).answerable()
-    assert len(found.questions) == 4
-    assert found.notes[0].startswith("1 questions ask for a record")
+    known = sets.known_item("m", pairs, medquad.records(documents[1:]), ANY).answerable()
+    assert len(known.questions) == 4
+    assert render(known.notes[0], "en").startswith("1 question asks for a record")
 
 
 def test_none_of_the_records_or_no_question_at_all(folder: Path, tmp_path: Path) -> None:
@@ -154,13 +158,13 @@ def test_none_of_the_records_or_no_question_at_all(folder: Path, tmp_path: Path)
 
 
 def test_indexed_questions_are_refused(folder: Path, tmp_path: Path, medquad_library: Library) -> None:
-    pairs, wanted = medquad.questions(folder), SearchFilter(collections=("medquad",))
+    pairs, search_filter = medquad.questions(folder), SearchFilter(collections=("medquad",))
     with Library.open(imported(tmp_path / "data", folder, True).data) as library:
         documents = medquad.records(library.catalogue.documents("medquad"))
         with pytest.raises(UsageError, match="holds the questions"):
-            sets.refuse_indexed_questions(library, sets.known_item("m", pairs, documents, wanted))
+            sets.refuse_indexed_questions(library, sets.known_item("m", pairs, documents, search_filter))
     documents = medquad.records(medquad_library.catalogue.documents("medquad"))
-    sets.refuse_indexed_questions(medquad_library, sets.known_item("m", pairs, documents, wanted))
+    sets.refuse_indexed_questions(medquad_library, sets.known_item("m", pairs, documents, search_filter))
 
 
 def test_pubmedqa(tmp_path: Path) -> None:
@@ -189,18 +193,18 @@ def test_xml_that_expands_is_refused(tmp_path: Path) -> None:
 
 def test_judged_answers_are_found_by_their_text(folder: Path, tmp_path: Path, documents: list[Document]) -> None:
     stored = medquad.records(documents)
-    found = liveqa(folder, tmp_path, documents)
-    assert [(question.id, question.text) for question in found.questions] == [
+    question_set = liveqa(folder, tmp_path, documents)
+    assert [(question.id, question.text) for question in question_set.questions] == [
         ("1", "What treats gout?"),
         ("2", "What causes flu?"),
     ]
-    assert found.judgements == {
+    assert question_set.judgements == {
         "1": {stored["A/0000007.xml#0000007-2"]: 3, stored["A/0000007.xml#0000007-1"]: 2},
         "2": {stored["B/0000007.xml#0000007-1"]: 2, stored["A/0000007.xml#0000007-1"]: 0},
     }
-    assert found.relevant_from == 2
-    assert "5 of 6 judgements are of answers in the library; the others are left out" in found.notes
-    assert any("unjudged answers count as not relevant" in note for note in found.notes)
+    assert question_set.relevant_from == 2
+    assert message("evaluation.note.judgements", count=5, judgements=6) in question_set.notes
+    assert message("evaluation.note.grades") in question_set.notes
 
 
 def test_other_wordings(folder: Path, tmp_path: Path, documents: list[Document]) -> None:

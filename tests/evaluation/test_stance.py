@@ -42,11 +42,11 @@ def golden(tmp_path: Path) -> PairSet:
 
 
 def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
-    said = dict(zip([pair.premise for pair in golden.pairs],
+    labels = dict(zip([pair.premise for pair in golden.pairs],
                     ("entailment", "neutral", "neutral", "contradiction"), strict=True))  # fmt: skip
-    found = stance.report(golden, [Says(said)], seed=1)
-    (scores,) = found.judges
-    assert (found.pairs, found.hypotheses, found.labels) == (4, 2, THREE)
+    report = stance.report(golden, [Says(labels)], seed=1)
+    (scores,) = report.judges
+    assert (report.pairs, report.hypotheses, report.labels) == (4, 2, THREE)
     assert scores.confusion == ((1, 0, 1), (0, 1, 0), (0, 1, 0))
     assert scores.accuracy == 0.5
     assert scores.classes["entailment"].precision == 1.0
@@ -58,10 +58,10 @@ def test_a_golden_file_scored_by_hand(golden: PairSet) -> None:
 
 
 def test_equal_seeds_give_equal_reports_and_progress_is_told(golden: PairSet) -> None:
-    told: list[float] = []
-    first = stance.report(golden, [Majority(golden.pairs)], 1, lambda done, doing: told.append(done))
+    steps: list[float] = []
+    first = stance.report(golden, [Majority(golden.pairs)], 1, lambda done, doing: steps.append(done))
     assert first == stance.report(golden, [Majority(golden.pairs)], 1)
-    assert sum(told) == 4
+    assert sum(steps) == 4
 
 
 def test_the_majority_class(golden: PairSet) -> None:
@@ -76,7 +76,7 @@ def test_word_overlap_finds_its_cuts() -> None:
         Labelled("one two three", "red blue green", "neutral"),
     ]
     judge = stance.tuned(pairs)
-    judged = [each.label for each in judge.judge([(each.premise, each.hypothesis) for each in pairs])]
+    judged = [pair.label for pair in judge.judge([(pair.premise, pair.hypothesis) for pair in pairs])]
     assert judged == [pair.label for pair in pairs]
     assert 0 < judge.low <= 2 / 3 < judge.high <= 1
 
@@ -87,9 +87,9 @@ def test_healthver(tmp_path: Path) -> None:
         "id,evidence,claim,label,topic_ip,question\n"
         '1,"Masks, worn well, help.\nOne line more.",Masks help,Supports,1,q\n2,e,c,Refutes,1,q\n3,e,c,Neutral,1,q\n'
     )
-    found = stance.load(file)
-    assert [pair.label for pair in found.pairs] == ["entailment", "contradiction", "neutral"]
-    assert found.pairs[0].premise == "Masks, worn well, help.\nOne line more."
+    pair_set = stance.load(file)
+    assert [pair.label for pair in pair_set.pairs] == ["entailment", "contradiction", "neutral"]
+    assert pair_set.pairs[0].premise == "Masks, worn well, help.\nOne line more."
 
 
 def test_covid_fact_is_two_way(tmp_path: Path) -> None:
@@ -100,15 +100,17 @@ def test_covid_fact_is_two_way(tmp_path: Path) -> None:
         '{"claim": "c", "evidence": ["p", "q"], "label": "REFUTED"}\n'
         '{"claim": "d", "evidence": ["p"], "label": "SUPPORTED"}\n'
     )
-    found, facts = stance.load(file), stance.load(lines)
-    assert found.labels == facts.labels == TWO
+    pair_set, facts = stance.load(file), stance.load(lines)
+    assert pair_set.labels == facts.labels == TWO
     assert [pair.label for pair in facts.pairs] == ["not entailment", "entailment"]
     assert facts.pairs[0].premise == "p q"
-    neither = Says({each.premise: "neutral" for each in found.pairs})
-    against = Says({each.premise: "contradiction" for each in found.pairs})
-    scores = stance.report(found, [neither, against], seed=1).judges
+    neither = Says({pair.premise: "neutral" for pair in pair_set.pairs})
+    against = Says({pair.premise: "contradiction" for pair in pair_set.pairs})
+    scores = stance.report(pair_set, [neither, against], seed=1).judges
     assert scores[0].confusion == scores[1].confusion == ((0, 1), (0, 1))
-    assert any("count as one" in render(fact, "en") for fact in stance.facts(stance.report(found, [neither], seed=1)))
+    assert any(
+        "count as one" in render(fact, "en") for fact in stance.facts(stance.report(pair_set, [neither], seed=1))
+    )
 
 
 @pytest.mark.parametrize(

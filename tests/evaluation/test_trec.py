@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import SearchFilter
+from localmed.domain import SearchFilter, message
 from localmed.errors import InputError
 from localmed.evaluation import trec
 from localmed.library.library import Library
@@ -90,10 +90,10 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
         trec.read_queries(file)
 
 
-def loaded(folder: Path, library: Library, qrels: str, wanted: SearchFilter = ANY) -> dict[str, dict[str, int]]:
+def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilter = ANY) -> dict[str, dict[str, int]]:
     queries = written(folder, "q.tsv", "1\tasthma\n2\tgout\n")
-    found = trec.load(queries, written(folder, "r.txt", qrels), library, wanted)
-    return {question: dict(judged) for question, judged in found.judgements.items()}
+    question_set = trec.load(queries, written(folder, "r.txt", qrels), library, search_filter)
+    return {question: dict(judged) for question, judged in question_set.judgements.items()}
 
 
 @pytest.mark.parametrize("name", ["n3", "pmid:1003", "1003"])
@@ -103,7 +103,7 @@ def test_a_document_by_its_names(tmp_path: Path, library: Library, ids: dict[str
 
 def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
     (key,) = (document.key for document in library.catalogue.documents() if document.id == ids["n3"])
-    gloves = next(each.id for each in library.catalogue.documents() if each.source.endswith("gloves.txt"))
+    gloves = next(document.id for document in library.catalogue.documents() if document.source.endswith("gloves.txt"))
     assert loaded(tmp_path, library, f"1 0 {ids['n3']} 2\n2 0 gloves 1\n1 0 {key} 1\n") == {
         "1": {ids["n3"]: 2},  # the highest of two judgements counts
         "2": {gloves: 1},
@@ -111,7 +111,7 @@ def test_a_document_by_its_id_key_and_file(tmp_path: Path, library: Library, ids
 
 
 def test_a_passage_stands_for_its_document(tmp_path: Path, library: Library, ids: dict[str, str]) -> None:
-    passage = next(each.id for each in library.lexical.each() if each.document_id == ids["n5"])
+    passage = next(passage_.id for passage_ in library.lexical.all_passages() if passage_.document_id == ids["n5"])
     assert loaded(tmp_path, library, f"1 0 {passage} 3\n") == {"1": {ids["n5"]: 3}}
 
 
@@ -123,8 +123,8 @@ def test_a_name_of_several_documents_is_an_error(tmp_path: Path, library: Librar
 
 def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, library: Library) -> None:
     queries, qrels = written(tmp_path, "q.tsv", "1\tx\n"), written(tmp_path, "r.txt", "1 0 n1 1\n1 0 a 1\n1 0 b 0\n")
-    found = trec.load(queries, qrels, library, ANY)
-    assert "2 judged documents are not in the library: left out" in found.notes
+    question_set = trec.load(queries, qrels, library, ANY)
+    assert message("evaluation.note.lost", count=2) in question_set.notes
     with pytest.raises(InputError, match="none of the 1 judged documents"):
         loaded(tmp_path, library, "1 0 nowhere 1\n")
     with pytest.raises(InputError, match="none of the 1 judged documents"):

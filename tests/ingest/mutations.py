@@ -34,7 +34,7 @@ def seeds(folder: Path) -> dict[str, list[bytes]]:
     folder.mkdir(parents=True, exist_ok=True)
     made = {".pdf": _pdfs(folder), ".docx": [_word(folder)], ".pptx": [_slides(folder)], ".xlsx": [_sheet(folder)]}
     xml = [path.read_bytes() for path in sorted(FIXTURES.glob("*.xml"))]
-    return {ending: [each.read_bytes() for each in paths] for ending, paths in made.items()} | {".xml": xml}
+    return {ending: [path.read_bytes() for path in paths] for ending, paths in made.items()} | {".xml": xml}
 
 
 def mutated(seed: bytes, ending: str, others: Sequence[bytes], number: int) -> tuple[str, bytes]:
@@ -94,7 +94,7 @@ def zeroed(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
 
 
 ANY: dict[str, Change] = {
-    each.__name__: each for each in (flipped, cut, beheaded, lost, doubled, spliced, zeroed)
+    change.__name__: change for change in (flipped, cut, beheaded, lost, doubled, spliced, zeroed)
 }  # fmt: skip
 
 
@@ -104,13 +104,13 @@ ANY: dict[str, Change] = {
 def numbers(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """Some numbers of the file are none that can be: lengths, counts, sizes of pages, references."""
     chance = dice.choice((0.005, 0.05, 0.3))
-    return re.sub(rb"(?<=[ \[])\d+", lambda found: dice.choice(HUGE) if dice.random() < chance else found[0], seed)
+    return re.sub(rb"(?<=[ \[])\d+", lambda match: dice.choice(HUGE) if dice.random() < chance else match[0], seed)
 
 
 def names(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """Keys stand in each other's place."""
-    found = sorted(set(re.findall(rb"/[A-Z]\w+", seed))) or [b"/Type"]
-    old, new = dice.choice(found), dice.choice(found)
+    keys = sorted(set(re.findall(rb"/[A-Z]\w+", seed))) or [b"/Type"]
+    old, new = dice.choice(keys), dice.choice(keys)
     return seed.replace(old, new)
 
 
@@ -118,7 +118,7 @@ def circle(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """References lead to other objects, perhaps back to where they stand."""
     objects = sorted(set(re.findall(rb"\b(\d+) 0 obj", seed))) or [b"1"]
     return re.sub(
-        rb"\b\d+ 0 R", lambda found: dice.choice(objects) + b" 0 R" if dice.random() < 0.2 else found[0], seed
+        rb"\b\d+ 0 R", lambda match: dice.choice(objects) + b" 0 R" if dice.random() < 0.2 else match[0], seed
     )
 
 
@@ -129,7 +129,7 @@ def deep(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     return seed[:at] + opening + seed[at:]
 
 
-PDF: dict[str, Change] = {each.__name__: each for each in (numbers, names, circle, deep)}
+PDF: dict[str, Change] = {change.__name__: change for change in (numbers, names, circle, deep)}
 
 
 # --- XML ---------------------------------------------------------------------------------------------------------
@@ -155,8 +155,8 @@ def entities(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes
     outside = dice.choice((b'<!ENTITY a9 SYSTEM "file:///etc/passwd">', b'<!ENTITY a9 SYSTEM "http://127.0.0.1:9/x">'))
     kind = b'<!ENTITY a0 "ha">' + laughs if dice.random() < 0.5 else outside
     body = re.sub(rb"^\s*(<\?xml.*?\?>)?\s*(<!DOCTYPE[^\[>]*(\[.*?\])?\s*>)?", b"", seed, flags=re.DOTALL)
-    found = re.match(rb"<(\w+)", body)
-    root = found[1] if found else b"x"
+    match = re.match(rb"<(\w+)", body)
+    root = match[1] if match else b"x"
     return b"<!DOCTYPE %s [%s]>" % (root, kind) + body.replace(b"</", b"&a9;</", dice.choice((1, 50)))
 
 
@@ -164,28 +164,28 @@ def attributes(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> byt
     """Thousands of attributes, or one without end."""
     at, tag = _element(seed, dice)
     many = b" ".join(b'a%d="1"' % number for number in range(20_000))
-    given = dice.choice((many, b'a="' + b"x" * 2_000_000 + b'"'))
-    return seed[:at] + b"<%s %s/>" % (tag, given) + seed[at:]
+    attribute = dice.choice((many, b'a="' + b"x" * 2_000_000 + b'"'))
+    return seed[:at] + b"<%s %s/>" % (tag, attribute) + seed[at:]
 
 
 def texts(seed: bytes, dice: random.Random, others: Sequence[bytes]) -> bytes:
     """What stands in some elements is empty, endless, a number without measure, or no character at all."""
     odd = (b"", b"x" * 1_000_000, *HUGE, b"&#0;", b"&#xD800;", "\u202e\ufeff".encode(), b"\x00", b"\xff\xfe")
     return re.sub(
-        rb">[^<>]+<", lambda found: b">" + dice.choice(odd) + b"<" if dice.random() < 0.05 else found[0], seed
+        rb">[^<>]+<", lambda match: b">" + dice.choice(odd) + b"<" if dice.random() < 0.05 else match[0], seed
     )
 
 
 def _element(seed: bytes, dice: random.Random) -> tuple[int, bytes]:
     """The place after an opening tag, and the tag's name."""
-    found = list(re.finditer(rb"<([A-Za-z]\w*)[^<>/]*>", seed))
-    if not found:
+    tags = list(re.finditer(rb"<([A-Za-z]\w*)[^<>/]*>", seed))
+    if not tags:
         return len(seed), b"x"
-    chosen = dice.choice(found)
+    chosen = dice.choice(tags)
     return chosen.end(), chosen[1]
 
 
-XML: dict[str, Change] = {each.__name__: each for each in (nested, repeated, entities, attributes, texts)}
+XML: dict[str, Change] = {change.__name__: change for change in (nested, repeated, entities, attributes, texts)}
 
 
 # --- Office files ------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _rezipped(seed: bytes, dice: random.Random, change: Callable[[str, bytes], t
     return packed.getvalue()
 
 
-ZIP: dict[str, Change] = {each.__name__: each for each in (member, dropped, renamed, swollen, crowded, lying)}
+ZIP: dict[str, Change] = {change.__name__: change for change in (member, dropped, renamed, swollen, crowded, lying)}
 
 
 # --- seeds -------------------------------------------------------------------------------------------------------

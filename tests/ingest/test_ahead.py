@@ -18,7 +18,7 @@ from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import ahead, readers
 from localmed.ingest.ahead import Parsers, Task
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord, named
-from tests.ingest.test_child import HOSTILE, gone
+from tests.ingest.test_child import HOSTILE, ended
 
 AS_NAMED = FieldMapping(options={"do": "as named"})
 BOUNDS = ReadBounds(file_seconds=60, file_cpu_seconds=20, child_memory_bytes=512 * 2**20)
@@ -40,10 +40,10 @@ def parsers(mapping: FieldMapping = AS_NAMED, bounds: ReadBounds = BOUNDS, **set
     return Parsers(IngestSettings(**{"children": 3, **settings}), mapping, bounds, HOSTILE)
 
 
-def told(found: Parsers, given: list[Task]) -> list[tuple[str, int, str]]:
+def outcomes(pool: Parsers, waiting: list[Task]) -> list[tuple[str, int, str]]:
     """Each task with its number of items and its error."""
     results = []
-    for task, items in found.read(given, lambda each: each):
+    for task, items in pool.read(waiting, lambda task: task):
         count, error = 0, ""
         try:
             count = sum(1 for _ in items)
@@ -63,98 +63,98 @@ def until(path: Path) -> str:
 
 def test_the_order_is_that_of_the_tasks_whichever_child_is_faster(tmp_path: Path) -> None:
     names = ["sleep-0", "nothing-1", "raise-2", "sleep-3", *(f"nothing-{number}" for number in range(4, 30))]
-    given = tasks(tmp_path, *names)
+    waiting = tasks(tmp_path, *names)
     with parsers() as several, parsers(children=1) as one:
-        assert told(several, given) == told(one, given)
+        assert outcomes(several, waiting) == outcomes(one, waiting)
         assert len(several._threads) == 3
     with parsers() as again:
-        results = told(again, given)
+        results = outcomes(again, waiting)
     assert [name for name, _, _ in results] == names
     assert {name: error for name, _, error in results if error} == {"raise-2": "InputError"}
 
 
 def test_what_has_no_task_keeps_its_place(tmp_path: Path) -> None:
-    given: list[Task | str] = ["before", *tasks(tmp_path, "nothing-0"), "after"]
-    with parsers() as found:
+    waiting: list[Task | str] = ["before", *tasks(tmp_path, "nothing-0"), "after"]
+    with parsers() as pool:
         results = [
-            (each if isinstance(each, str) else each.name, len(list(items)))
-            for each, items in found.read(given, lambda each: each if isinstance(each, Task) else None)
+            (place if isinstance(place, str) else place.name, len(list(items)))
+            for place, items in pool.read(waiting, lambda place: place if isinstance(place, Task) else None)
         ]
     assert results == [("before", 0), ("nothing-0", 1), ("after", 0)]
 
 
 def test_a_file_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
-    given = tasks(tmp_path, "hang-0", *(f"note-{number}" for number in range(20)))
-    with parsers(bounds=ReadBounds(file_seconds=6, file_cpu_seconds=20)) as found:
-        results = found.read(given, lambda each: each)
+    waiting = tasks(tmp_path, "hang-0", *(f"note-{number}" for number in range(20)))
+    with parsers(bounds=ReadBounds(file_seconds=6, file_cpu_seconds=20)) as pool:
+        results = pool.read(waiting, lambda task: task)
         _, items = next(results)
         with pytest.raises(LimitExceeded, match=r"read\.file_seconds"):
             next(items)
-        assert all(task.path.with_suffix(".done").exists() for task in given[1:]), "read while the first one hung"
+        assert all(task.path.with_suffix(".done").exists() for task in waiting[1:]), "read while the first one hung"
         assert [len(list(items)) for _, items in results] == [1] * 20
 
 
 def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
     mapping = FieldMapping(options={"do": "as named", "good": 5_000})
-    given = tasks(tmp_path, "note-0", "note-1", "note-2")
-    with parsers(mapping, ahead_bytes=50_000) as found:
-        results = found.read(given, lambda each: each)
+    waiting = tasks(tmp_path, "note-0", "note-1", "note-2")
+    with parsers(mapping, ahead_bytes=50_000) as pool:
+        results = pool.read(waiting, lambda task: task)
         _, items = next(results)
         first = next(items)
         assert isinstance(first, SourceRecord)
         time.sleep(1.0)
         most = 2 * (50_000 + 3 * ahead.size_of(first))
-        assert 0 < found._bytes <= most
+        assert 0 < pool._bytes <= most
         assert sum(1 for _ in items) == 4_999, "the one whose turn it is goes on"
         assert [sum(1 for _ in items) for _, items in results] == [5_000, 5_000]
-        assert found._bytes == 0
+        assert pool._bytes == 0
 
 
 def test_no_more_is_taken_ahead_than_allowed(tmp_path: Path) -> None:
-    given = tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))
-    asked: list[str] = []
+    waiting = tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))
+    requested: list[str] = []
 
     def noted(task: Task) -> Task:
-        asked.append(task.name)
+        requested.append(task.name)
         return task
 
-    with parsers(ahead_files=2) as found:
-        for number, (_, items) in enumerate(found.read(given, noted)):
+    with parsers(ahead_files=2) as pool:
+        for number, (_, items) in enumerate(pool.read(waiting, noted)):
             list(items)
-            assert len(asked) <= number + 2
+            assert len(requested) <= number + 2
 
 
 def test_large_files_are_not_copied_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "WAITING_BYTES", 2_500)
-    given = [replace(task, bytes=1_000) for task in tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))]
-    asked: list[str] = []
+    waiting = [replace(task, bytes=1_000) for task in tasks(tmp_path, *(f"nothing-{number}" for number in range(9)))]
+    requested: list[str] = []
 
     def noted(task: Task) -> Task:
-        asked.append(task.name)
+        requested.append(task.name)
         return task
 
-    with parsers() as found:
-        for number, (_, items) in enumerate(found.read(given, noted)):
+    with parsers() as pool:
+        for number, (_, items) in enumerate(pool.read(waiting, noted)):
             list(items)
-            assert len(asked) <= number + 3
-    assert asked == [task.name for task in given]
+            assert len(requested) <= number + 3
+    assert requested == [task.name for task in waiting]
 
 
 def test_items_that_nobody_takes_are_dropped(tmp_path: Path) -> None:
     mapping = FieldMapping(options={"do": "as named", "good": 5_000})
-    given = tasks(tmp_path, "nothing-0", "nothing-1", "nothing-2")
-    with parsers(mapping, ahead_bytes=50_000, children=1) as found:
-        assert [task.name for task, _ in found.read(given, lambda each: each)] == [task.name for task in given]
+    waiting = tasks(tmp_path, "nothing-0", "nothing-1", "nothing-2")
+    with parsers(mapping, ahead_bytes=50_000, children=1) as pool:
+        assert [task.name for task, _ in pool.read(waiting, lambda task: task)] == [task.name for task in waiting]
 
 
 def test_nothing_is_left_when_it_is_closed_in_the_middle(tmp_path: Path) -> None:
     before = threading.active_count()
-    with parsers() as found:
-        results = found.read(tasks(tmp_path, "hang-0", "hang-1", "hang-2"), lambda each: each)
+    with parsers() as pool:
+        results = pool.read(tasks(tmp_path, "hang-0", "hang-1", "hang-2"), lambda task: task)
         next(results)
         pids = [int(until(tmp_path / f"hang-{number}.pid")) for number in range(3)]
-        assert not any(gone(pid, 0) for pid in pids)
-    assert all(gone(pid) for pid in pids)
+        assert not any(ended(pid, 0) for pid in pids)
+    assert all(ended(pid) for pid in pids)
     assert threading.active_count() == before
 
 
@@ -166,28 +166,28 @@ from localmed.ingest import readers
 from localmed.ingest.ahead import Parsers, Task
 from localmed.ingest.parsed import FieldMapping, named
 readers.MODULES["hostile"] = "__main__"
-given = [Task(Path(each), "hostile", each) for each in sys.argv[1:]]
+waiting = [Task(Path(path), "hostile", path) for path in sys.argv[1:]]
 mapping = FieldMapping(options={{"do": "hang"}})
 with Parsers(IngestSettings(children=2), mapping, ReadBounds(), {HOSTILE!r}) as parsers:
-    for _, items in parsers.read(given, lambda task: task):
+    for _, items in parsers.read(waiting, lambda task: task):
         list(items)
 """
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_orphan_however_the_import_is_ended(tmp_path: Path, ending: signal.Signals) -> None:
-    given = [str(task.path) for task in tasks(tmp_path, "hang-0", "hang-1")]
-    with subprocess.Popen([sys.executable, "-c", SCRIPT, *given], stderr=subprocess.DEVNULL) as parent:
-        pids = [int(until(Path(each).with_suffix(".pid"))) for each in given]
-        assert not any(gone(pid, 0) for pid in pids)
+    paths = [str(task.path) for task in tasks(tmp_path, "hang-0", "hang-1")]
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, *paths], stderr=subprocess.DEVNULL) as parent:
+        pids = [int(until(Path(path).with_suffix(".pid"))) for path in paths]
+        assert not any(ended(pid, 0) for pid in pids)
         parent.send_signal(ending)
         assert parent.wait(30) != 0
-    assert all(gone(pid) for pid in pids)
+    assert all(ended(pid) for pid in pids)
 
 
 def test_a_fault_of_ours_is_not_swallowed(tmp_path: Path) -> None:
-    with Parsers(IngestSettings(children=1), AS_NAMED, BOUNDS, ("/does/not/exist",)) as found:
-        [(_, items)] = found.read(tasks(tmp_path, "nothing-0"), lambda each: each)
+    with Parsers(IngestSettings(children=1), AS_NAMED, BOUNDS, ("/does/not/exist",)) as pool:
+        [(_, items)] = pool.read(tasks(tmp_path, "nothing-0"), lambda task: task)
         with pytest.raises(FileNotFoundError):
             list(items)
 

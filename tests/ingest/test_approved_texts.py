@@ -87,5 +87,5 @@ def test_a_file_that_is_moved_or_read_in_another_way_stays_approved(
 
 def test_an_approver_who_is_taken_back_leaves_nothing_to_lapse(approved: Settings, corpus: Path) -> None:
     govern(approved, documents(approved)["a.txt"], {"approver": "", "edition": "2026", "review_by": ""})
-    told = notes(import_into(approved, write(corpus, {"a.txt": SECOND})))
-    assert told == ["its text changed; set for the one before: edition"]
+    lines = notes(import_into(approved, write(corpus, {"a.txt": SECOND})))
+    assert lines == ["its text changed; set for the one before: edition"]

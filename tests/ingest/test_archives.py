@@ -17,7 +17,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.errors import InputError
-from localmed.ingest import archives, sources
+from localmed.ingest import opening, sources
 from localmed.library import originals
 from localmed.library.state import State
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
@@ -55,7 +55,7 @@ def word(text: str) -> bytes:
 
 def reasons(settings: Settings) -> dict[str, str]:
     with State(settings.data) as state:
-        return {words(each.place): words(each.reason) for each in state.quarantined()}
+        return {words(entry.place): words(entry.reason) for entry in state.quarantined()}
 
 
 @pytest.mark.parametrize("name", ["all.zip", "all.tar.gz"])
@@ -74,19 +74,19 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
     }
     (zipped if name.endswith(".zip") else tarred)(corpus / name, members)
     report = import_into(settings, corpus)
-    found = documents(settings)
-    assert {each.key.partition("#")[2] for each in found.values()} == {
+    stored = documents(settings)
+    assert {document.key.partition("#")[2] for document in stored.values()} == {
         *("sub/sepsis.txt", "ward.docx", "two.pdf", "notes.jsonl#1", "inner.zip/stroke.txt"),
     }
-    assert {each.media_type for each in found.values()} == {"text", "docx", "pdf", "jsonl"}
+    assert {document.media_type for document in stored.values()} == {"text", "docx", "pdf", "jsonl"}
     assert reasons(settings) == {"empty.txt": "empty.txt holds no text"}
     assert [words(line.detail) for line in report.lines if line.outcome == "note"] == [
         f"1 member of {name} has no reader (.jpg)"
     ]
     assert answers(settings, "insulin kept cool", limit=1) == {"ward"}
-    page = next(each for each in found.values() if each.media_type == "pdf")
+    page = next(document for document in stored.values() if document.media_type == "pdf")
     assert originals.path_of(settings.data, page.file_sha256).read_bytes() == pdf
-    assert not (settings.data / archives.FOLDER).exists()
+    assert not (settings.data / opening.FOLDER).exists()
     assert import_into(settings, corpus).count("unchanged") == 1
     verify(settings.data)
 
@@ -109,7 +109,7 @@ def test_a_changed_archive_replaces_its_members_and_a_removed_one_takes_them_awa
     assert {document.title for document in documents(settings).values()} == {"Fever", "Stroke"}
     (corpus / "a.zip").unlink()
     import_into(settings, corpus)
-    assert {each.title for each in documents(settings).values()} == {"Stroke"}
+    assert {document.title for document in documents(settings).values()} == {"Stroke"}
     verify(settings.data)
 
 
@@ -174,7 +174,7 @@ def test_a_hostile_archive_is_refused_whole(settings: Settings, corpus: Path, wh
     assert set(documents(settings)) == {"other.txt"}
     assert report.counts["quarantined"] == 1
     assert why in reasons(settings)[""]
-    assert not (settings.data / archives.FOLDER).exists()
+    assert not (settings.data / opening.FOLDER).exists()
     assert not (corpus.parent / "etc").exists()
 
 
@@ -244,10 +244,10 @@ def test_every_format_goes_from_a_folder_to_a_citation(settings: Settings, corpu
     write(corpus, texts)
     report = import_into(settings, corpus)
     assert report.counts["quarantined"] == 0
-    wanted = {"wound soap": "Rabies", "typhoid upper": "vaccines", "insulin cool": "insulin", "dexamethasone": "Croup",
+    titles = {"wound soap": "Rabies", "typhoid upper": "vaccines", "insulin cool": "insulin", "dexamethasone": "Croup",
               "lemons": "Scurvy", "colchicine": "Gout", "阿司匹林": "labels"}  # fmt: skip
-    assert {question: answers(settings, question, limit=1) for question in wanted} == {
-        question: {title} for question, title in wanted.items()
+    assert {question: answers(settings, question, limit=1) for question in titles} == {
+        question: {title} for question, title in titles.items()
     }
 
 
@@ -259,8 +259,8 @@ def test_a_link_out_of_the_folder_is_passed_over_and_one_within_is_read(corpus: 
     write(corpus.parent / "elsewhere", {"secret.txt": "secret"})
     (corpus / "out.txt").symlink_to(corpus.parent / "elsewhere" / "secret.txt")
     (corpus / "in.txt").symlink_to(corpus / "a.txt")
-    found, skipped = sources.find([corpus])
-    assert {each.name for each in found} == {"a.txt", "in.txt"}
+    chosen, skipped = sources.find([corpus])
+    assert {source.name for source in chosen} == {"a.txt", "in.txt"}
     assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [
         ("out.txt", "a link out of the folder: copy the file there")
     ]

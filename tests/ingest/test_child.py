@@ -60,7 +60,7 @@ def pid_of(items: list[SourceRecord | Fault]) -> int:
     return int(first.key.split("-")[0])
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
+def ended(pid: int, seconds: float = 5.0) -> bool:
     """Whether the process has ended, or is only waited for by nobody, within ``seconds``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -140,7 +140,7 @@ def test_an_interrupt_is_the_parents_to_handle(parser: Parser, file: Path) -> No
     pid = pid_of(attempt(parser, file, "nothing")[0])
     for ending in (signal.SIGINT, signal.SIGTERM):
         os.kill(pid, ending)
-    assert not gone(pid, 0.3)
+    assert not ended(pid, 0.3)
     assert pid_of(attempt(parser, file, "nothing")[0]) == pid
 
 
@@ -157,7 +157,7 @@ def test_small_files_share_a_child_that_is_replaced_when_it_dies_idle(parser: Pa
     first, second = (pid_of(attempt(parser, file, "nothing")[0]) for _ in range(2))
     assert first == second
     os.kill(first, signal.SIGKILL)
-    gone(first)
+    ended(first)
     third, error = attempt(parser, file, "nothing")
     assert error is None
     assert pid_of(third) != first
@@ -169,14 +169,14 @@ def test_a_reader_with_its_own_child_gets_a_fresh_one_each_time(
     monkeypatch.setattr(parsing, "OWN_CHILD", frozenset({"hostile"}))
     first, second = (pid_of(attempt(parser, file, "nothing")[0]) for _ in range(2))
     assert first != second
-    assert gone(second)
+    assert ended(second)
 
 
 def test_an_abandoned_file_takes_its_child_with_it(parser: Parser, file: Path) -> None:
     items = parser.parse(file, "hostile", FieldMapping(options={"do": "nothing", "good": 5_000}), SMALL)
     pid = pid_of([next(items)])
     items.close()  # type: ignore[attr-defined]
-    assert gone(pid)
+    assert ended(pid)
     assert len(attempt(parser, file, "nothing")[0]) == 1
 
 
@@ -259,9 +259,9 @@ list(Parser({HOSTILE!r}).parse(Path({str(file)!r}), "hostile", FieldMapping(opti
         while not (noted.exists() and noted.read_text()) and time.monotonic() < end:
             time.sleep(0.02)
         pid = int(noted.read_text())
-        assert not gone(pid, 0.2)
+        assert not ended(pid, 0.2)
         parent.kill()
-    assert gone(pid)
+    assert ended(pid)
 
 
 @needs_namespaces

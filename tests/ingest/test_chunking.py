@@ -60,18 +60,18 @@ def squeezed(text: str) -> str:
 
 
 def sections(record: SourceRecord) -> list[tuple[tuple[str, ...], str]]:
-    """The text under each heading, with the path of headings to it."""
-    found: list[tuple[tuple[str, ...], str]] = []
+    """The text under passage heading, with the path of headings to it."""
+    parts: list[tuple[tuple[str, ...], str]] = []
     path: list[tuple[int, str]] = []
     for block in record.blocks:
         text = chunking.text_of(block.lines)[0]
         if block.kind == "heading":
-            path = [*(each for each in path if each[0] < block.level), (block.level, text)]
-            found.append((tuple(each for _, each in path), ""))
+            path = [*(heading for heading in path if heading[0] < block.level), (block.level, text)]
+            parts.append((tuple(heading for _, heading in path), ""))
         else:
-            headings, before = found.pop() if found else ((), "")
-            found.append((headings, before + squeezed(text)))
-    return [each for each in found if each[1]]
+            headings, before = parts.pop() if parts else ((), "")
+            parts.append((headings, before + squeezed(text)))
+    return [part for part in parts if part[1]]
 
 
 @hypothesis(deadline=None, max_examples=150)
@@ -86,7 +86,7 @@ def test_every_character_is_in_one_passage_under_its_heading_in_order(record: So
             made.append((passage.headings, squeezed(passage.text)))
         last = passage
     expected: list[tuple[tuple[str, ...], str]] = []
-    for headings, text in sections(record):  # two sections of the same path may follow each other
+    for headings, text in sections(record):  # two sections of the same path may follow passage other
         if expected and expected[-1][0] == headings:
             expected[-1] = (headings, expected[-1][1] + text)
         else:
@@ -105,12 +105,12 @@ def test_no_passage_is_longer_than_the_limit_or_empty(record: SourceRecord, limi
 @hypothesis(deadline=None, max_examples=150)
 @given(records, limits)
 def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: int) -> None:
-    whole = [squeezed(each.text) for each in cut(record, limit) if not each.table]
+    whole = [squeezed(passage.text) for passage in cut(record, limit) if not passage.table]
     for block in record.blocks:
         text = chunking.text_of(block.lines)[0]
         if block.kind == "paragraph":
             for start, end in sentences(text):
-                assert end - start > limit or any(squeezed(text[start:end]) in each for each in whole)
+                assert end - start > limit or any(squeezed(text[start:end]) in paragraph for paragraph in whole)
 
 
 @hypothesis(deadline=None, max_examples=150)
@@ -118,7 +118,7 @@ def test_no_sentence_is_cut_unless_it_is_too_long(record: SourceRecord, limit: i
 def test_rows_and_paragraphs_do_not_mix(record: SourceRecord, limit: int) -> None:
     rows = squeezed("".join(chunking.text_of(block.lines)[0] for block in record.blocks if block.kind == "row"))
     made = cut(record, limit)
-    assert squeezed("".join(each.text for each in made if each.table)) == rows
+    assert squeezed("".join(passage.text for passage in made if passage.table)) == rows
 
 
 @hypothesis(deadline=None, max_examples=150)
@@ -148,13 +148,13 @@ def test_spans_lie_inside_and_say_what_their_line_says(record: SourceRecord, lim
 def test_ids_are_stable_and_unique(record: SourceRecord, limit: int) -> None:
     made = cut(record, limit)
     assert made == cut(record, limit)
-    assert len({each.id for each in made}) == len(made)
+    assert len({passage.id for passage in made}) == len(made)
     others = cut(record, limit, document("other")) + cut(record, limit, document(chunking.content_of(record), "clinic"))
-    assert not {each.id for each in made} & {other.id for other in others}
-    for each in made:
-        start, end = map(int, each.locator.split("-"))
+    assert not {passage.id for passage in made} & {other.id for other in others}
+    for passage in made:
+        start, end = map(int, passage.locator.split("-"))
         assert start < end
-        assert each.id == digest("ward", chunking.content_of(record), each.locator)
+        assert passage.id == digest("ward", chunking.content_of(record), passage.locator)
 
 
 def test_other_content_is_other_content() -> None:
@@ -166,7 +166,7 @@ def test_other_content_is_other_content() -> None:
         replace(record, blocks=(paragraph("One."), Block.of("heading", "Two.", 1))),
         replace(record, blocks=(*record.blocks, paragraph(""))),
     ]
-    assert len({chunking.content_of(each) for each in (record, *others)}) == 6
+    assert len({chunking.content_of(version) for version in (record, *others)}) == 6
     assert chunking.content_of(replace(record, key="other", edition="2024")) == chunking.content_of(record)
 
 
@@ -187,8 +187,8 @@ def test_lines_are_joined(parts: list[str], joined: str) -> None:
     text, spans = chunking.text_of([Line(part, Box(1, 0, at, 1, at + 1)) for at, part in enumerate(parts)])
     assert text == joined
     shown = [text[span.start : span.end] for span in spans]
-    assert [each.rstrip("-") for each in shown] == [
-        " ".join(each.split()).rstrip("-") for each in parts if each.strip()
+    assert [line.rstrip("-") for line in shown] == [
+        " ".join(part.split()).rstrip("-") for part in parts if part.strip()
     ]
 
 
@@ -199,29 +199,29 @@ def test_an_undone_hyphen_belongs_to_no_line() -> None:
 
 def test_chinese_sentences_are_packed_without_blanks_and_paragraphs_with_a_break() -> None:
     record = SourceRecord("", "标题", (paragraph("第一句。第二句。"), paragraph("第三句。")))
-    assert [each.text for each in cut(record)] == ["第一句。第二句。\n第三句。"]
+    assert [passage.text for passage in cut(record)] == ["第一句。第二句。\n第三句。"]
     english = SourceRecord("", "Title", (paragraph("One here. Two here."), paragraph("Three.")))
-    assert [each.text for each in cut(english)] == ["One here. Two here.\nThree."]
+    assert [passage.text for passage in cut(english)] == ["One here. Two here.\nThree."]
 
 
 def test_a_passage_ends_with_its_paragraph_once_it_is_half_full() -> None:
     half, rest = "x" * 49 + ".", "y" * 30 + "."
     record = SourceRecord("", "Title", (paragraph(half), paragraph(rest)))
-    assert [each.text for each in cut(record, 100)] == [half, rest]
+    assert [passage.text for passage in cut(record, 100)] == [half, rest]
     assert len(cut(record, 110)) == 1
 
 
 def test_a_long_sentence_is_cut_at_a_minor_break_without_hanging_blanks() -> None:
     record = SourceRecord("", "Title", (paragraph("first part of it, " * 10 + "end."),))
     made = cut(record, 50)
-    assert {word for each in made for word in each.text.split()} == {"first", "part", "of", "it,", "end."}
-    assert all(each.text == each.text.strip() for each in made)
+    assert {word for passage in made for word in passage.text.split()} == {"first", "part", "of", "it,", "end."}
+    assert all(passage.text == passage.text.strip() for passage in made)
     assert len(made) > 3
 
 
 def test_a_word_without_end_is_cut_at_the_limit() -> None:
     made = cut(SourceRecord("", "Title", (paragraph("x" * 250),)), 100)
-    assert [len(each.text) for each in made] == [100, 100, 50]
+    assert [len(passage.text) for passage in made] == [100, 100, 50]
 
 
 def test_headings_nest() -> None:
@@ -230,7 +230,7 @@ def test_headings_nest() -> None:
         (paragraph("Zero."), Block.of("heading", "A", 1), paragraph("One."), Block.of("heading", "B", 2),
          paragraph("Two."), Block.of("heading", "C", 2), Block.of("heading", "D", 1), paragraph("Three.")),
     )  # fmt: skip
-    assert [(each.headings, each.text) for each in cut(record)] == [
+    assert [(passage.headings, passage.text) for passage in cut(record)] == [
         ((), "Zero."), (("A",), "One."), (("A", "B"), "Two."), (("D",), "Three."),
     ]  # fmt: skip
 
@@ -246,5 +246,5 @@ def test_a_very_long_document_is_cut_in_reasonable_time() -> None:
     text = "Give antibiotics within one hour of recognition. " * 20
     record = SourceRecord("", "Title", tuple(paragraph(text) for _ in range(200)))
     made = cut(record, 1000)
-    assert squeezed("".join(each.text for each in made)) == squeezed(text * 200)
-    assert not [each for each in made if re.search(r"\w$", each.text)]
+    assert squeezed("".join(passage.text for passage in made)) == squeezed(text * 200)
+    assert not [passage for passage in made if re.search(r"\w$", passage.text)]

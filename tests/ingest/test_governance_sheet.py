@@ -73,9 +73,9 @@ def test_dates_of_excel_columns_in_any_order_and_others_left_alone(tmp_path: Pat
     ],
 )
 def test_what_is_no_sheet_is_refused(tmp_path: Path, rows: list[tuple[str, ...]]) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         governance.read(sheet(tmp_path / "s.csv", *rows))
-    assert "Lin" not in str(told.value)
+    assert "Lin" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "folder.csv", "damaged.xlsx", "old.xlsx"])
@@ -83,9 +83,9 @@ def test_what_cannot_be_read_is_refused_in_one_line(tmp_path: Path, name: str) -
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "damaged.xlsx").write_bytes(b"PK\x03\x04 and nothing else")
     (tmp_path / "old.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         governance.read(tmp_path / name)
-    assert name in str(told.value)
+    assert name in str(caught.value)
 
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

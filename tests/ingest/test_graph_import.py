@@ -69,11 +69,11 @@ def test_the_disease_ontology_by_its_manifest(settings: Settings, ontology: Path
         ("symp.obo", "skipped"), ("NOTE.md", "skipped"),
     }  # fmt: skip
     with served(settings) as terms:
-        found = terms.concept("DOID:3")
-        assert found
-        assert {"ICD10CM:N18", "C1561643", "MESH:D051436"} <= set(found.xrefs)
-        assert found.defined_in
-        assert found.defined_in.edition == "2025-02-03"
+        concept = terms.concept("DOID:3")
+        assert concept
+        assert {"ICD10CM:N18", "C1561643", "MESH:D051436"} <= set(concept.xrefs)
+        assert concept.defined_in
+        assert concept.defined_in.edition == "2025-02-03"
         dated = {(relation.object, relation.source.edition) for relation in terms.relations(["DOID:3"])}
         assert dated == {("DOID:2", "2025-02-03"), ("SYMP:1", "2025-02-03"), ("long-lasting disease, any", "")}
         assert terms.counts() == {"doid": 3}
@@ -87,11 +87,11 @@ def test_interactions_with_their_severity_and_date(settings: Settings, corpus: P
     run(settings, corpus, of=manifest("onc_interactions"))
     with served(settings) as terms:
         for drug, other in (("DB90001", "DB90002"), ("DB90002", "DB90001")):  # found from both sides
-            found = [relation for relation in terms.relations([drug]) if other in (relation.subject, relation.object)]
-            assert [(each.detail, each.source.title, each.source.edition) for each in found] == [
+            pair = [relation for relation in terms.relations([drug]) if other in (relation.subject, relation.object)]
+            assert [(relation.detail, relation.source.title, relation.source.edition) for relation in pair] == [
                 ("high priority", "ONC high-priority list", "2014")
             ]
-        assert {each.detail for each in terms.relations(["DB90004"])} == {"non-interruptive"}
+        assert {relation.detail for relation in terms.relations(["DB90004"])} == {"non-interruptive"}
 
 
 def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_umls_tables_meet_the_disease_ontology(settings: Settings, ontology: Pat
     assert {Path(line.path).name for line in report.lines if line.outcome == "skipped"} == {"MRSTY.RRF"}
     with served(settings) as terms:
         assert terms.same("DOID:3") == ["C1561643"]
-        assert [each for each, _ in terms.find("慢性肾功能不全")] == ["C1561643"]
+        assert [concept for concept, _ in terms.find("慢性肾功能不全")] == ["C1561643"]
         assert len(terms.relations(["DOID:3", "C1561643"])) == 6
         assert terms.counts()["umls"] == 3
 
@@ -239,7 +239,7 @@ def test_bad_lines_are_listed_and_the_good_ones_served(settings: Settings, corpu
     assert (report.counts["read"], report.counts["quarantined"]) == (1, 8)
     assert ids(settings, "first") == ["DOID:1"]
     with State(settings.data) as state:
-        assert {words(each.place) for each in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
+        assert {words(entry.place) for entry in state.quarantined("doid")} >= {"line 6", "line 12", "line 22"}
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="first")})
     run(settings, corpus)
     with State(settings.data) as state:
@@ -289,7 +289,7 @@ def test_more_terms_than_allowed_end_the_file(settings: Settings, corpus: Path) 
 def test_a_file_that_could_not_be_copied_is_tried_again(settings: Settings, ontology: Path) -> None:
     run(replace(settings, read=ReadBounds(file_bytes=5)), ontology)
     with State(settings.data) as state:
-        assert {each.sha256 for each in state.quarantined("doid")} == {""}
+        assert {entry.sha256 for entry in state.quarantined("doid")} == {""}
     assert run(settings, ontology).counts["quarantined"] == 0
 
 
@@ -313,9 +313,9 @@ def test_a_term_with_thousands_of_relations_and_a_circle(settings: Settings, cor
     write(corpus, {"doid.obo": OBO.format(id="DOID:1", name="hub") + many + "\n" + circle})
     run(settings, corpus)
     with opened(settings, HashedWords()) as session:
-        found = session.concept("hub", "what about DOID:4711")
-        assert found.total == 5_001
-        assert found.relations[0].object == "DOID:4711"
+        hub = session.concept("hub", "what about DOID:4711")
+        assert hub.total == 5_001
+        assert hub.relations[0].object == "DOID:4711"
         assert session.concept("two").total == 2
 
 

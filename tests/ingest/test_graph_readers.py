@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS
+from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term, folded
 from tests.words import words
@@ -23,7 +22,7 @@ FIXTURES = Path(__file__).parent / "fixtures" / "graphs"
 
 def parts(reader: str, path: Path, **options: Any) -> tuple[list[Term], list[Fault]]:
     items = list(readers.load(reader)(path, FieldMapping({}, options)))
-    return [item for item in items if isinstance(item, Term)], [each for each in items if isinstance(each, Fault)]
+    return [item for item in items if isinstance(item, Term)], [item for item in items if isinstance(item, Fault)]
 
 
 def written(tmp_path: Path, data: bytes | str) -> Path:
@@ -65,7 +64,7 @@ def test_a_bad_line_of_a_stanza_is_a_fault_and_the_rest_is_read() -> None:
         ("DOID:1", (("DOID:1", "is_a", "DOID:2", ""),)),
         ("DOID:2", (("DOID:2", "is_a", "DOID:1", ""),)),
     ]
-    assert not [each for each in faults if "SIDEWAYS" in words(each.reason) or "closed EXACT" in words(each.reason)]
+    assert not [fault for fault in faults if "SIDEWAYS" in words(fault.reason) or "closed EXACT" in words(fault.reason)]
 
 
 # --- lines ---------------------------------------------------------------------------------------------------
@@ -157,7 +156,7 @@ def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
 def test_columns_may_be_called_otherwise_and_parted_by_commas(tmp_path: Path) -> None:
     path = written(tmp_path, 'code,text,up\nA:1,"one, or first",\nA:2,two,A:1\n')
     mapping = FieldMapping({"id": "code", "name": "text", "parent": "up"})
-    terms = [each for each in readers.load("crossrefs")(path, mapping) if isinstance(each, Term)]
+    terms = [item for item in readers.load("crossrefs")(path, mapping) if isinstance(item, Term)]
     assert [(term.name, term.relations) for term in terms] == [
         ("one, or first", ()), ("two", (("A:2", "is_a", "A:1", ""),)),
     ]  # fmt: skip
@@ -170,7 +169,7 @@ def test_a_pair_of_drugs_has_no_order() -> None:
         ("DB90001", "interacts_with", "DB90002", "high priority"),
         ("DB90001", "interacts_with", "DB90003", "high priority"),
     }
-    assert {(each.id, each.name) for each in terms} == {
+    assert {(term.id, term.name) for term in terms} == {
         ("DB90001", "Alphadrug"), ("DB90002", "Betadrug"), ("DB90003", "Gammadrug"),
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, SearchFilter, Status
+from localmed.domain import Collection, SearchFilter, Status, message
 from localmed.errors import UsageError
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library, build
@@ -40,7 +40,9 @@ def test_passage_ids_survive_a_library_made_anew(settings: Settings, corpus: Pat
     other = Settings(tmp_path / "other")
     import_into(other, corpus)
     with Library.open(settings.data) as one, Library.open(other.data) as two:
-        assert {each.id for each in one.lexical.each()} == {each.id for each in two.lexical.each()}
+        assert {passage.id for passage in one.lexical.all_passages()} == {
+            passage.id for passage in two.lexical.all_passages()
+        }
 
 
 def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) -> None:
@@ -52,7 +54,7 @@ def test_a_changed_file_replaces_its_passages(settings: Settings, corpus: Path) 
     assert (report.count("read"), report.count("unchanged"), report.generation) == (1, 1, 2)
     assert documents(settings)["a.txt"].id == document
     with Library.open(settings.data) as library:
-        assert [each.text for each in library.lexical.of_document(document)] == [
+        assert [passage.text for passage in library.lexical.of_document(document)] == [
             "Sepsis\nGive antibiotics within thirty minutes."
         ]
     verify(settings.data)
@@ -188,7 +190,10 @@ def test_two_files_that_exchange_their_texts(settings: Settings, corpus: Path) -
     import_into(settings, corpus)
     write(corpus, {"a.txt": FEVER, "b.txt": SEPSIS})
     import_into(settings, corpus)
-    assert {name: each.title for name, each in documents(settings).items()} == {"a.txt": "Fever", "b.txt": "Sepsis"}
+    assert {name: document.title for name, document in documents(settings).items()} == {
+        "a.txt": "Fever",
+        "b.txt": "Sepsis",
+    }
     verify(settings.data)
 
 
@@ -198,7 +203,10 @@ def test_a_text_renamed_while_its_file_gets_another(settings: Settings, corpus: 
     import_into(settings, corpus)
     write(corpus, {changed: FEVER, copy: SEPSIS})
     import_into(settings, corpus)
-    assert {name: each.title for name, each in documents(settings).items()} == {changed: "Fever", copy: "Sepsis"}
+    assert {name: document.title for name, document in documents(settings).items()} == {
+        changed: "Fever",
+        copy: "Sepsis",
+    }
     verify(settings.data)
 
 
@@ -255,7 +263,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
     import_into(settings, corpus)
     encoder = HashedWords()
     with Library.open(settings.data) as library:
-        document = next(each for each in library.catalogue.documents() if each.title == "Sepsis")
+        document = next(document for document in library.catalogue.documents() if document.title == "Sepsis")
         passages = library.lexical.of_document(document.id)
     vectors = encoder.encode([passage.text for passage in passages], "passage")
     with build(settings.data, encoder.identity, settings.library) as builder:
@@ -263,7 +271,7 @@ def test_removing_and_adding_the_same_document_leaves_the_new_passages(settings:
             builder.remove([document.id])
             builder.put(document)
             builder.add(passages, vectors)
-        builder.publish("test")
+        builder.publish(message("generation.made.upgrade"))
     verify(settings.data)
 
 
@@ -288,7 +296,7 @@ def test_a_librarians_mark_outlives_a_changed_file(settings: Settings, corpus: P
     import_into(settings, corpus)
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.mark(builder.catalogue.of_file("ward", str(corpus / "a.txt"))[0], Status.SUPERSEDED, "", "old")
-        builder.publish("mark")
+        builder.publish(message("generation.made.upgrade"))
     write(corpus, {"a.txt": SEPSIS + "\nMore.\n"})
     import_into(settings, corpus)
     assert documents(settings)["a.txt"].status is Status.SUPERSEDED

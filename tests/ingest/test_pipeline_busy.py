@@ -16,7 +16,7 @@ from localmed.library.state import State
 from tests.fakes import HashedWords, answers, import_into, titles, verify, write
 
 ROOT = Path(__file__).parents[2]
-# An import that stops while it encodes, until it is told to go on.
+# An import that stops while it encodes, until it is steps to go on.
 WAITING = """
 import sys
 from pathlib import Path
@@ -101,8 +101,8 @@ def test_progress_adds_up(settings: Settings, corpus: Path) -> None:
     from tests.fakes import described
 
     write(corpus, {"a.txt": "One\n\nText one.\n", "b.txt": "", "c.txt": "One\n\nText one.\n", "d.pdf": "%PDF-1"})
-    told: list[float] = []
+    steps: list[float] = []
     expected: list[int] = []
-    importer = Importer(settings, described(), HashedWords(), lambda done, _: told.append(done))
+    importer = Importer(settings, described(), HashedWords(), lambda done, _: steps.append(done))
     importer.run([corpus], started=expected.append)
-    assert sum(told) == pytest.approx(expected[0])
+    assert sum(steps) == pytest.approx(expected[0])

@@ -40,11 +40,11 @@ def test_a_bad_file_does_not_stop_the_others(settings: Settings, corpus: Path) -
     assert report.counts["quarantined"] == 3
     assert report.counts["skipped"] == 1
     assert set(documents(settings)) == {"b.txt", "e.txt"}
-    assert {Path(each.path).name for each in quarantine(settings)} == {"a.txt", "c.pdf", "d.xml"}
-    assert all(each.reason for each in quarantine(settings))
-    hashes = {Path(each.path).name: each.sha256 for each in quarantine(settings)}
+    assert {Path(entry.path).name for entry in quarantine(settings)} == {"a.txt", "c.pdf", "d.xml"}
+    assert all(entry.reason for entry in quarantine(settings))
+    hashes = {Path(entry.path).name: entry.sha256 for entry in quarantine(settings)}
     assert [bool(hashes[name]) for name in ("a.txt", "c.pdf", "d.xml")] == [True, True, False], "no reader, no copy"
-    assert all(each.sha256 not in words(each.reason) for each in quarantine(settings) if each.sha256)
+    assert all(entry.sha256 not in words(entry.reason) for entry in quarantine(settings) if entry.sha256)
     verify(settings.data)
 
 
@@ -73,7 +73,7 @@ def test_a_file_that_goes_bad_keeps_what_was_stored_of_it(settings: Settings, co
     assert set(documents(settings)) == {"a.txt", "b.jsonl#1"}
     write(corpus, {"a.txt": SEPSIS})
     assert import_into(settings, corpus).count("unchanged") == 1
-    assert {Path(each.path).name for each in quarantine(settings)} == {"b.jsonl"}
+    assert {Path(entry.path).name for entry in quarantine(settings)} == {"b.jsonl"}
 
 
 def test_a_file_that_fails_in_the_middle_is_not_half_imported(settings: Settings, corpus: Path) -> None:
@@ -89,7 +89,7 @@ def test_lines_that_are_no_json_are_left_out_and_named(settings: Settings, corpu
     write(corpus, {"a.jsonl": lines})
     report = import_into(settings, corpus)
     assert set(documents(settings)) == {"a.jsonl#1", "a.jsonl#4"}
-    assert sorted(words(each.place) for each in quarantine(settings)) == ["line 2", "line 3", "line 5"]
+    assert sorted(words(entry.place) for entry in quarantine(settings)) == ["line 2", "line 3", "line 5"]
     assert report.counts["quarantined"] == 3
     assert import_into(settings, corpus).generation == 0
     write(corpus, {"a.jsonl": jsonl({"id": "1", "text": "First."})})
@@ -114,7 +114,7 @@ def test_a_copy_of_a_file_that_goes_bad_takes_its_place_or_waits(settings: Setti
     import_into(settings, corpus)
     write(corpus, {"a.txt": SEPSIS, "b.txt": ""})
     import_into(settings, corpus)
-    assert {name: each.title for name, each in documents(settings).items()} == {"a.txt": "Sepsis"}
+    assert {name: document.title for name, document in documents(settings).items()} == {"a.txt": "Sepsis"}
     verify(settings.data)
 
 
@@ -196,8 +196,8 @@ def test_hidden_and_odd_names_are_found_or_passed_over(corpus: Path) -> None:
     os.mkfifo(corpus / "pipe.txt")
     (corpus / "loop").symlink_to(corpus)
     (corpus / "dangling.txt").symlink_to(corpus / "nothing")
-    found, skipped = sources.find([corpus])
-    assert {each.name for each in found} == {"A.TXT", "指南 1.md"}
+    sources_found, skipped = sources.find([corpus])
+    assert {source.name for source in sources_found} == {"A.TXT", "指南 1.md"}
     assert [Path(line.path).name for line in skipped] == ["b.doc", "dangling.txt", "pipe.txt"]
     with pytest.raises(UsageError):
         sources.find([corpus / "dangling.txt"])
@@ -240,4 +240,4 @@ def test_json_lines_whose_first_line_is_broken(settings: Settings, corpus: Path)
     write(corpus, {"a.jsonl": jsonl('{"id": "1", ', {"id": "2", "text": "Second."})})
     import_into(settings, corpus)
     assert set(documents(settings)) == {"a.jsonl#2"}
-    assert [words(each.place) for each in quarantine(settings)] == ["line 1"]
+    assert [words(entry.place) for entry in quarantine(settings)] == ["line 1"]

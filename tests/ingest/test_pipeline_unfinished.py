@@ -44,12 +44,12 @@ def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
     reading = Reading(
         lost=lost, notes=[message("pdf.on_pages", pages="page 2", note=failed), message("reader.no_abstract")]
     )
-    found = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
-    assert bool(found) is refused
-    if found:
-        assert "a.pdf: OCR failed on 1 page" in str(found)
-        assert "crashed" in str(found)
-        assert "no abstract" not in str(found)
+    error = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
+    assert bool(error) is refused
+    if error:
+        assert "a.pdf: OCR failed on 1 page" in str(error)
+        assert "crashed" in str(error)
+        assert "no abstract" not in str(error)
 
 
 def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
@@ -77,7 +77,7 @@ def test_a_page_that_failed_is_read_by_the_next_import_and_stays_when_it_fails_l
     assert (report.counts["quarantined"], report.generation) == (1, 0)
     assert answers(settings, "otitis") == {"mixed"}
     with State(settings.data) as state:
-        assert [each.sha256 for each in state.quarantined()] == [""]  # so that it is tried again
+        assert [entry.sha256 for entry in state.quarantined()] == [""]  # so that it is tried again
     verify(settings.data)
 
 

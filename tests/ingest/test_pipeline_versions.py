@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, SearchFilter, Status
+from localmed.domain import Collection, SearchFilter, Status, message
 from localmed.errors import UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
@@ -30,8 +30,8 @@ def articles(texts: dict[str, str], deleted: tuple[str, ...] = ()) -> str:
         f"<Abstract><AbstractText>{text}</AbstractText></Abstract></Article></MedlineCitation></PubmedArticle>"
         for pmid, text in texts.items()
     ]
-    gone = "".join(f"<PMID>{pmid}</PMID>" for pmid in deleted)
-    more = f"<DeleteCitation>{gone}</DeleteCitation>" if deleted else ""
+    pmids = "".join(f"<PMID>{pmid}</PMID>" for pmid in deleted)
+    more = f"<DeleteCitation>{pmids}</DeleteCitation>" if deleted else ""
     return f"<PubmedArticleSet>{''.join(parts)}{more}</PubmedArticleSet>"
 
 
@@ -146,7 +146,7 @@ def test_what_was_decided_about_a_record_holds_for_its_next_version(settings: Se
     brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin."}))
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.mark(documents(settings)["1"], Status.SUPERSEDED, "", "old")
-        builder.publish("mark")
+        builder.publish(message("generation.made.upgrade"))
     Withdrawals(settings.data).append(documents(settings)["2"], True, "wrong", "tester")
     brought(settings, corpus, n2=articles({"1": "Aspirin revised.", "2": "Heparin revised."}))
     assert documents(settings)["1"].status is Status.SUPERSEDED
@@ -160,10 +160,10 @@ def corrected(settings: Settings, corpus: Path) -> dict[str, tuple[str, str]]:
     brought(settings, corpus, n1=articles({"1": "Aspirin.", "2": "Heparin.", "3": "Insulin.", "4": "Morphine."}))
     later = articles({"1": "Aspirin revised.", "2": "Heparin."}, deleted=("3",))
     brought(settings, corpus, n2=retracted(later, "2"))
-    found = held(settings)
-    assert {key: name for key, (name, _) in found.items()} == dict.fromkeys("123", "n2.xml") | {"4": "n1.xml"}
+    versions = held(settings)
+    assert {key: name for key, (name, _) in versions.items()} == dict.fromkeys("123", "n2.xml") | {"4": "n1.xml"}
     assert documents(settings)["2"].status is documents(settings)["3"].status is Status.WITHDRAWN
-    return found
+    return versions
 
 
 def test_a_file_that_is_only_away_keeps_its_versions(

@@ -15,10 +15,11 @@ import pytest
 
 from localmed.config import IngestSettings, Settings
 from localmed.domain import Box, Collection, Document, Kind, Passage, Span, message
+from localmed.domain.previews import FilePreview
 from localmed.errors import LibraryError, UsageError
 from localmed.ingest import draw
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.preview import AHEAD, PREFIX, Looked, Preview
+from localmed.ingest.preview import AHEAD, PREFIX, Preview
 from localmed.presentation import preview as preview_page
 from localmed.presentation.preview import PreviewPage, by_page
 from localmed.presentation.tables import grids
@@ -67,9 +68,9 @@ def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, Looked]:
-    found = Preview(settings, manifest or described()).files(list(paths))
-    return {Path(each.path).name: each for each in found}
+def looked(settings: Settings, *paths: Path, manifest: Manifest | None = None) -> dict[str, FilePreview]:
+    files = Preview(settings, manifest or described()).files(list(paths))
+    return {Path(file.path).name: file for file in files}
 
 
 def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -> Seen:
@@ -88,13 +89,13 @@ def test_without_a_library_everything_is_new_and_none_is_made(
     settings: Settings, corpus: Path, temporary_files: Path
 ) -> None:
     write(corpus, {"a.txt": SEPSIS, "b.txt": "", "c.doc": "x", "d.txt": SEPSIS})
-    found = looked(settings, corpus)
-    assert {name: each.outcome for name, each in found.items()} == {
+    files = looked(settings, corpus)
+    assert {name: file.outcome for name, file in files.items()} == {
         "a.txt": "new", "b.txt": "refused", "c.doc": "skipped", "d.txt": "same"
     }  # fmt: skip
-    assert "same content as document" in words(found["d.txt"].reason)
-    assert words(found["b.txt"].reason).startswith("b.txt")
-    assert [document.title for (document, _), _ in found["a.txt"].documents] == ["Sepsis"]
+    assert "same content as document" in words(files["d.txt"].reason)
+    assert words(files["b.txt"].reason).startswith("b.txt")
+    assert [document.title for (document, _), _ in files["a.txt"].documents] == ["Sepsis"]
     assert not settings.data.exists()
     assert list(temporary_files.iterdir()) == []
 
@@ -109,17 +110,17 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     (corpus / "gone.txt").unlink()
     (corpus / "moved.txt").rename(corpus / "elsewhere.txt")
     before, stored = hashes(settings.data), documents(settings)
-    found = looked(settings, corpus)
-    assert {name: each.outcome for name, each in found.items()} == {
+    files = looked(settings, corpus)
+    assert {name: file.outcome for name, file in files.items()} == {
         "same.txt": "same", "changed.txt": "changed", "new.txt": "new", "some.jsonl": "changed",
         "gone.txt": "removed", "moved.txt": "removed", "elsewhere.txt": "moved",
     }  # fmt: skip
-    some = found["some.jsonl"]
+    some = files["some.jsonl"]
     assert [outcome for _, outcome in some.documents] == ["same", "new"]
     assert (some.going, [words(fault.where) for fault in some.faults]) == (1, ["line 3"])
     assert hashes(settings.data) == before
     report = import_into(settings, corpus)
-    assert report.counts["read"] == 4, "and the import does what was said"
+    assert report.counts["read"] == 4, "and the import does what was sentence"
     assert documents(settings).keys() - stored.keys() == {"new.txt", "elsewhere.txt", "some.jsonl#3"}
 
 
@@ -128,7 +129,7 @@ def test_beside_a_generation_of_the_schema_before(settings: Settings, corpus: Pa
     import_into(settings, corpus)
     as_before(settings.data)
     write(corpus, {"b.txt": "Fever\n\nParacetamol.\n"})
-    assert {name: each.outcome for name, each in looked(settings, corpus).items()} == {"a.txt": "same", "b.txt": "new"}
+    assert {name: file.outcome for name, file in looked(settings, corpus).items()} == {"a.txt": "same", "b.txt": "new"}
 
 
 def test_originals_go_as_the_files_do(settings: Settings, corpus: Path) -> None:
@@ -174,7 +175,7 @@ def test_what_a_killed_preview_left_is_removed_by_the_next(
         looked(settings, corpus)
     finally:
         os.close(handle)
-    assert {each.name for each in temporary_files.iterdir()} == {f"{PREFIX}in-use", f"{PREFIX}just-made"}
+    assert {folder.name for folder in temporary_files.iterdir()} == {f"{PREFIX}in-use", f"{PREFIX}just-made"}
 
 
 def test_terms_are_not_previewed(settings: Settings) -> None:
@@ -197,14 +198,14 @@ def test_the_page_shows_each_page_beside_its_text(settings: Settings, corpus: Pa
     pictures = seen.all("img")
     assert len(pictures) == 3
     assert all(str(picture["src"]).startswith("data:image/jpeg;base64,") for picture in pictures)
-    assert sorted(str(each["alt"])[:7] for each in pictures) == ["Page 1 ", "Page 1 ", "Page 2 "]
+    assert sorted(str(picture["alt"])[:7] for picture in pictures) == ["Page 1 ", "Page 1 ", "Page 2 "]
     assert "Amoxicillin is the first choice" in seen.text
-    assert {"col", "row"} == {each["scope"] for each in seen.all("th")}
+    assert {"col", "row"} == {cell["scope"] for cell in seen.all("th")}
     assert len(seen.all("table")) == 3, "the files, and the table on each of its pages"
     assert "bad.txt" in seen.text
     assert "refused: to quarantine" in seen.text
     loaded = [value for _, attributes in seen.tags for name, value in attributes.items() if name in ("src", "href")]
-    assert loaded == [each["src"] for each in pictures]
+    assert loaded == [picture["src"] for picture in pictures]
     headings = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch(r"h\d", tag)]
     assert headings[0] == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
@@ -232,8 +233,8 @@ def test_what_is_left_out_of_the_page_is_said(
     write(corpus, {"a.jsonl": jsonl(*records, "x", "y", "z"), "b.txt": "T\n\n" + "Long sentence here. " * 200})
     write(corpus, {"c.txt": "Third\n\nFile.\n"})
     seen = page(settings, tmp_path / "page.html", corpus)
-    for said in ("3 further documents", "2 more.", "further passages are not shown", "1 further file is not"):
-        assert said in seen.text
+    for sentence in ("3 further documents", "2 more.", "further passages are not shown", "1 further file is not"):
+        assert sentence in seen.text
 
 
 def test_pictures_are_bounded_and_pages_without_text_are_shown(
@@ -252,7 +253,7 @@ def test_ocr_is_said(tmp_path: Path) -> None:
     document = Document("d", "ward", "k", "Scan", "en", "/s.txt", "0" * 64, "c", "text")
     passage = Passage("p", "d", "ward", "en", "", "Scan", (), "Read by a machine.", "0-18", ocr=0.934)
     with empty_page() as made:
-        made.add(Looked("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
+        made.add(FilePreview("/s.txt", "new", documents=(((document, (passage,)), "new"),), folder=tmp_path))
         assert "read by OCR, confidence 93%" in Seen("".join(made.chunks())).text
 
 
@@ -268,7 +269,7 @@ def test_nothing_that_a_browser_obeys_reaches_the_page(tmp_path: Path) -> None:
     ]
     reason = message("literal", text=odd)
     with PreviewPage(odd, "en", draw.thumbnails, "2026-01-02", "1.0") as made:
-        made.add(Looked(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
+        made.add(FilePreview(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
         written = "".join(made.chunks())
     seen = Seen(written)
     assert not seen.all("b")

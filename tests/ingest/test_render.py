@@ -20,7 +20,7 @@ from localmed.errors import InputError
 from localmed.ingest import draw
 from localmed.ingest.render import DPI, MOST_PIXELS, render_page, render_text
 from tests.ingest.readers.pdf import fixtures as make
-from tests.ingest.test_child import gone
+from tests.ingest.test_child import ended
 from tests.test_confined import interfaces, namespace, needs_namespaces
 
 
@@ -167,9 +167,9 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "endless.pdf")
     with subprocess.Popen([sys.executable, "-c", DRAWING, str(tmp_path / "endless.pdf")]) as parent:
         child = _child_of(parent.pid)
-        assert not gone(child, 0.5)
+        assert not ended(child, 0.5)
         parent.kill()
-    assert gone(child)
+    assert ended(child)
 
 
 @needs_namespaces

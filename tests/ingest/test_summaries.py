@@ -26,23 +26,23 @@ CHINESE = "# 高血压\n\n## 治疗\n\n高血压患者应减少钠盐摄入。�
 def stored(settings: Settings) -> dict[str, Summary]:
     """The summaries served, by title; each one's places hold sentences of its text."""
     with Library.open(settings.data) as library:
-        found = {}
+        summaries = {}
         for document in library.catalogue.documents():
             if summary := library.catalogue.summaries.of(document.id):
-                found[document.title] = summary
-                passages = {each.id: each for each in library.lexical.of_document(document.id)}
+                summaries[document.title] = summary
+                passages = {passage.id: passage for passage in library.lexical.of_document(document.id)}
                 for place in summary.places:
                     assert passages[place.passage].text[place.start : place.end] in summary.text.split("\n")
-        return found
+        return summaries
 
 
 def test_a_guideline_is_summarised_by_its_own_sentences(settings: Settings, corpus: Path) -> None:
     import_into(settings, write(corpus, {"sepsis.md": SEPSIS, "zh.md": CHINESE}), manifest=GUIDE)
-    found = stored(settings)
-    assert found["Sepsis"].text.split("\n")[:2] == ["Sepsis", "Antibiotics"]
-    assert "Give antibiotics within one hour of sepsis." in found["Sepsis"].text
-    assert "高血压患者应减少钠盐摄入。" in found["高血压"].text
-    assert all(each.places for each in found.values())
+    summaries = stored(settings)
+    assert summaries["Sepsis"].text.split("\n")[:2] == ["Sepsis", "Antibiotics"]
+    assert "Give antibiotics within one hour of sepsis." in summaries["Sepsis"].text
+    assert "高血压患者应减少钠盐摄入。" in summaries["高血压"].text
+    assert all(summary.places for summary in summaries.values())
     verify(settings.data)
 
 
@@ -69,7 +69,7 @@ def test_only_what_changed_is_made_again(settings: Settings, corpus: Path) -> No
     records[1]["text"] = "Two is treated at home. Nobody is called."
     write(corpus, {"a.jsonl": jsonl(*records)})
     import_into(settings, corpus, manifest=GUIDE, encoder=again)
-    assert not [each for each in again.encoded if "One" in each or "Sepsis" in each]
+    assert not [text for text in again.encoded if "One" in text or "Sepsis" in text]
     after = stored(settings)
     assert {name for name in after if after[name] != before[name]} == {"Two"}
     assert "at home" in after["Two"].text
@@ -144,7 +144,7 @@ def test_an_interrupted_build_serves_nothing_of_it(settings: Settings, corpus: P
 
 def extracted(*passages: Passage) -> list[str]:
     read = candidates(passages)
-    return [each.text for each in choose(read, by_words(passages, read))]
+    return [sentence.text for sentence in choose(read, by_words(passages, read))]
 
 
 def test_the_most_repeated_matter_is_chosen_and_nothing_twice() -> None:
@@ -155,7 +155,7 @@ def test_the_most_repeated_matter_is_chosen_and_nothing_twice() -> None:
     read = candidates([passage(text, title=str(number)) for number, text in enumerate(texts)])
     first_two = choose(read, np.eye(4, dtype=np.float32)[[0, 0, 1, 2]])
     assert len(first_two) == 4  # a short document is taken whole, in its order
-    assert [each.text for each in first_two] == texts
+    assert [sentence.text for sentence in first_two] == texts
 
 
 def test_a_long_document_is_bounded() -> None:
@@ -165,12 +165,16 @@ def test_a_long_document_is_bounded() -> None:
     ]
     read = candidates(long)
     assert len(read) == READ
-    assert len({each.place.passage for each in read}) == READ  # all over the document
+    assert len({sentence.place.passage for sentence in read}) == READ  # all over the document
     chosen = extracted(*long)
     assert len(chosen) <= SENTENCES
     assert 0 < sum(map(len, chosen)) <= CHARACTERS
-    assert len(outline("Title", [replace(each, headings=("A heading" * number,)) for number, each in enumerate(long)]))
-    assert len(outline("Title", [replace(each, headings=(f"Heading {each.title}",)) for each in long])) <= OUTLINE
+    assert len(
+        outline("Title", [replace(passage, headings=("A heading" * number,)) for number, passage in enumerate(long)])
+    )
+    assert (
+        len(outline("Title", [replace(passage, headings=(f"Heading {passage.title}",)) for passage in long])) <= OUTLINE
+    )
 
 
 def test_one_sentence_longer_than_the_bound_is_taken_whole() -> None:

@@ -81,7 +81,7 @@ def test_a_link_that_was_listed_is_followed_within_its_folder_only(corpus: Path)
     write(corpus, {"sub/a.txt": "text"})
     link = corpus / "sub" / "link.txt"
     link.symlink_to(corpus / "sub" / "a.txt")
-    (listed,) = [each for each in sources.find([corpus])[0] if each.link]
+    (listed,) = [source for source in sources.find([corpus])[0] if source.link]
     with listed.opened(link) as stream:
         assert stream.read() == b"text"
     as_link_out(link)

@@ -168,8 +168,8 @@ def test_all_collections_are_one_generation_and_one_that_fails_stops_no_others(
     (folders["wards-empty"] / "wards-empty.txt").unlink()
     with opened(settings, HashedWords()) as session:
         outcomes = importing.update_all(session)
-        reports = {name: each for name, each in outcomes.items() if isinstance(each, Report)}
-        failed = {name: str(each) for name, each in outcomes.items() if name not in reports}
+        reports = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Report)}
+        failed = {name: str(outcome) for name, outcome in outcomes.items() if name not in reports}
         assert {report.generation for report in reports.values()} == {int(before) + 1}
         assert set(reports) == {"cardiology", "surgery", "ward"}
         assert "is gone" in failed["wards-gone"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
+from localmed.domain import message
 from localmed.errors import Damaged
 from localmed.library import generations
 from localmed.library.access import Access
@@ -31,10 +32,10 @@ def test_a_lost_file_is_an_error_once_something_was_built_beside_it(settings: Se
     assert (values["format"], values["changes"], values["collections"]) == (3, 0, {})
     access.put("ward", ["doctors"])
     file.unlink()
-    for each in (access, Access(settings.data)):
+    for reader in (access, Access(settings.data)):
         with pytest.raises(Damaged, match="missing"):
-            each.hidden_from(frozenset({"nurses"}))
-        assert each.hidden_from(None) == frozenset(), "who sees everything is not kept from mending it"
+            reader.hidden_from(frozenset({"nurses"}))
+        assert reader.hidden_from(None) == frozenset(), "who sees everything is not kept from mending it"
     for change in (lambda: access.put("ward", ["doctors"]), lambda: import_into(settings, corpus)):
         with pytest.raises(Damaged, match="missing"):
             change()
@@ -48,7 +49,7 @@ def test_a_folder_from_before_opens_and_has_the_file_from_the_next_build_on(sett
     (settings.data / "access.json").unlink()
     assert Access(settings.data).hidden_from(frozenset()) == frozenset()
     with build(settings.data, HashedWords().identity, settings.library) as builder:
-        builder.publish("the next")
+        builder.publish(message("generation.made.upgrade"))
     (settings.data / "access.json").unlink()
     with pytest.raises(Damaged, match="missing"):
         Access(settings.data).hidden_from(frozenset())
@@ -85,9 +86,9 @@ def test_two_files_that_differ_are_an_error(tmp_path: Path, text: str) -> None:
     access = Access(tmp_path)
     access.put("icu", ["doctors"])
     older(tmp_path, text)
-    for each in (lambda: access.hidden_from(frozenset({"nurses"})), lambda: access.put("ward", []), access.create):
+    for act in (lambda: access.hidden_from(frozenset({"nurses"})), lambda: access.put("ward", []), access.create):
         with pytest.raises(Damaged):
-            each()
+            act()
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_step_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
         migrate(database, (STEPS[0], "CREATE TABLE half (x); SELECT nonsense FROM nowhere;"), "x")
     assert database.execute("PRAGMA user_version").fetchone() == (1,)
-    assert not any("half" in each for each in schema(database))
+    assert not any("half" in table for table in schema(database))
     assert not database.in_transaction
     database.close()
 
@@ -193,8 +193,8 @@ def test_quarantine_is_kept_by_file(tmp_path: Path) -> None:
         state.requarantine("ward", "a", [refused("a", 3)])
     with State(tmp_path) as state:
         kept = state.quarantined("ward")
-        assert [replace(each, time="") for each in kept] == [refused("a", 3), refused("b")]
-        assert all(each.time for each in state.quarantined())
+        assert [replace(entry, time="") for entry in kept] == [refused("a", 3), refused("b")]
+        assert all(entry.time for entry in state.quarantined())
         assert state.quarantined("other") == []
 
 

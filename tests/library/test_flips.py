@@ -36,8 +36,8 @@ def shown(settings: Settings) -> list[Shown]:
     with opened(settings, HashedWords()) as session, session.workspace() as workspace:
         hits = workspace.search("dose of adrenaline for shock", SearchFilter(), 3).hits
         return [
-            (each.passage, each.document_title, each.edition, each.status, each.source, each.file_sha256, each.kind)
-            for each in workspace.mint(hits)
+            (row.passage, row.document_title, row.edition, row.status, row.source, row.file_sha256, row.kind)
+            for row in workspace.mint(hits)
         ]
 
 

@@ -21,6 +21,7 @@ from localmed.library import generations, intact
 from localmed.library.dense import COMPACT_FRAGMENTS
 from localmed.library.generations import FileEntry, Manifest, lock_writer
 from localmed.library.library import Library, build
+from localmed.messages import from_text, render
 from tests.fakes import HashedWords, answers, hashes, import_into, overwrite, titles, verify, write
 
 TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
@@ -64,7 +65,7 @@ def test_many_imports_change_nothing_in_an_older_generation(filled: Settings, co
     import_into(keep_all, corpus)
     with build(filled.data, HashedWords().identity, keep_all.library) as builder:
         builder.dense.compact()
-        builder.publish("compacted")
+        builder.publish(message("generation.made.upgrade"))
     verify(filled.data)
     assert hashes(path_of(filled, 1)) == first
     generations.rollback(filled.data, 1)
@@ -100,6 +101,13 @@ def test_every_bit_of_the_manifest_counts() -> None:
                 Manifest.from_json(altered)
 
 
+def test_a_change_is_stored_as_a_code_and_that_of_before_as_its_words(filled: Settings) -> None:
+    change = from_text(generations.read_manifest(path_of(filled, 1)).reason)
+    assert change == message("generation.made.import", collections=("ward",))
+    assert render(change, "zh") == "导入到 ward"
+    assert render(from_text("import into ward"), "zh") == "import into ward"
+
+
 def test_many_small_additions_are_compacted(filled: Settings) -> None:
     with Library.open(filled.data) as library:
         document = library.catalogue.documents()[0]
@@ -111,7 +119,7 @@ def test_many_small_additions_are_compacted(filled: Settings) -> None:
         for number in range(COMPACT_FRAGMENTS + 5):
             builder.add([replace(passage, id=f"{number:032}")], vector)
             builder._write_dense()
-        builder.publish("many")
+        builder.publish(message("generation.made.upgrade"))
     verify(filled.data)
     assert len(list((path_of(filled, 2) / "passages.lance" / "data").iterdir())) < 5
 
@@ -166,7 +174,7 @@ def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> No
             builder.dense._table.delete("true")
             builder.dense._table.add(rows)
             builder.dense.compact()
-            builder.publish("rewritten")
+            builder.publish(message("generation.made.upgrade"))
 
     with pytest.raises(Damaged, match="has changed"):
         rewrite()

@@ -16,15 +16,15 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date
+from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date, message
 from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
 from localmed.library.access import Access, groups_of
 from localmed.library.catalogue import FILE
+from localmed.library.dense import Nearest
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
-from localmed.library.nearest import Nearest
 from localmed.retrieval import studies
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import HashedWords, WeighedWords, import_into, opened, write
@@ -65,23 +65,23 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-def paths(library: Library, settings: Settings, wanted: SearchFilter) -> Iterator[tuple[str, set[str]]]:
+def paths(library: Library, settings: Settings, filters: SearchFilter) -> Iterator[tuple[str, set[str]]]:
     """Every way in which passages are found, with the documents that it finds."""
     encoder = WeighedWords()
     vectors, weights = encoder.encode_both([QUESTION], "query")
     rows = {
-        "lexical": library.search_lexical(QUESTION, 100, wanted, 3.0, 64),
-        "keywords": library.search_keywords(["antibiotics"], 100, wanted, 3.0),
-        "dense": library.search_dense(vectors[0], 100, wanted),
-        "sparse": library.search_sparse(weights[0], 100, wanted),
+        "lexical": library.search_lexical(QUESTION, 100, filters, 3.0, 64),
+        "keywords": library.search_keywords(["antibiotics"], 100, filters, 3.0),
+        "dense": library.search_dense(vectors[0], 100, filters),
+        "sparse": library.search_sparse(weights[0], 100, filters),
     }
-    yield from ((name, {document for _, document, _ in found}) for name, found in rows.items())
+    yield from ((name, {document for _, document, _ in rows_}) for name, rows_ in rows.items())
     host = Nearest(library.data)
-    library.searched_by(lambda vector, limit, asked: host(library.path.name, vector, limit, asked))
-    yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, wanted)}
-    found = HybridSearch(library, encoder, settings.search).search(QUESTION, wanted, 100, ("sepsis", "antibiotics"))
-    yield "hybrid", {hit.passage.document_id for hit in found.hits}
-    yield "summaries", set(found.guidelines)
+    library.searched_by(lambda vector, limit, filters_: host(library.path.name, vector, limit, filters_))
+    yield "host", {document for _, document, _ in library.search_dense(vectors[0], 100, filters)}
+    result = HybridSearch(library, encoder, settings.search).search(QUESTION, filters, 100, ("sepsis", "antibiotics"))
+    yield "hybrid", {hit.passage.document_id for hit in result.hits}
+    yield "summaries", set(result.guidelines)
 
 
 @given(
@@ -112,18 +112,18 @@ def test_no_search_finds_what_is_not_effective_or_not_readable(
     }
     hidden = frozenset(COLLECTIONS) - readable
     with Library.open(settings.data, hidden, day) as library:
-        found = dict(paths(library, settings, SearchFilter(tuple(sorted(named)), statuses=statuses)))
+        by_way = dict(paths(library, settings, SearchFilter(tuple(sorted(named)), statuses=statuses)))
         titles = {document.id: document.title for document in library.catalogue.documents()}
-        for way, ids in found.items():
-            assert {titles.get(each, "hidden") for each in ids} <= may, way
+        for way, ids in by_way.items():
+            assert {titles.get(document, "hidden") for document in ids} <= may, way
         for way in ("lexical", "keywords", "dense", "sparse", "host"):
-            assert {titles[each] for each in found[way]} == may, way
+            assert {titles[document] for document in by_way[way]} == may, way
         seen = studies.find(library, QUESTION, 100, tuple(sorted(named or readable)), settings.search)
-        assert all(each.document.collection in readable for each in seen)
-        assert not any(each.document.status is Status.PENDING for each in seen)
-        assert {each.name for each in library.catalogue.collections()} == readable
+        assert all(study.document.collection in readable for study in seen)
+        assert not any(study.document.status is Status.PENDING for study in seen)
+        assert {collection.name for collection in library.catalogue.collections()} == readable
         assert set(library.catalogue.counts()) == readable
-        assert {each.collection for each in library.guidelines.documents} == readable
+        assert {document.collection for document in library.guidelines.documents} == readable
 
 
 def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
@@ -136,9 +136,9 @@ def test_what_is_hidden_is_nowhere(settings: Settings) -> None:
             lambda: library.catalogue.document(secret.id),
             lambda: library.catalogue.collection("icu"),
         ):
-            with pytest.raises(UnknownName) as told:
+            with pytest.raises(UnknownName) as caught:
                 look_up()
-            assert "icu" not in str(told.value).replace("'icu'", "")  # what was asked for may be repeated
+            assert "icu" not in str(caught.value).replace("'icu'", "")  # what was asked for may be repeated
         assert library.passages([passage.id]) == {}
         assert library.lexical.of_document(secret.id) == []
         assert library.catalogue.by_ids([secret.id]) == {}
@@ -208,13 +208,15 @@ def test_the_catalogue_and_the_value_agree_on_overdue(settings: Settings, tmp_pa
     with Library.open(own.data) as library:
         stored = {document.id: document.governance for document in library.catalogue.documents()}
         for day in ("2025-12-31", "2026-01-01", "2026-03-01", "2026-03-31", "2026-04-01", "2027-01-01"):
-            assert set(library.catalogue.overdue(day)) == {name for name, each in stored.items() if each.overdue(day)}
+            assert set(library.catalogue.overdue(day)) == {
+                name for name, fields in stored.items() if fields.overdue(day)
+            }
 
 
 def superseding(settings: Settings, corpus: Path, facts: dict[str, dict[str, str]]) -> dict[str, str]:
     """Import the files of ``facts``; return their ids by name."""
     write(corpus, {f"{name}.txt": f"Sepsis, edition {name}." for name in facts})
-    manifest = Manifest(Collection("ward", "Ward"), documents={f"{name}.txt": each for name, each in facts.items()})
+    manifest = Manifest(Collection("ward", "Ward"), documents={f"{name}.txt": facts_ for name, facts_ in facts.items()})
     import_into(settings, corpus, manifest=manifest)
     with Library.open(settings.data) as library:
         return {Path(document.source).stem: document.id for document in library.catalogue.documents()}
@@ -230,8 +232,8 @@ def test_the_older_edition_holds_until_the_newer_is_effective(tmp_path: Path, co
     with Library.open(settings.data) as library:
         for day, holds in (("2026-02-28", "a"), ("2026-03-01", "b"), ("2026-04-30", "b"), ("2026-05-01", "c")):
             library.holding.day = day
-            found = {each for _, each, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
-            assert found == {ids[holds]}, day
+            answering = {document for _, document, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
+            assert answering == {ids[holds]}, day
 
 
 def test_a_circle_of_successors_ends(tmp_path: Path, corpus: Path) -> None:
@@ -239,9 +241,9 @@ def test_a_circle_of_successors_ends(tmp_path: Path, corpus: Path) -> None:
     both = {"status": "superseded", "effective_from": "2027"}
     ids = superseding(settings, corpus, {"a": both | {"replaced_by": "b.txt"}, "b": both | {"replaced_by": "a.txt"}})
     with Library.open(settings.data, day="2026-01-01") as library:
-        assert {library.status(each) for each in ids.values()} == {Status.PENDING}
+        assert {library.status(document) for document in ids.values()} == {Status.PENDING}
         library.holding.day = "2027-01-01"
-        assert {library.status(each) for each in ids.values()} == {Status.SUPERSEDED}
+        assert {library.status(document) for document in ids.values()} == {Status.SUPERSEDED}
 
 
 def test_withdrawn_comes_before_pending(tmp_path: Path, corpus: Path) -> None:
@@ -302,9 +304,9 @@ def test_a_restriction_and_a_new_day_hold_from_the_next_question(settings: Setti
         finally:
             Access(settings.data).put("icu", [])
     assert before == set(COLLECTIONS)
-    assert after == {f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("", "2026-01-10")}
+    assert after == {f"{name} current {day}" for name in ("ward", "pharmacy") for day in ("", "2026-01-10")}
     assert later - after == {
-        f"{name} current {each}" for name in ("ward", "pharmacy") for each in ("2026-01-20", "2026-02")
+        f"{name} current {day}" for name in ("ward", "pharmacy") for day in ("2026-01-20", "2026-02")
     }
     assert answer.provenance.day == "2026-01-15"
     assert "icu" not in repr(answer)
@@ -318,7 +320,7 @@ def as_before(data: Path) -> None:
     generation = generations.current(data)
     with closing(sqlite3.connect(generation / FILE)) as new:
         rows = {
-            table: [dict(zip((each[0] for each in cursor.description), row, strict=True)) for row in cursor]
+            table: [dict(zip((column[0] for column in cursor.description), row, strict=True)) for row in cursor]
             for table in ("collections", "files", "documents", "marks", "summaries")
             if (cursor := new.execute(f"SELECT * FROM {table}"))
         }
@@ -345,15 +347,15 @@ def test_a_generation_of_the_schema_before_answers_and_is_carried_on(tmp_path: P
     as_before(settings.data)
     with Library.open(settings.data) as library, closing(sqlite3.connect(library.path / FILE)) as stored:
         assert stored.execute("PRAGMA user_version").fetchone() == (2,)
-        found = {each for _, each, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
-        assert found == {ids["b"]}
+        answering = {document for _, document, _ in library.search_lexical("sepsis", 9, SearchFilter(), 3.0, 64)}
+        assert answering == {ids["b"]}
         assert library.catalogue.document(ids["b"]).governance == Governance()
         assert library.catalogue.succeeding(ids["a"]) == (ids["b"], [])
         assert library.catalogue.removed(ids["a"]) is None
     with Library.open(settings.data, frozenset({"ward"})) as library:
         assert library.catalogue.documents() == []
     with build(settings.data, HashedWords().identity, settings.library) as builder:
-        builder.publish("carried on")
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(settings.data) as library:
         assert library.status(ids["a"]) is Status.SUPERSEDED
         assert library.manifest.number == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localmed.config import Settings
-from localmed.domain import Collection, Kind
+from localmed.domain import Collection, Kind, message
 from localmed.errors import Damaged
 from localmed.library import generations, graph
 from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
@@ -73,9 +73,9 @@ def test_what_was_replaced_is_found_as_what_replaced_it(tmp_path: Path) -> None:
     with stored(tmp_path, one=KIDNEY) as terms:
         assert ids(terms, "Bright disease") == ids(terms, "old nephritis") == ["D:1"]
         assert ids(terms, "D:9") == []
-        found = terms.concept("D:1")
-        assert found
-        assert [name.text for name in found.names] == ["kidney disease", "nephropathy"]
+        concept = terms.concept("D:1")
+        assert concept
+        assert [name.text for name in concept.names] == ["kidney disease", "nephropathy"]
 
 
 def test_the_best_of_several_meanings_comes_first(tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_near_names_continue_or_resemble(tmp_path: Path) -> None:
 def test_sources_add_up_to_one_concept(tmp_path: Path) -> None:
     more = (Term("D:2", definition="Kidneys too weak for long."), Term("D:2", xrefs=("MESH:D1",)))
     with stored(tmp_path, one=KIDNEY, two=more) as terms:
-        found = terms.concept("D:2")
-        assert found
-        assert (found.name, found.collection, found.definition) == (
+        concept = terms.concept("D:2")
+        assert concept
+        assert (concept.name, concept.collection, concept.definition) == (
             "chronic kidney disease", "one", "Kidneys too weak for long.",
         )  # fmt: skip
-        assert found.defined_in == source("two", collection="two")
-        assert found.xrefs == ("C0000002", "ICD10:N18", "MESH:D1")
+        assert concept.defined_in == source("two", collection="two")
+        assert concept.xrefs == ("C0000002", "ICD10:N18", "MESH:D1")
         assert terms.counts() == {"one": 2, "two": 1}
         assert terms.concept("D:404") is None
 
@@ -162,9 +162,9 @@ def test_what_is_hidden_is_in_no_look_up(tmp_path: Path) -> None:
         assert terms.relations(["D:2"]) == []
         assert terms.same("D:2") == []
         assert terms.near("nephropath") == []
-        found = terms.concept("D:2")
-        assert found
-        assert (found.names[0].text, found.xrefs) == ("chronic kidney disease", ())
+        concept = terms.concept("D:2")
+        assert concept
+        assert (concept.names[0].text, concept.xrefs) == ("chronic kidney disease", ())
         terms.hide([])
         assert ids(terms, "CKD") == ["D:2"]
 
@@ -207,7 +207,7 @@ def served(settings: Settings) -> Settings:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(Collection("one", "One", kind=Kind.GRAPH))
         put(builder.graph.writable(), source("one"), KIDNEY)
-        builder.publish("a graph")
+        builder.publish(message("generation.made.upgrade"))
     return settings
 
 
@@ -218,7 +218,7 @@ def test_a_changed_graph_leaves_the_published_file_byte_identical(served: Settin
         builder.graph.remove(["one"])
         put(builder.graph.writable(), source("two"), [Term("D:7", "gout")])
         assert hashes(before) == kept
-        builder.publish("changed")
+        builder.publish(message("generation.made.upgrade"))
     after = generations.current(served.data)
     assert hashes(before) == kept
     assert not (after / graph.FILE).samefile(before / graph.FILE)
@@ -234,7 +234,7 @@ def test_an_unchanged_graph_is_shared_not_copied(served: Settings) -> None:
     with build(served.data, HashedWords().identity, served.library) as builder:
         builder.put_collection(Collection("other", "Other"))
         builder.graph.remove(["a document that is not of the graph"])
-        builder.publish("something else")
+        builder.publish(message("generation.made.upgrade"))
     after = generations.current(served.data)
     assert after != before
     assert (after / graph.FILE).samefile(before / graph.FILE)
@@ -266,7 +266,7 @@ def test_a_damaged_graph_is_not_built_upon(served: Settings) -> None:
 def test_without_a_graph_nothing_is_found(settings: Settings) -> None:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(Collection("other", "Other"))
-        builder.publish("no graph")
+        builder.publish(message("generation.made.upgrade"))
     assert not (generations.current(settings.data) / graph.FILE).exists()
     with Library.open(settings.data) as library:
         assert ids(library.graph, "CKD") == []

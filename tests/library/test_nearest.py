@@ -10,34 +10,34 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.errors import Damaged
 from localmed.library import generations
+from localmed.library.dense import OPEN, Nearest
 from localmed.library.library import Library
-from localmed.library.nearest import OPEN, Nearest
 from tests.fakes import ANY, HashedWords, import_into, write
 
 VECTOR = HashedWords().encode(["adrenaline dose"], "query")[0]
 
 
 def test_it_finds_what_the_library_finds(settings: Settings, corpus: Path) -> None:
-    import_into(settings, write(corpus, {f"{each}.txt": f"Dose of {each}\n" for each in ("adrenaline", "insulin")}))
+    import_into(settings, write(corpus, {f"{drug}.txt": f"Dose of {drug}\n" for drug in ("adrenaline", "insulin")}))
     nearest = Nearest(settings.data)
     nearest.warm()
     with Library.open(settings.data) as library:
-        for wanted in (ANY, SearchFilter(collections=("other",)), SearchFilter(edition_from="2020")):
-            expected = library.dense.search(VECTOR, 5, wanted)
-            assert nearest(library.path.name, VECTOR, 5, wanted) == expected
+        for filters in (ANY, SearchFilter(collections=("other",)), SearchFilter(edition_from="2020")):
+            expected = library.dense.search(VECTOR, 5, filters)
+            assert nearest(library.path.name, VECTOR, 5, filters) == expected
         assert library.search_dense(VECTOR, 5, ANY) == nearest(library.path.name, VECTOR, 5, ANY)
-        library.searched_by(lambda vector, limit, wanted: [("another", "process", 1.0)])
+        library.searched_by(lambda vector, limit, filters: [("another", "process", 1.0)])
         assert library.search_dense(VECTOR, 5, ANY) == [("another", "process", 1.0)]
 
 
 def test_generations_one_after_another(settings: Settings, corpus: Path) -> None:
     nearest = Nearest(settings.data)
     nearest.warm()  # nothing has been imported yet
-    found = []
+    counts = []
     for number in range(OPEN + 1):
         import_into(settings, write(corpus, {f"{number}.txt": f"Dose number {number}\n"}))
-        found.append(len(nearest(generations.current(settings.data).name, VECTOR, 10, ANY)))
-    assert found == [1, 2, 3]
+        counts.append(len(nearest(generations.current(settings.data).name, VECTOR, 10, ANY)))
+    assert counts == [1, 2, 3]
     assert len(nearest("0001", VECTOR, 10, ANY)) == 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter, Status
+from localmed.domain import SearchFilter, Status, message
 from localmed.errors import UnknownName
 from localmed.library import generations
 from localmed.library.library import Library, build
@@ -39,15 +39,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         yield opened
 
 
-def both(library: Library, wanted: SearchFilter, limit: int = 100) -> tuple[set[str], set[str]]:
+def both(library: Library, filters: SearchFilter, limit: int = 100) -> tuple[set[str], set[str]]:
     vector = HashedWords().encode(["Sepsis"], "query")[0]
-    lexical = library.search_lexical("Sepsis", limit, wanted, 3.0, 64)
-    dense = library.search_dense(vector, limit, wanted)
+    lexical = library.search_lexical("Sepsis", limit, filters, 3.0, 64)
+    dense = library.search_dense(vector, limit, filters)
     return {row[0] for row in lexical}, {row[0] for row in dense}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "count"),
+    ("filters", "count"),
     [
         (SearchFilter(), 16),
         (SearchFilter(collections=("ward",)), 8),
@@ -67,8 +67,8 @@ def both(library: Library, wanted: SearchFilter, limit: int = 100) -> tuple[set[
         (SearchFilter(statuses=()), 0),
     ],
 )
-def test_filters_agree_in_both_indexes(library: Library, wanted: SearchFilter, count: int) -> None:
-    lexical, dense = both(library, wanted)
+def test_filters_agree_in_both_indexes(library: Library, filters: SearchFilter, count: int) -> None:
+    lexical, dense = both(library, filters)
     assert lexical == dense
     assert len(lexical) == count
 
@@ -98,13 +98,13 @@ def test_excluded_documents_do_not_fill_the_limit(settings: Settings, corpus: Pa
             lexical, dense = both(library, SearchFilter(), limit)
             assert (len(lexical), len(dense)) == (count, count)
         withdrawn = SearchFilter(statuses=(Status.WITHDRAWN,))
-        assert [len(each) for each in both(library, withdrawn, 7)] == [7, 7]
+        assert [len(documents) for documents in both(library, withdrawn, 7)] == [7, 7]
 
 
 def test_an_empty_library_answers_nothing(settings: Settings) -> None:
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(described().collection)
-        builder.publish("empty")
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(settings.data) as library:
         assert both(library, SearchFilter()) == (set(), set())
 
@@ -119,8 +119,8 @@ ODD = [
 
 @pytest.mark.parametrize("question", ODD, ids=range(len(ODD)))
 def test_odd_questions(library: Library, question: str) -> None:
-    found = library.search_lexical(question, 5, SearchFilter(), 3.0, 64)
-    assert bool(found) == any(word in question for word in ("sepsis", "脓毒症"))
+    rows = library.search_lexical(question, 5, SearchFilter(), 3.0, 64)
+    assert bool(rows) == any(word in question for word in ("sepsis", "脓毒症"))
 
 
 @hypothesis(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -132,7 +132,7 @@ def test_any_text_is_a_question(library: Library, question: str, other: str) -> 
 
 
 def test_ids_are_found_by_their_beginning(library: Library) -> None:
-    passage = next(library.lexical.each())
+    passage = next(library.lexical.all_passages())
     assert library.passage(passage.id[:12]) == passage
     for bad in ("", passage.id[:5], "zzzzzz", "../../x"):
         with pytest.raises(UnknownName):

@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from localmed.config import Settings
-from localmed.domain import SearchFilter, Status
+from localmed.domain import SearchFilter, Status, message
 from localmed.errors import Damaged
 from localmed.library import generations
 from localmed.library.library import SPARSE, Library, build
@@ -54,24 +54,26 @@ def index_of(folder: Path, *rows: Weighed) -> SparseIndex:
     return index
 
 
-def found(index: SparseIndex, weights: Weighed, limit: int = 100, wanted: SearchFilter = ANY) -> dict[str, float]:
-    return {row[0]: row[2] for row in index.search(weights, limit, wanted)}
+def scores_of(index: SparseIndex, weights: Weighed, limit: int = 100, filters: SearchFilter = ANY) -> dict[str, float]:
+    return {row[0]: row[2] for row in index.search(weights, limit, filters)}
 
 
-def dot(asked: Weighed, stored: Weighed) -> float:
-    return sum(weight * steps(stored.get(token, 0.0)) * STEP for token, weight in asked.items())
+def dot(question: Weighed, stored: Weighed) -> float:
+    return sum(weight * steps(stored.get(token, 0.0)) * STEP for token, weight in question.items())
 
 
 @hypothesis(max_examples=15, deadline=None)
 @given(st.lists(token_weights, max_size=20), token_weights)
-def test_the_score_is_the_dot_product(rows: list[Weighed], asked: Weighed) -> None:
+def test_the_score_is_the_dot_product(rows: list[Weighed], question: Weighed) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index = index_of(Path(folder), *rows)
         assert len(index) == len(rows)
         expected = {
-            f"p{n}": dot(asked, row) for n, row in enumerate(rows) if any(steps(row.get(token, 0.0)) for token in asked)
+            f"p{n}": dot(question, row)
+            for n, row in enumerate(rows)
+            if any(steps(row.get(token, 0.0)) for token in question)
         }
-        scores = found(index, asked)
+        scores = scores_of(index, question)
         assert scores == pytest.approx(expected, rel=1e-5, abs=1e-6)
         assert list(scores.values()) == sorted(scores.values(), reverse=True)
 
@@ -83,27 +85,27 @@ def test_a_weight_is_kept_to_half_a_step(weight: float) -> None:
 
 def test_a_weight_beyond_every_model_counts_as_the_most(tmp_path: Path) -> None:
     assert steps(1e9) == MOST_STEPS
-    assert found(index_of(tmp_path, {1: 1e9}), {1: 1.0}) == {"p0": MOST_STEPS * STEP}
+    assert scores_of(index_of(tmp_path, {1: 1e9}), {1: 1.0}) == {"p0": MOST_STEPS * STEP}
 
 
 def test_tokens_whose_numbers_begin_alike_differ(tmp_path: Path) -> None:
     index = index_of(tmp_path, {1: 0.5}, {12: 0.5}, {123: 0.5})
-    assert found(index, {12: 1.0}) == {"p1": 0.5}
+    assert scores_of(index, {12: 1.0}) == {"p1": 0.5}
 
 
 def test_the_heaviest_tokens_of_a_long_question_count(tmp_path: Path) -> None:
     index = index_of(tmp_path, {1: 0.5}, {MOST_TOKENS + 1: 0.5})
-    asked = {token: float(token) for token in range(1, MOST_TOKENS + 2)}
-    assert set(found(index, asked)) == {"p1"}
-    assert set(found(index, dict(list(asked.items())[:-1]))) == {"p0"}
+    question = {token: float(token) for token in range(1, MOST_TOKENS + 2)}
+    assert set(scores_of(index, question)) == {"p1"}
+    assert set(scores_of(index, dict(list(question.items())[:-1]))) == {"p0"}
 
 
-@pytest.mark.parametrize("asked", [{}, {99: 1.0}])
-def test_nothing_in_common_is_nothing_found(tmp_path: Path, asked: Weighed) -> None:
+@pytest.mark.parametrize("question", [{}, {99: 1.0}])
+def test_nothing_in_common_is_nothing_found(tmp_path: Path, question: Weighed) -> None:
     index = index_of(tmp_path, {1: 0.5}, {})
     assert len(index) == 2
-    assert found(index, asked) == {}
-    assert found(index, {1: 1.0}, limit=0) == {}
+    assert scores_of(index, question) == {}
+    assert scores_of(index, {1: 1.0}, limit=0) == {}
 
 
 def test_documents_are_deleted_and_added_again(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_documents_are_deleted_and_added_again(tmp_path: Path) -> None:
     writer.add([replace(passage("new"), id="p9", document_id="d0")], [{1: 1.0}])
     writer.finish()
     index.reload()
-    assert found(index, {1: 1.0}) == {"p9": 1.0, "p1": 0.25}
+    assert scores_of(index, {1: 1.0}) == {"p9": 1.0, "p1": 0.25}
 
 
 def test_every_passage_needs_its_weights(tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "filters",
     [
         SearchFilter(),
         SearchFilter(collections=("ward",)),
@@ -176,32 +178,32 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         SearchFilter(statuses=()),
     ],
 )
-def test_filters_agree_with_the_lexical_index(library: Library, wanted: SearchFilter) -> None:
+def test_filters_agree_with_the_lexical_index(library: Library, filters: SearchFilter) -> None:
     for limit in (2, 100):
-        lexical = library.search_lexical("Sepsis", limit, wanted, 3.0, 64)
-        sparse = library.search_sparse({token_of("sepsis"): 1.0}, limit, wanted)
+        lexical = library.search_lexical("Sepsis", limit, filters, 3.0, 64)
+        sparse = library.search_sparse({token_of("sepsis"): 1.0}, limit, filters)
         assert len(sparse) == len(lexical)
         if limit == 100:
             assert {row[0] for row in sparse} == {row[0] for row in lexical}
 
 
 def test_a_filter_does_not_change_scores(library: Library) -> None:
-    asked = {token_of("sepsis"): 1.0, token_of("guidance"): 0.5}
-    everywhere = {row[0]: row[2] for row in library.search_sparse(asked, 100, ANY)}
-    ward = library.search_sparse(asked, 100, SearchFilter(collections=("ward",), edition_from="2019"))
+    question = {token_of("sepsis"): 1.0, token_of("guidance"): 0.5}
+    everywhere = {row[0]: row[2] for row in library.search_sparse(question, 100, ANY)}
+    ward = library.search_sparse(question, 100, SearchFilter(collections=("ward",), edition_from="2019"))
     assert ward
     assert all(everywhere[row[0]] == row[2] for row in ward)
 
 
 def test_what_is_withdrawn_is_not_found_and_hides_nothing(imported: Settings) -> None:
     ledger = Withdrawals(imported.data)
-    withdrawn = [each for name, each in documents(imported, "ward").items() if "#en" in name]
-    for each in withdrawn:
-        ledger.append(each, True, "test", "me")
+    withdrawn = [document for name, document in documents(imported, "ward").items() if "#en" in name]
+    for document in withdrawn:
+        ledger.append(document, True, "test", "me")
     with Library.open(imported.data) as library:
         rows = library.search_sparse({token_of("sepsis"): 1.0}, 8, SearchFilter(collections=("ward",)))
         assert len(rows) == 4
-        assert not {row[1] for row in rows} & {each.id for each in withdrawn}
+        assert not {row[1] for row in rows} & {document.id for document in withdrawn}
 
 
 def test_generations_share_it_and_a_change_shows(imported: Settings, corpus: Path) -> None:
@@ -211,14 +213,14 @@ def test_generations_share_it_and_a_change_shows(imported: Settings, corpus: Pat
     import_into(imported, corpus, encoder=WeighedWords())
     verify(imported.data)
     with Library.open(imported.data) as library:
-        names = {each.name for each in (library.path / SPARSE).iterdir() if each.suffix != ".lock"}
+        names = {path.name for path in (library.path / SPARSE).iterdir() if path.suffix != ".lock"}
         assert any((library.path / SPARSE / name).samefile(first / SPARSE / name)
                    for name in names if (first / SPARSE / name).exists())  # fmt: skip
         ward = SearchFilter(collections=("ward",))
         assert library.search_sparse({token_of("sepsis"): 1.0}, 9, ward) == []
         assert len(library.search_sparse({token_of("burns"): 1.0}, 9, ward)) == 1
     assert generations.check(first, whole=True) == []
-    damaged = next(each for each in (first / SPARSE).iterdir() if each.suffix == ".store")
+    damaged = next(path for path in (first / SPARSE).iterdir() if path.suffix == ".store")
     overwrite(damaged, damaged.read_bytes()[::-1])
     assert any(SPARSE in str(dict(problem.parameters)["file"]) for problem in generations.check(first, whole=True))
 
@@ -235,7 +237,7 @@ def test_a_generation_without_its_weights_is_not_published(imported: Settings) -
         assert builder._sparse_writer is not None
         builder._sparse_writer.delete_documents([next(iter(documents(imported).values())).id])
         with pytest.raises(Damaged, match="counts of the new generation differ"):
-            builder.publish("test")
+            builder.publish(message("generation.made.upgrade"))
 
 
 # --- in the cache ----------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_what_is_stale_is_swept(catalogue: Catalogue) -> None:
     assert catalogue.summaries.sweep() == 0
 
 
-@pytest.mark.parametrize("kind", [each for each in Kind if each is not Kind.GUIDELINE])
+@pytest.mark.parametrize("kind", [other for other in Kind if other is not Kind.GUIDELINE])
 def test_a_collection_of_another_kind_has_none(catalogue: Catalogue, kind: Kind) -> None:
     catalogue.summaries.put(summary("asthma"), None)
     catalogue.put_collection(Collection("guides", "Guides", kind=kind))
@@ -59,7 +59,7 @@ def test_the_table_compares_by_meaning_and_by_words(catalogue: Catalogue) -> Non
     catalogue.summaries.put(summary("sepsis", "sepsis dose"), np.array([0.6, 0.8], np.float32))
     catalogue.summaries.put(summary("stroke", "stroke"), None)
     table = catalogue.summaries.table()
-    assert [each.document for each in table.documents] == ["asthma", "sepsis", "stroke"]
+    assert [document.document for document in table.documents] == ["asthma", "sepsis", "stroke"]
     assert table.vectors.dtype == np.float32
     assert table.similarities(np.array([1, 0], np.float32)) == pytest.approx([1, 0.6, 0])
     assert table.coverage({"sepsis": 3.0, "dose": 1.0}) == pytest.approx([0.25, 1, 0])

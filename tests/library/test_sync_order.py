@@ -62,12 +62,12 @@ def events(data: Path, corpus: Path, manifest: Path, log: Path, how: str) -> lis
         return [tuple(row) for row in json.loads(log.read_text())]
     traced = ["strace", "-y", "-s", "300", "-o", str(log), "-e", "trace=fsync,/^rename,/^symlink", *command, "-"]
     subprocess.run(traced, cwd=ROOT, check=True, timeout=120)
-    found = []
+    calls = []
     for line in log.read_text().splitlines():
         if call := CALL.search(line):
             places = [a or b for a, b in PLACE.findall(call[2]) if (a or b) != str(ROOT)]
-            found.append((call[1].removesuffix("2").removesuffix("at"), *places))
-    return found
+            calls.append((call[1].removesuffix("2").removesuffix("at"), *places))
+    return calls
 
 
 @pytest.mark.parametrize("how", ["recorded", "strace"])
@@ -81,10 +81,10 @@ def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: s
     (corpus / "a.txt").write_text("Sepsis\n\nGive antibiotics within one hour.\n")
     manifest = tmp_path / "ward.toml"
     manifest.write_text('name = "ward"\n')
-    told = events(data, corpus, manifest, tmp_path / "log", how)
+    rows = events(data, corpus, manifest, tmp_path / "log", how)
 
     def at(*event: str) -> int:
-        return next(place for place, row in enumerate(told) if row[0] == event[0] and row[1:] == event[1:])
+        return next(place for place, row in enumerate(rows) if row[0] == event[0] and row[1:] == event[1:])
 
     def synced(path: Path) -> int:
         return at("fsync", str(path))
@@ -104,12 +104,12 @@ def test_what_is_served_is_on_the_disk_before_it_is_named(tmp_path: Path, how: s
     )
     assert named < served
     after_naming = [
-        place for place, row in enumerate(told) if row == ("fsync", str(published.parent)) and place > named
+        place for place, row in enumerate(rows) if row == ("fsync", str(published.parent)) and place > named
     ]
     assert after_naming[0] < served
-    assert any(row == ("fsync", str(data)) for row in told[served:])
+    assert any(row == ("fsync", str(data)) for row in rows[served:])
 
-    rest = told[next(place for place, row in enumerate(told) if row[-1].endswith("mark-access")) :]
+    rest = rows[next(place for place, row in enumerate(rows) if row[-1].endswith("mark-access")) :]
     border = next(place for place, row in enumerate(rest) if row[-1].endswith("mark-ledger"))
     access, ledger = rest[1:border], rest[border + 1 :]
     readers = str(data / "access.json")

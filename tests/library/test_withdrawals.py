@@ -46,8 +46,8 @@ def test_it_holds_in_a_library_that_is_open(filled: Settings) -> None:
         document = withdraw(filled)
         assert titles(library, "antibiotics") == {"Fever"}
         assert library.status(document) is Status.WITHDRAWN
-        asked = SearchFilter(statuses=(Status.WITHDRAWN,))
-        assert {row[1] for row in library.search_lexical("antibiotics", 5, asked, 3.0, 64)} == {document}
+        filters = SearchFilter(statuses=(Status.WITHDRAWN,))
+        assert {row[1] for row in library.search_lexical("antibiotics", 5, filters, 3.0, 64)} == {document}
         withdraw(filled, withdrawn=False)
         assert titles(library, "antibiotics") == {"sepsis", "Fever"}
         assert library.status(document) is Status.CURRENT
@@ -186,14 +186,14 @@ def test_a_line_that_is_being_written_is_waited_for(filled: Settings) -> None:
     with ledger.open("r+b") as writing, Library.open(filled.data) as library, ThreadPoolExecutor(1) as asking:
         fcntl.flock(writing, fcntl.LOCK_EX)
         writing.truncate(len(whole) // 2)
-        asked = asking.submit(titles, library, "antibiotics")
+        question = asking.submit(titles, library, "antibiotics")
         time.sleep(0.2)
-        assert not asked.done()
+        assert not question.done()
         writing.seek(0)
         writing.write(whole)
         writing.flush()
         fcntl.flock(writing, fcntl.LOCK_UN)
-        assert asked.result(20) == {"Fever"}
+        assert question.result(20) == {"Fever"}
 
 
 @pytest.mark.parametrize("kept", [0, 1])

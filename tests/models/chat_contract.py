@@ -30,9 +30,9 @@ class ChatContract:
         assert first.value is None
 
     def test_tokens_make_the_text(self, model: ChatModel) -> None:
-        heard: list[str] = []
-        reply = model.complete(Request(ASK, 8), Watch(token=heard.append))
-        assert "".join(heard) == reply.text != ""
+        tokens: list[str] = []
+        reply = model.complete(Request(ASK, 8), Watch(token=tokens.append))
+        assert "".join(tokens) == reply.text != ""
 
     def test_a_reply_to_a_schema_is_an_object_of_it(self, model: ChatModel) -> None:
         assert model.complete(Request(ASK, 64, SCHEMA)).value["label"] in LABELS
@@ -49,7 +49,7 @@ class ChatContract:
     def test_choices_add_up_and_do_not_depend_on_each_other(self, model: ChatModel) -> None:
         branches = ["? The dose.", "?", " or not? " + "the dose " * 30]
         together = model.choose(ASK, branches, LABELS)
-        assert all(sum(each.probabilities) == pytest.approx(1) for each in together)
+        assert all(sum(choice.probabilities) == pytest.approx(1) for choice in together)
         alone = [model.choose(ASK, [branch], LABELS)[0] for branch in branches]
         for one, other in zip(together, alone, strict=True):
             assert one.best == other.best

@@ -68,7 +68,7 @@ def well(logprobs: bool) -> Handle:
         words = " ".join(turn["content"] for turn in body["messages"]).split()
         if len(words) + body["max_tokens"] > CONTEXT:
             return handler.answer({"error": {"message": f"too long: {words}"}}, 400)
-        text = said(body, len(words))
+        text = reply_text(body, len(words))
         tokens = text.split(" ")
         cut = tokens[: body["max_tokens"]]
         finish = "length" if len(cut) < len(tokens) else "stop"
@@ -81,7 +81,7 @@ def well(logprobs: bool) -> Handle:
     return handle
 
 
-def said(body: dict[str, Any], words: int) -> str:
+def reply_text(body: dict[str, Any], words: int) -> str:
     """What a model would say: an object of the schema's first choices, or the number of words."""
     if "response_format" not in body:
         return f"counted {words} words"
@@ -94,7 +94,7 @@ def said(body: dict[str, Any], words: int) -> str:
 def best(words: int) -> list[dict[str, Any]]:
     """Log-probabilities that depend on the prompt: yes, a spelling of no, and something else."""
     share = (words % 9 + 1) / 20
-    return [{"token": token, "logprob": math.log(each)} for token, each in ((" yes", share), ("n", 0.25), ("!", 0.1))]
+    return [{"token": token, "logprob": math.log(p)} for token, p in ((" yes", share), ("n", 0.25), ("!", 0.1))]
 
 
 def silent(handler: Handler, _body: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ def gguf(
     """A file; ``counts`` claims other numbers of tensors and entries than there are."""
     claimed = counts or (len(tensors), len(entries))
     head = b"GGUF" + struct.pack("<IQQ", version, *claimed)
-    head += b"".join(entry(*each) for each in entries) + b"".join(tensor(*each) for each in tensors)
+    head += b"".join(entry(*item) for item in entries) + b"".join(tensor(*item) for item in tensors)
     return head + bytes(-len(head) % alignment) + bytes(data)
 
 

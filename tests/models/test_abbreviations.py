@@ -19,7 +19,7 @@ def test_without_scispacy_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "pairs"),
     [
         ("Patients with chronic kidney disease (CKD) and heart failure (HF).",
          {"CKD": "chronic kidney disease", "HF": "heart failure"}),
@@ -30,9 +30,9 @@ def test_without_scispacy_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         ("(" * 500, {}),
     ],
 )  # fmt: skip
-def test_pairs(text: str, found: dict[str, str]) -> None:
+def test_pairs(text: str, pairs: dict[str, str]) -> None:
     pytest.importorskip("scispacy")
-    assert abbreviations.expand(text) == found
+    assert abbreviations.expand(text) == pairs
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:

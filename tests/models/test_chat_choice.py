@@ -23,17 +23,17 @@ def test_none_was_chosen(registry: Registry) -> None:
 
 
 def test_a_registered_file_is_admitted_before_it_is_loaded(added: Registry) -> None:
-    found = chat(ChatSettings(context=64), {"chat": "tiny"}, added)
-    assert isinstance(found, LlamaChat)
-    assert found.identity.name == "tiny"
-    assert found.identity.context <= 64
-    assert found.identity.sha256 == added.model("tiny").files[0].sha256
+    model = chat(ChatSettings(context=64), {"chat": "tiny"}, added)
+    assert isinstance(model, LlamaChat)
+    assert model.identity.name == "tiny"
+    assert model.identity.context <= 64
+    assert model.identity.sha256 == added.model("tiny").files[0].sha256
     path: Path = added.folder / "tiny" / added.model("tiny").files[0].name
     path.chmod(0o600)
     path.write_bytes(path.read_bytes() + b"!")
     with pytest.raises(ModelError, match="is not loaded"):
-        found.complete(Request((Message("user", "?"),), 8))
-    found.close()
+        model.complete(Request((Message("user", "?"),), 8))
+    model.close()
 
 
 def test_one_that_is_not_registered(registry: Registry) -> None:
@@ -42,19 +42,19 @@ def test_one_that_is_not_registered(registry: Registry) -> None:
 
 
 def test_a_server_comes_before_a_file(registry: Registry) -> None:
-    found = chat(SERVER, {"chat": "absent"}, registry)
-    assert isinstance(found, OpenAIServer)
-    assert found.identity.name == "m at http://127.0.0.1:9"
-    assert found.identity.context == 1000
+    model = chat(SERVER, {"chat": "absent"}, registry)
+    assert isinstance(model, OpenAIServer)
+    assert model.identity.name == "m at http://127.0.0.1:9"
+    assert model.identity.context == 1000
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "problem"),
     [
         (ChatSettings(server="http://127.0.0.1:9", server_model="m"), "not listed"),
         (ChatSettings(servers=("http://127.0.0.1:9",), server="http://127.0.0.1:9"), "server_model is not"),
     ],
 )
-def test_a_server_that_is_not_set_up(registry: Registry, settings: ChatSettings, told: str) -> None:
-    with pytest.raises(BadSettings, match=told):
+def test_a_server_that_is_not_set_up(registry: Registry, settings: ChatSettings, problem: str) -> None:
+    with pytest.raises(BadSettings, match=problem):
         chat(settings, {"chat": "none"}, registry)

@@ -10,8 +10,8 @@ import pytest
 from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
 from localmed.errors import BadSettings, ModelError, UsageError
 from localmed.models import choice
+from localmed.models.bert import MaxSim
 from localmed.models.flag_embedding import BgeM3, MultiVector
-from localmed.models.maxsim import MaxSim
 from localmed.models.minilm import MiniLM
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry

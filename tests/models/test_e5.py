@@ -13,8 +13,8 @@ import pytest
 
 from localmed.errors import ModelError
 from localmed.models import e5
+from localmed.models.bert import MaxSim
 from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE
-from localmed.models.maxsim import MaxSim
 
 TEXTS = [
     "The maximum dose of paracetamol in adults is 4 g in 24 hours.",

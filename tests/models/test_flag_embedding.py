@@ -76,9 +76,9 @@ def test_weights_are_of_the_texts_own_pieces_and_above_nothing(encoder: BgeM3) -
     weights = encoder.encode_both(TEXTS, "query")[1]
     assert any(weights)
     assert weights[-1] == {}
-    for each in weights:
-        assert all(weight > 0 for weight in each.values())
-        assert not set(each) & set(MARKS)
+    for text_weights in weights:
+        assert all(weight > 0 for weight in text_weights.values())
+        assert not set(text_weights) & set(MARKS)
 
 
 def test_unit_vectors_in_order_whatever_the_batch(encoder: BgeM3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +111,8 @@ def test_multi_vectors_score_as_flag_embedding(encoder: BgeM3, peer: Any) -> Non
     from FlagEmbedding import BGEM3FlagModel
 
     question, *passages = TEXTS
-    asked, *read = peer(TEXTS)["colbert_vecs"]
-    expected = [float(BGEM3FlagModel.colbert_score(None, asked, each)) for each in read]
+    question_vectors, *read = peer(TEXTS)["colbert_vecs"]
+    expected = [float(BGEM3FlagModel.colbert_score(None, question_vectors, vectors)) for vectors in read]
     assert MultiVector(encoder).score(question, passages) == pytest.approx(expected, abs=1e-5)
     assert MultiVector(encoder).score(question, [question]) == pytest.approx([1.0], abs=1e-5)
 

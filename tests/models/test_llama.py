@@ -41,8 +41,8 @@ def chat(path: Path, settings: ChatSettings = SETTINGS, template: str = "chatml"
 
 @pytest.fixture(scope="module")
 def model(path: Path) -> Iterator[LlamaChat]:
-    with closing(chat(path)) as found:
-        yield found
+    with closing(chat(path)) as opened:
+        yield opened
 
 
 class TestContract(ChatContract):
@@ -59,9 +59,9 @@ def test_counting(model: LlamaChat) -> None:
 
 def test_a_request_does_not_depend_on_the_one_before(model: LlamaChat, path: Path) -> None:
     asks: list[Callable[[LlamaChat], object]] = [
-        lambda each: each.complete(Request(ASK, 30)),
-        lambda each: each.complete(Request(ASK, 60, SCHEMA)),
-        lambda each: each.choose(ASK, ["?", " or"], LABELS),
+        lambda chat_: chat_.complete(Request(ASK, 30)),
+        lambda chat_: chat_.complete(Request(ASK, 60, SCHEMA)),
+        lambda chat_: chat_.choose(ASK, ["?", " or"], LABELS),
     ]
     with closing(chat(path)) as fresh:
         alone = [asks[0](fresh)]
@@ -83,10 +83,10 @@ def test_a_schema_that_only_llama_cpp_refuses_is_a_clear_error(model: LlamaChat)
 
 
 def test_half_a_character_at_the_end_is_heard_as_it_is_told(model: LlamaChat) -> None:
-    heard: list[str] = []
+    tokens: list[str] = []
     with pytest.raises(ModelError, match="cut after 2 tokens"):  # a quotation mark, the first byte of two
-        model.complete(Request(ASK, 2, {"const": "é"}), Watch(heard.append))
-    assert "".join(heard) == '"\N{REPLACEMENT CHARACTER}'
+        model.complete(Request(ASK, 2, {"const": "é"}), Watch(tokens.append))
+    assert "".join(tokens) == '"\N{REPLACEMENT CHARACTER}'
 
 
 def test_a_seed_decides_above_temperature_zero(model: LlamaChat) -> None:
@@ -238,8 +238,8 @@ def test_memory_is_allowed_for_all_files_of_a_model(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"big-Q8-0000{number}-of-00003.gguf").write_bytes(bytes(1000 * number))
     (tmp_path / "other.gguf").write_bytes(bytes(5000))
-    given = chat(tmp_path / "big-Q8-00001-of-00003.gguf")._setup()
-    assert given["memory_bytes"] == 2 * 6000 + SETTINGS.child_memory_bytes
+    setup = chat(tmp_path / "big-Q8-00001-of-00003.gguf")._setup()
+    assert setup["memory_bytes"] == 2 * 6000 + SETTINGS.child_memory_bytes
     assert chat(tmp_path / "other.gguf")._setup()["memory_bytes"] == 2 * 5000 + SETTINGS.child_memory_bytes
     (tmp_path / "big-Q8-00002-of-00003.gguf").unlink()
     with pytest.raises(ModelError, match="is not there"):
@@ -261,9 +261,9 @@ def test_memory_that_runs_out_in_a_request_is_a_clear_error(path: Path) -> None:
         assert model.count(["again"]) == model.count(["again"])
 
 
-@pytest.mark.parametrize("said", ["print('no json')", "print('[1]')", "print('[\"done\", 3]')", "print('x' * 10**6)"])
-def test_what_a_child_must_not_say(path: Path, said: str) -> None:
-    command = (sys.executable, "-c", f"import sys; sys.stdin.readline(); {said}; sys.stdout.flush(); sys.stdin.read()")
+@pytest.mark.parametrize("code", ["print('no json')", "print('[1]')", "print('[\"done\", 3]')", "print('x' * 10**6)"])
+def test_what_a_child_must_not_say(path: Path, code: str) -> None:
+    command = (sys.executable, "-c", f"import sys; sys.stdin.readline(); {code}; sys.stdout.flush(); sys.stdin.read()")
     settings = ChatSettings(context=1024, reply_bytes=1000)
     with closing(chat(path, settings, command=command)) as model, pytest.raises(ModelError, match=r"no message|1000"):
         model.count(["x"])
@@ -284,10 +284,10 @@ def test_cancelling_comes_through_within_a_micro_batch(path: Path) -> None:
         pid, began = model.owner.pid, time.monotonic()
         with pytest.raises(Cancelled):
             model.complete(Request(LONG, 400), Watch(cancelled=lambda: time.monotonic() > began + 0.02))
-        heard: list[str] = []
+        tokens: list[str] = []
         with pytest.raises(Cancelled):
-            model.complete(Request(ASK, 900), Watch(heard.append, lambda: len(heard) > 3))
-        assert len(heard) < 900
+            model.complete(Request(ASK, 900), Watch(tokens.append, lambda: len(tokens) > 3))
+        assert len(tokens) < 900
         assert model.owner.pid == pid
 
 
@@ -334,10 +334,10 @@ def test_no_orphan_when_the_parent_is_killed(path: Path) -> None:
 
 def test_several_threads_wait_for_each_other(model: LlamaChat) -> None:
     alone = model.choose(ASK, ["?"], LABELS)
-    found: list[list[Choice]] = []
-    threads = [threading.Thread(target=lambda: found.append(model.choose(ASK, ["?"], LABELS))) for _ in range(6)]
+    choices: list[list[Choice]] = []
+    threads = [threading.Thread(target=lambda: choices.append(model.choose(ASK, ["?"], LABELS))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [alone] * 6
+    assert choices == [alone] * 6

@@ -120,10 +120,10 @@ def test_everything_is_read_once_in_order_within_the_bounds(
             assert lent.setdefault(piece.branch, piece.sequences) == piece.sequences
             seen[piece.branch] = piece.stop
             assert piece.last == (piece.stop == lengths[piece.branch])
-        used = [sequence for each in lent.values() for sequence in each]
+        used = [sequence for sequences_ in lent.values() for sequence in sequences_]
         assert len(used) == len(set(used))
         assert set(used) <= set(range(1, sequences + 1))
-        lent = {branch: each for branch, each in lent.items() if seen[branch] < lengths[branch]}
+        lent = {branch: sequences_ for branch, sequences_ in lent.items() if seen[branch] < lengths[branch]}
     assert [seen[branch] for branch in range(len(lengths))] == lengths
 
 

@@ -27,26 +27,26 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(path: Path) -> Iterator[LlamaChat]:
     settings = ChatSettings(context=1024, micro_batch=64, sequences=6, threads=1)
-    with closing(LlamaChat(ChatFile("tiny", path, "ab" * 32, "chatml", 2048), settings)) as found:
-        yield found
+    with closing(LlamaChat(ChatFile("tiny", path, "ab" * 32, "chatml", 2048), settings)) as llama:
+        yield llama
 
 
 @pytest.fixture(scope="module")
 def direct(path: Path) -> Iterator[Any]:
     """llama-cpp-python itself."""
-    with closing(llama_cpp.Llama(str(path), n_ctx=1024, verbose=False, chat_format="chatml", logits_all=True)) as found:
-        yield found
+    with closing(llama_cpp.Llama(str(path), n_ctx=1024, verbose=False, chat_format="chatml", logits_all=True)) as llama:
+        yield llama
 
 
 def test_the_same_reply_as_llama_cpp_python(model: LlamaChat, direct: Any) -> None:
-    turns = [{"role": each.role, "content": each.content} for each in ASK]
+    turns = [{"role": message.role, "content": message.content} for message in ASK]
     theirs = direct.create_chat_completion(turns, max_tokens=40, temperature=0.0)
     ours = model.complete(Request(ASK, 40))
     assert ours.prompt_tokens == theirs["usage"]["prompt_tokens"]
     # It drops bytes that are no character where we mark them, and goes on past the limit after half a character.
-    said = ours.text.replace("\N{REPLACEMENT CHARACTER}", "")
-    assert len(said) > 10
-    assert theirs["choices"][0]["message"]["content"].startswith(said)
+    text = ours.text.replace("\N{REPLACEMENT CHARACTER}", "")
+    assert len(text) > 10
+    assert theirs["choices"][0]["message"]["content"].startswith(text)
 
 
 def by_hand(direct: Any, prompt: str, labels: list[str]) -> list[float]:

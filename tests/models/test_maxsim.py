@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localmed.models.maxsim import MaxSim
+from localmed.models.bert import MaxSim
 from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
 
 PASSAGES = [
@@ -35,11 +35,11 @@ def test_a_closer_passage_scores_higher(reranker: MaxSim) -> None:
 def test_it_is_the_mean_of_each_pieces_best(reranker: MaxSim, encoder: MiniLM) -> None:
     """Against the definition, on vectors of the same encoder: every piece of a word, none of the marks."""
     question, passage = "Is Noonan syndrome inherited?", PASSAGES[0]
-    asked, read = (vector.numpy() for vector in encoder.token_vectors(encoder.pieces([question, passage])))
-    assert asked.shape[1] == DIMENSIONS
-    assert np.linalg.norm(asked, axis=1) == pytest.approx(np.ones(len(asked)), abs=1e-5)
-    words = asked[1:-2]  # [CLS] first; ? and [SEP] last
-    expected = float(np.mean([max(float(word @ each) for each in read) for word in words]))
+    question_vectors, read = (vector.numpy() for vector in encoder.token_vectors(encoder.pieces([question, passage])))
+    assert question_vectors.shape[1] == DIMENSIONS
+    assert np.linalg.norm(question_vectors, axis=1) == pytest.approx(np.ones(len(question_vectors)), abs=1e-5)
+    words = question_vectors[1:-2]  # [CLS] first; ? and [SEP] last
+    expected = float(np.mean([max(float(word @ piece) for piece in read) for word in words]))
     assert reranker.score(question, [passage])[0] == pytest.approx(expected, abs=1e-5)
 
 

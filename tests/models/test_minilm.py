@@ -34,7 +34,7 @@ def exact() -> MiniLM:
 
 
 def cosines(one: Vectors, other: Vectors) -> list[float]:
-    return [float(each) for each in (one * other).sum(1)]
+    return [float(cosine) for cosine in (one * other).sum(1)]
 
 
 def test_identity_loads_nothing() -> None:
@@ -57,10 +57,10 @@ def test_unit_vectors_in_order(exact: MiniLM) -> None:
 
 
 def test_meaning(exact: MiniLM) -> None:
-    asked, near, far = exact.encode(
+    question, near, far = exact.encode(
         ["How much acetaminophen may an adult take?", TEXTS[0], "The cafeteria opens at noon."], "passage"
     )
-    assert asked @ near > asked @ far + 0.3
+    assert question @ near > question @ far + 0.3
 
 
 def test_any_text(exact: MiniLM) -> None:

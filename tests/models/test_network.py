@@ -84,9 +84,9 @@ def full_above(texts: int) -> Any:
 
 
 def test_a_full_gpu_takes_halves() -> None:
-    found = list(made().in_batches([5] * 13, full_above(3)))
-    assert all(len(places) <= 3 and places == output for places, output in found)
-    assert sorted(place for places, _ in found for place in places) == list(range(13))
+    batches = list(made().in_batches([5] * 13, full_above(3)))
+    assert all(len(places) <= 3 and places == output for places, output in batches)
+    assert sorted(place for places, _ in batches for place in places) == list(range(13))
 
 
 def test_one_text_that_does_not_fit_is_an_error() -> None:

@@ -48,9 +48,9 @@ def peers(folder: Path, pairs: Sequence[tuple[str, str]]) -> Any:
         from sentence_transformers import CrossEncoder
 
         peer = CrossEncoder(str(folder), device="cpu")
-        found = peer.predict(list(pairs), activation_fn=torch.nn.Softmax(dim=-1), show_progress_bar=False)
+        predicted = peer.predict(list(pairs), activation_fn=torch.nn.Softmax(dim=-1), show_progress_bar=False)
     names = [peer.model.config.id2label[place].lower() for place in range(3)]
-    return found[:, [names.index(label) for label in LABELS]]
+    return predicted[:, [names.index(label) for label in LABELS]]
 
 
 def numbers(stances: Sequence[Stance]) -> Any:
@@ -60,18 +60,18 @@ def numbers(stances: Sequence[Stance]) -> Any:
 @pytest.mark.parametrize("kind", ["XLMRoberta", "Bert", "DebertaV2"])
 def test_as_sentence_transformers(tmp_path: Path, kind: str) -> None:
     folder = make_nli(tmp_path / "nli", kind=kind)
-    found = numbers(NliCrossEncoder(lying(folder), exact=True).judge(PAIRS))
-    assert found == pytest.approx(peers(folder, PAIRS), abs=1e-5)
-    assert found.sum(1) == pytest.approx(np.ones(len(PAIRS)), abs=1e-5)
-    assert found.std(0).min() > 0.01, "it tells pairs apart"
+    judged = numbers(NliCrossEncoder(lying(folder), exact=True).judge(PAIRS))
+    assert judged == pytest.approx(peers(folder, PAIRS), abs=1e-5)
+    assert judged.sum(1) == pytest.approx(np.ones(len(PAIRS)), abs=1e-5)
+    assert judged.std(0).min() > 0.01, "it tells pairs apart"
 
 
 def test_deberta_with_a_sentencepiece_vocabulary(tmp_path: Path) -> None:
     """As the real one is published: spm.model, no tokenizer.json."""
     folder = make_nli(tmp_path / "nli", kind="DebertaV2")
     make_spm_tokenizer(folder)
-    found = numbers(NliCrossEncoder(lying(folder), exact=True).judge(PAIRS[:2]))
-    assert found == pytest.approx(peers(folder, PAIRS[:2]), abs=1e-5)
+    judged = numbers(NliCrossEncoder(lying(folder), exact=True).judge(PAIRS[:2]))
+    assert judged == pytest.approx(peers(folder, PAIRS[:2]), abs=1e-5)
 
 
 def test_every_order_of_the_labels_is_read(tmp_path: Path) -> None:

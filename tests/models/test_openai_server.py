@@ -42,28 +42,28 @@ def test_without_a_tokenizer_tokens_are_estimated() -> None:
 
 
 def test_what_is_asked_is_what_the_request_says() -> None:
-    with serving(well(True)) as (address, asked):
+    with serving(well(True)) as (address, requests):
         adapter(address, key="letmein").complete(Request(ASK, 64, SCHEMA, seed=7))
-        path, headers, body = asked[0]
+        path, headers, body = requests[0]
     assert path == "/v1/chat/completions"
     assert headers["Authorization"] == "Bearer letmein"
-    assert body["messages"] == [{"role": each.role, "content": each.content} for each in ASK]
+    assert body["messages"] == [{"role": message.role, "content": message.content} for message in ASK]
     assert (body["temperature"], body["seed"], body["max_tokens"], body["stream"]) == (0.0, 7, 64, False)
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
 def test_labels_from_log_probabilities() -> None:
-    with serving(well(True)) as (address, asked):
+    with serving(well(True)) as (address, requests):
         choice = adapter(address).choose(ASK, ["?"], LABELS)[0]  # five words
-        assert len(asked) == 1
+        assert len(requests) == 1
     assert choice.measured
     assert choice.probabilities == pytest.approx((0.3 / 0.55, 0.25 / 0.55))
 
 
 def test_labels_that_are_only_named_say_so() -> None:
-    with serving(well(False)) as (address, asked):
+    with serving(well(False)) as (address, requests):
         choice = adapter(address).choose(ASK, ["?"], LABELS)[0]
-        assert [body.get("logprobs") for _, _, body in asked] == [True, None]
+        assert [body.get("logprobs") for _, _, body in requests] == [True, None]
     assert not choice.measured
     assert sorted(choice.probabilities) == [0.0, 1.0]
 
@@ -71,9 +71,9 @@ def test_labels_that_are_only_named_say_so() -> None:
 def test_labels_that_begin_alike_are_named() -> None:
     assert told_apart(["relevant", "irrelevant"])
     assert not told_apart(["supports", "Silent"])
-    with serving(well(True)) as (address, asked):
+    with serving(well(True)) as (address, requests):
         assert not adapter(address).choose(ASK, ["?"], ["supports", "silent"])[0].measured
-        assert len(asked) == 1
+        assert len(requests) == 1
 
 
 def test_a_label_that_is_not_offered_is_an_error() -> None:
@@ -159,7 +159,7 @@ def test_cancelling_does_not_wait_for_the_server() -> None:
 
 
 def test_text_of_every_language_arrives() -> None:
-    with serving(well(True)) as (address, asked):
+    with serving(well(True)) as (address, requests):
         model = adapter(address)
         model.complete(Request((ASK[0].__class__("user", "儿童 \ud800 🙂"),), 8))
-        assert json.dumps(asked[0][2]["messages"][0]["content"]) == json.dumps("儿童 \ud800 🙂")
+        assert json.dumps(requests[0][2]["messages"][0]["content"]) == json.dumps("儿童 \ud800 🙂")

@@ -13,12 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from localmed.errors import Busy, Cancelled, ModelError
-from localmed.models.queue import Queued, Turns, Worker
-from localmed.models.scripted import ScriptedChat
-from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
-
-ASK = Request((Message("user", "?"),), 5)
+from localmed.errors import Busy, ModelError
+from localmed.models.queue import Turns, Worker
 
 
 def order(turns: Turns[str]) -> list[str]:
@@ -50,7 +46,7 @@ def test_low_priority_comes_last_whoever_asked_first() -> None:
 
 
 def test_both_bounds_refuse_and_lose_nothing() -> None:
-    turns: Turns[str] = Turns(waiting=3, each=2)
+    turns: Turns[str] = Turns(waiting=3, per_user=2)
     turns.put("a", "a1")
     turns.put("a", "a2")
     with pytest.raises(Busy, match="waiting_each"):
@@ -66,23 +62,23 @@ def test_both_bounds_refuse_and_lose_nothing() -> None:
 
 
 @given(some.lists(some.tuples(some.sampled_from("abcd"), some.booleans()), max_size=40))
-def test_none_is_lost_and_each_line_keeps_its_order(asked: list[tuple[str, bool]]) -> None:
+def test_none_is_lost_and_each_line_keeps_its_order(requests: list[tuple[str, bool]]) -> None:
     turns: Turns[tuple[str, bool, int]] = Turns(100, 100)
-    for number, (user, low) in enumerate(asked):
+    for number, (user, low) in enumerate(requests):
         turns.put(user, (user, low, number), low)
-    served = [turns.next() for _ in asked]
-    assert sorted(each[2] for each in served) == list(range(len(asked)))
+    served = [turns.next() for _ in requests]
+    assert sorted(item[2] for item in served) == list(range(len(requests)))
     for user in "abcd":
         for low in (False, True):
-            mine = [each[2] for each in served if each[:2] == (user, low)]
+            mine = [item[2] for item in served if item[:2] == (user, low)]
             assert mine == sorted(mine)
-    assert [each[1] for each in served] == sorted(each[1] for each in served)
+    assert [item[1] for item in served] == sorted(item[1] for item in served)
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    with closing(Worker(waiting=200, each=40)) as found:
-        yield found
+    with closing(Worker(waiting=200, per_user=40)) as running:
+        yield running
 
 
 def test_eight_users_none_lost_none_starved(worker: Worker) -> None:
@@ -116,13 +112,13 @@ def test_an_error_belongs_to_whoever_asked(worker: Worker) -> None:
     assert well.result(5) == 7
 
 
-def test_a_request_that_is_cancelled_while_it_waits_leaves_the_queue(worker: Worker) -> None:
-    gate, model = threading.Event(), ScriptedChat(["never said", "said"])
+def test_a_request_that_is_cancelled_while_it_waits_is_never_done(worker: Worker) -> None:
+    gate, done = threading.Event(), list[str]()
     worker.submit("first", gate.wait)
-    with pytest.raises(Cancelled, match="waited"):
-        Queued(model, worker, "a").complete(ASK, Watch(cancelled=lambda: True))
+    assert worker.submit("a", lambda: done.append("a")).cancel()
     gate.set()
-    assert Queued(model, worker, "b").complete(ASK).text == "never said"
+    worker.submit("b", lambda: done.append("b")).result(5)
+    assert done == ["b"]
 
 
 def test_who_has_gone_keeps_no_place_and_no_text() -> None:
@@ -130,7 +126,7 @@ def test_who_has_gone_keeps_no_place_and_no_text() -> None:
         """Can be referred to weakly."""
 
     gate = threading.Event()
-    with closing(Worker(waiting=3, each=2)) as worker:
+    with closing(Worker(waiting=3, per_user=2)) as worker:
         worker.submit("first", gate.wait)
         while worker.waiting():
             time.sleep(0.001)
@@ -145,25 +141,7 @@ def test_who_has_gone_keeps_no_place_and_no_text() -> None:
             assert seen() is None  # at once, not when garbage is collected
             assert worker.waiting() == 2
         gate.set()
-        assert [each.result(5) for each in kept] == [1, 1]
-
-
-def test_a_queued_model_answers_as_the_model_does(worker: Worker) -> None:
-    model = Queued(ScriptedChat(["one", "yes"]), worker, "a")
-    assert model.identity.name == "scripted"
-    assert model.complete(ASK).text == "one"
-    assert model.choose(ASK.messages, ["!"], ["yes", "no"])[0].best == 0
-    with pytest.raises(ModelError, match="over"):
-        model.complete(ASK)
-
-
-def test_a_call_that_runs_out_of_time_says_so_once(worker: Worker) -> None:
-    class Late(ScriptedChat):
-        def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-            raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        Queued(Late([]), worker, "a").complete(ASK)
+        assert [future.result(5) for future in kept] == [1, 1]
 
 
 def test_closing_cancels_who_waits_and_refuses_who_comes() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from localmed.errors import Cancelled, ModelError, UsageError
 from localmed.models import structured
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message, Request, Watch
+from tests.scripted import ScriptedChat
 
 ASK = (Message("system", "Be brief."), Message("user", "Which dose?"))
 LABEL = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
@@ -32,16 +32,16 @@ def test_a_mapping_answers_by_the_last_message() -> None:
 
 
 def test_tokens_are_passed_on_and_make_the_text() -> None:
-    heard: list[str] = []
-    reply = ScriptedChat(["a b  c"]).complete(Request(ASK), Watch(token=heard.append))
-    assert "".join(heard) == reply.text == "a b  c"
+    tokens: list[str] = []
+    reply = ScriptedChat(["a b  c"]).complete(Request(ASK), Watch(token=tokens.append))
+    assert "".join(tokens) == reply.text == "a b  c"
 
 
 def test_cancelling_stops_between_two_tokens() -> None:
-    heard: list[str] = []
+    tokens: list[str] = []
     with pytest.raises(Cancelled):
-        ScriptedChat(["a b c d"]).complete(Request(ASK), Watch(heard.append, lambda: len(heard) == 2))
-    assert heard == ["a", " b"]
+        ScriptedChat(["a b c d"]).complete(Request(ASK), Watch(tokens.append, lambda: len(tokens) == 2))
+    assert tokens == ["a", " b"]
 
 
 def test_a_long_reply_is_cut_and_a_cut_object_is_an_error() -> None:
@@ -50,11 +50,11 @@ def test_a_long_reply_is_cut_and_a_cut_object_is_an_error() -> None:
         ScriptedChat([{"label": "yes"}]).complete(Request(ASK, 1, LABEL))
 
 
-@pytest.mark.parametrize("said", ["yes", '{"label": "perhaps"}', "{}", '{"label": NaN}', "[" * 100_000])
-def test_what_is_not_of_the_schema_is_an_error_without_its_text(said: str) -> None:
+@pytest.mark.parametrize("text", ["yes", '{"label": "perhaps"}', "{}", '{"label": NaN}', "[" * 100_000])
+def test_what_is_not_of_the_schema_is_an_error_without_its_text(text: str) -> None:
     with pytest.raises(ModelError) as caught:
-        ScriptedChat([said]).complete(Request(ASK, 200_000, LABEL)) if len(said) < 100 else structured.parsed(
-            said, LABEL
+        ScriptedChat([text]).complete(Request(ASK, 200_000, LABEL)) if len(text) < 100 else structured.parsed(
+            text, LABEL
         )
     assert "perhaps" not in str(caught.value)
     assert "NaN" not in str(caught.value)
@@ -73,7 +73,7 @@ def test_choices_by_name_and_by_weight() -> None:
 
 def test_a_branch_continues_the_last_message() -> None:
     model = ScriptedChat(lambda messages: "yes" if messages[-1].content == "Which dose? Of A?" else "no")
-    assert [each.best for each in model.choose(ASK, [" Of A?", " Of B?"], ["yes", "no"])] == [0, 1]
+    assert [choice.best for choice in model.choose(ASK, [" Of A?", " Of B?"], ["yes", "no"])] == [0, 1]
 
 
 @pytest.mark.parametrize("labels", [[], ["yes"], ["yes", "yes"], ["yes", ""]])

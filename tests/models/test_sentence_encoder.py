@@ -65,7 +65,7 @@ def test_a_prompt_that_the_checkpoint_names_does_not_come_on_top(folder: Path, t
     copied = shutil.copytree(folder, tmp_path / "e5")
     named = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
     (copied / "config_sentence_transformers.json").write_text(json.dumps(named), "utf-8")
-    plain, prompted = (SentenceEncoder(lying(each), exact=True).encode(TEXTS, "query") for each in (folder, copied))
+    plain, prompted = (SentenceEncoder(lying(path), exact=True).encode(TEXTS, "query") for path in (folder, copied))
     assert np.array_equal(plain, prompted)
 
 
@@ -121,7 +121,7 @@ def older_weights(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "fault"),
     [
         (other_module, "must list Transformer, Pooling"),
         (lambda folder: (folder / "modules.json").unlink(), "has no modules.json"),
@@ -135,10 +135,10 @@ def older_weights(folder: Path) -> None:
         (older_weights, "has no .*safetensors"),
     ],
 )
-def test_what_is_not_such_an_encoder(folder: Path, tmp_path: Path, harm: Callable[[Path], object], told: str) -> None:
+def test_what_is_not_such_an_encoder(folder: Path, tmp_path: Path, harm: Callable[[Path], object], fault: str) -> None:
     copied = shutil.copytree(folder, tmp_path / "e5")
     harm(copied)
-    with pytest.raises(ModelError, match=told) as raised:
+    with pytest.raises(ModelError, match=fault) as raised:
         SentenceEncoder(lying(copied)).encode(["sepsis"], "query")
     assert "models add" in raised.value.remedy
     assert not (copied / "ran").exists()

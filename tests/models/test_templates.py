@@ -40,14 +40,14 @@ def test_a_conversation_has_the_marks_of_its_template_and_no_others(name: str, k
     marks = {model.tokens([(mark, True)])[-1]: mark for mark in template.marks}
     assert len(marks) == len(template.marks)
 
-    def found(content: str) -> list[str]:
+    def marks_in(content: str) -> list[str]:
         talk = [Message(role, content) for role in ("system", "user", "assistant", "user")]
         return [marks[token] for token in model.tokens(render(template, talk)) if token in marks]
 
-    plain = found("the dose")
+    plain = marks_in("the dose")
     assert len(plain) > 2
     for content in HOSTILE:
-        assert found(content) == plain
+        assert marks_in(content) == plain
 
 
 @pytest.mark.parametrize("kind", [CONTROL, ADDED], ids=["control", "added"])

@@ -126,7 +126,7 @@ def _config(kind: Any = None, **more: Any) -> Any:
 def _vocabulary() -> list[tuple[str, float]]:
     """Pieces with their log probabilities: the longer the likelier."""
     characters = [*string.ascii_letters, *string.digits, *string.punctuation, *HAN, "▁"]
-    pieces = dict.fromkeys([*characters, *(f"▁{each}" for each in string.ascii_lowercase), *WORDS])
+    pieces = dict.fromkeys([*characters, *(f"▁{letter}" for letter in string.ascii_lowercase), *WORDS])
     return [*((mark, 0.0) for mark in MARKS), *((piece, len(piece) - 10.0) for piece in pieces), ("<mask>", 0.0)]
 
 

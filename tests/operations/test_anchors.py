@@ -48,8 +48,8 @@ def levels(settings: Settings, name: str) -> set[tuple[str, str]]:
     from localmed.models.registry.registry import Registry
 
     site = doctor.site_of(settings, Registry(settings.data / "models"), False, lambda *_: None)
-    found = doctor.examine(site, [check for check in doctor.CHECKS if check.__name__ == name])
-    return {(check.level.value, str(check.says)) for check in found}
+    lines = doctor.examine(site, [check for check in doctor.CHECKS if check.__name__ == name])
+    return {(check.level.value, str(check.says)) for check in lines}
 
 
 # --- access ----------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def entries(settings: Settings) -> list[AuditEntry]:
 
 def unfinished(settings: Settings) -> list[tuple[str, str]]:
     with closing(Audit(settings.data)) as audit:
-        return [(each.action, each.actor) for each in audit.unfinished()]
+        return [(entry.action, entry.actor) for entry in audit.unfinished()]
 
 
 def test_a_change_is_noted_before_and_after_as_the_caller(filled: Settings) -> None:
@@ -82,9 +82,9 @@ def test_a_change_is_noted_before_and_after_as_the_caller(filled: Settings) -> N
     assert (begun.action, begun.subject, begun.outcome) == ("withdraw", document.id, BEGUN)
     assert (withdrawn.action, withdrawn.intent) == ("withdraw", begun.digest())
     assert withdrawn.outcome == f"in force{Withdrawals(filled.data).anchor()}"
-    assert [each.outcome for each in marked] == [BEGUN, "superseded"]
+    assert [entry.outcome for entry in marked] == [BEGUN, "superseded"]
     assert marked[1].generation == f"{number:04d}"
-    assert {each.actor for each in (begun, withdrawn, *marked)} == {"Dr Lin"}
+    assert {entry.actor for entry in (begun, withdrawn, *marked)} == {"Dr Lin"}
     assert Withdrawals(filled.data).entries[0].actor == "Dr Lin"
     assert unfinished(filled) == []
 
@@ -101,7 +101,7 @@ def test_a_change_that_is_killed_once_it_holds_is_in_the_log(filled: Settings, a
     command = [sys.executable, "-c", KILLED, str(filled.data), action]
     ran = subprocess.run(command, capture_output=True, timeout=150, check=False)
     assert ran.returncode == -9, ran.stderr.decode()
-    assert [each for each, _ in unfinished(filled)] == [action]
+    assert [kind for kind, _ in unfinished(filled)] == [action]
     with opened(filled, HashedWords()) as session, session.workspace() as workspace:
         effects = {"withdraw": bool(Withdrawals(filled.data).entries), "access": bool(Access(filled.data).all()),
                    "rollback": workspace.library.path.name == "0001"}  # fmt: skip

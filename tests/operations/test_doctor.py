@@ -60,22 +60,22 @@ def full_site(site: Site, corpus: Path) -> Site:
 
 
 def lines(site: Site, name: str) -> list[Check]:
-    found = [each for each in doctor.examine(site) if each.name == name]
-    assert found, name
-    return found
+    checks = [check for check in doctor.examine(site) if check.name == name]
+    assert checks, name
+    return checks
 
 
 def levels(site: Site) -> dict[str, Level]:
     """The worst level by name."""
-    found: dict[str, Level] = {}
-    for each in doctor.examine(site):
-        found[each.name] = max(found.get(each.name, Level.OK), each.level, key=list(Level).index)
-    return found
+    worst: dict[str, Level] = {}
+    for check in doctor.examine(site):
+        worst[check.name] = max(worst.get(check.name, Level.OK), check.level, key=list(Level).index)
+    return worst
 
 
 def only(site: Site, name: str, level: Level) -> str:
     """What the doctor says of ``name``, which is at ``level``, while all else is ok."""
-    assert {each: found for each, found in levels(site).items() if found is not Level.OK} == {name: level}
+    assert {part: state for part, state in levels(site).items() if state is not Level.OK} == {name: level}
     [check] = [line for line in lines(site, name) if line.level is level]
     assert check.remedy
     return check.says
@@ -277,15 +277,15 @@ def test_a_model_that_lies_there_unregistered(full_site: Site) -> None:
 
 def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
     (full_site.registry.folder / "registry.json").write_text("{}")
-    found = levels(full_site)
-    assert found["models chosen"] is found["models whole"] is Level.PROBLEM
-    assert found["library"] is found["audit"] is Level.OK  # the rest is looked at all the same
+    by_name = levels(full_site)
+    assert by_name["models chosen"] is by_name["models whole"] is Level.PROBLEM
+    assert by_name["library"] is by_name["audit"] is Level.OK  # the rest is looked at all the same
 
 
 def test_the_workstation_without_its_models(site: Site) -> None:
     site = dataclasses.replace(site, settings=dataclasses.replace(site.settings, profile="workstation"))
-    told = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
-    assert told == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
+    faults = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
+    assert faults == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
     (site.registry.folder / "bge-m3").mkdir(parents=True)
     assert "there but not registered" in lines(site, "models")[0].says
 
@@ -293,10 +293,10 @@ def test_the_workstation_without_its_models(site: Site) -> None:
 def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
     settings = dataclasses.replace(full_site.settings, profile="workstation")
     site = dataclasses.replace(full_site, settings=settings)
-    told = {line.says: line for line in lines(site, "models")}
-    assert told["nothing judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
+    by_text = {line.says: line for line in lines(site, "models")}
+    assert by_text["nothing judges entailment: nli-deberta-v3-base is not registered"].level is Level.WARNING
     site.registry.assign("entailment", "chat")
-    assert not any("judges entailment" in each.says for each in lines(site, "models"))
+    assert not any("judges entailment" in line.says for line in lines(site, "models"))
 
 
 def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
@@ -318,23 +318,23 @@ def test_a_model_that_does_not_fit(full_site: Site) -> None:
 
 def test_a_check_that_fails_is_a_line(site: Site) -> None:
     def known(site: Site) -> Iterator[Check]:
-        raise LibraryError("it is broken", "Mend it")
+        raise LibraryError("library.none", data="x")
 
     def unknown(site: Site) -> Iterator[Check]:
         raise PermissionError("somebody's text")
 
-    found = list(doctor.examine(site, [known, unknown, lambda site: iter([ok("last", "fine")])]))
-    assert [(each.name, each.level) for each in found] == [
+    checks = list(doctor.examine(site, [known, unknown, lambda site: iter([ok("last", "fine")])]))
+    assert [(check.name, check.level) for check in checks] == [
         ("known", Level.PROBLEM), ("unknown", Level.PROBLEM), ("last", Level.OK),
     ]  # fmt: skip
-    assert found[0].remedy == "Mend it"
-    assert "somebody" not in found[1].says
-    assert doctor.worst(found) is Level.PROBLEM
+    assert checks[0].remedy.startswith("To begin: localmed collections create")
+    assert "somebody" not in checks[1].says
+    assert doctor.worst(checks) is Level.PROBLEM
     assert doctor.worst([]) is Level.OK
 
 
 def test_sizes_for_people() -> None:
-    assert [size(each) for each in (0, 5 * 2**20, 3 * GIB // 2)] == ["0 MiB", "5 MiB", "1.5 GiB"]
+    assert [size(count) for count in (0, 5 * 2**20, 3 * GIB // 2)] == ["0 MiB", "5 MiB", "1.5 GiB"]
 
 
 def test_nothing_heavy_is_loaded(full_site: Site) -> None:

@@ -25,15 +25,15 @@ def smi(folder: Path, script: str) -> tuple[str, ...]:
 
 def test_two_gpus(tmp_path: Path) -> None:
     script = "echo 'NVIDIA A, rev 2, 550.54, 24576, 20000'; echo 'NVIDIA B, 550.54, 8192, 8000'"
-    found = look(smi(tmp_path, script), ())
-    assert found.gpus == (
+    machine = look(smi(tmp_path, script), ())
+    assert machine.gpus == (
         Gpu("NVIDIA A, rev 2", "550.54", 24 * GIB, 20000 * 2**20),
         Gpu("NVIDIA B", "550.54", 8 * GIB, 8000 * 2**20),
     )
-    assert found.largest_gpu == 24 * GIB
-    assert found.no_gpu is None
-    assert 0 < found.available <= found.memory
-    assert found.processors > 0
+    assert machine.largest_gpu == 24 * GIB
+    assert machine.no_gpu is None
+    assert 0 < machine.available <= machine.memory
+    assert machine.processors > 0
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_a_driver_that_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fault: Message
 ) -> None:
     monkeypatch.setattr(machine, "SMI_SECONDS", 0.5)
-    found = look(smi(tmp_path, script), ())
-    assert not found.gpus
-    assert found.no_gpu == fault
+    absent = look(smi(tmp_path, script), ())
+    assert not absent.gpus
+    assert absent.no_gpu == fault
 
 
 def test_no_driver_at_all(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_a_containers_limit_counts(tmp_path: Path) -> None:
     limited, unlimited, none = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     limited.write_text("1073741824\n")
     unlimited.write_text("max\n")
-    found = look((str(none),), (limited, unlimited, none))
-    assert found.memory == GIB
-    assert found.available <= GIB
+    machine = look((str(none),), (limited, unlimited, none))
+    assert machine.memory == GIB
+    assert machine.available <= GIB
     assert look((str(none),), (unlimited, none)).memory > GIB
 
 
@@ -77,8 +77,8 @@ def candidate(weights: int, bytes_a_token: int = 0, context: int = 0) -> Candida
 
 def places(model: Candidate, gpu: int, memory: int) -> list[Place]:
     gpus = (Gpu("g", "1", gpu * GIB, gpu * GIB),) if gpu else ()
-    [found] = fits([model], Machine(memory * GIB, memory * GIB, 2, gpus))
-    return [need.place for need in found.needs]
+    [fit] = fits([model], Machine(memory * GIB, memory * GIB, 2, gpus))
+    return [need.place for need in fit.needs]
 
 
 def test_where_a_model_fits() -> None:
@@ -92,12 +92,12 @@ def test_where_a_model_fits() -> None:
 
 
 def test_the_numbers_by_hand() -> None:
-    [found] = fits([candidate(10 * GIB, 1000, 8192)], Machine(64 * GIB, 64 * GIB, 2))
+    [model_fit] = fits([candidate(10 * GIB, 1000, 8192)], Machine(64 * GIB, 64 * GIB, 2))
     fixed = 10 * GIB + GIB // 2 + fit.WORKING_BYTES
-    assert [(need.context, need.bytes) for need in found.needs] == [
+    assert [(need.context, need.bytes) for need in model_fit.needs] == [
         (tokens, fixed + tokens * 1000) for tokens in fit.CONTEXTS
     ]
-    assert [each.place for each in found.needs] == [Place.CPU, Place.CPU, Place.LONGER]
+    assert [need.place for need in model_fit.needs] == [Place.CPU, Place.CPU, Place.LONGER]
 
 
 def test_models_without_a_cache_or_a_size() -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from localmed.config import LibrarySettings, SearchSettings, Settings
-from localmed.domain import Collection, Kind, SearchFilter, Status
+from localmed.domain import Collection, Kind, SearchFilter, Status, message
 from localmed.errors import NoLibrary, WrongEncoder
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
@@ -75,23 +75,23 @@ def imported(settings: Settings, corpus: Path) -> Settings:
 
 def run(settings: Settings, encoder: HashedWords, again: bool = False) -> tuple[int, list[float]]:
     """Reindex; return the generation and the passages: in all, and as they were done."""
-    told: list[float] = []
-    number = reindex(settings, encoder, lambda done, _: told.append(done), told.append, again)
-    return number, told
+    steps: list[float] = []
+    number = reindex(settings, encoder, lambda done, _: steps.append(done), steps.append, again)
+    return number, steps
 
 
 def test_every_passage_is_encoded_anew_and_no_file_is_read(imported: Settings) -> None:
     before = documents(imported)
     encoder = Narrow()
-    number, told = run(imported, encoder)
-    assert (number, told) == (2, [10, 4, 4, 2])
+    number, steps = run(imported, encoder)
+    assert (number, steps) == (2, [10, 4, 4, 2])
     assert len(encoder.encoded) == 10
     assert documents(imported) == before
     verify(imported.data)
     with Library.open(imported.data) as library:
         assert library.manifest.encoder == encoder.identity.slug
         library.require(encoder.identity)
-        passage = next(library.lexical.each())
+        passage = next(library.lexical.all_passages())
         vector = encoder.encode([passage.in_context], "query")[0]
         assert library.search_dense(vector, 1, ANY)[0][0] == passage.id
     assert generations.check(generations.path_of(imported.data, 1), whole=True) == []
@@ -110,20 +110,20 @@ def test_a_sparse_index_comes_and_goes_with_its_encoder(imported: Settings) -> N
 def test_the_lexical_index_is_shared(imported: Settings) -> None:
     run(imported, Narrow())
     first, second = (generations.path_of(imported.data, number) / "lexical" for number in (1, 2))
-    stored = [each.name for each in first.iterdir() if each.suffix == ".store"]
+    stored = [path.name for path in first.iterdir() if path.suffix == ".store"]
     assert stored
     assert all((first / name).samefile(second / name) for name in stored)
 
 
 def test_what_was_decided_stays(imported: Settings) -> None:
     with opened(imported, HashedWords()) as session:
-        found = {document.title: document for document in lookups.documents(session)}
-        changes.mark(session, found["Title 1"], Status.SUPERSEDED)
-        changes.withdraw(session, found["Title 2"], True, "recalled")
+        by_title = {document.title: document for document in lookups.documents(session)}
+        changes.mark(session, by_title["Title 1"], Status.SUPERSEDED)
+        changes.withdraw(session, by_title["Title 2"], True, "recalled")
         changes.put_collection(session, Collection("ward", "Ward", priority=3))
     with opened(imported, WeighedWords()) as session:
         changes.reindex(session)
-        statuses = {each.title: each.status for each in lookups.documents(session)}
+        statuses = {document.title: document.status for document in lookups.documents(session)}
         assert statuses["Title 1"] is Status.SUPERSEDED
         assert statuses["Title 2"] is Status.WITHDRAWN
         assert lookups.collection(session, "ward").priority == 3
@@ -137,8 +137,8 @@ def test_what_was_decided_stays(imported: Settings) -> None:
 def test_the_encoders_own_library_is_left_alone(imported: Settings) -> None:
     assert run(imported, HashedWords()) == (0, [])
     encoder = HashedWords()
-    number, told = run(imported, encoder, again=True)
-    assert (number, told[0]) == (2, 10)
+    number, steps = run(imported, encoder, again=True)
+    assert (number, steps[0]) == (2, 10)
     assert encoder.encoded == [], "all of it was in the cache"
     verify(imported.data)
 
@@ -208,7 +208,7 @@ def test_an_empty_library_and_none(settings: Settings) -> None:
         run(settings, Narrow())
     with build(settings.data, HashedWords().identity, settings.library) as builder:
         builder.put_collection(described().collection)
-        builder.publish("empty")
+        builder.publish(message("generation.made.upgrade"))
     assert run(settings, Narrow()) == (2, [0])
     verify(settings.data)
 

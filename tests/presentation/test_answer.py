@@ -69,7 +69,7 @@ def test_a_withheld_sentence_is_a_gap_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edition", "kind", "told"),
+    ("edition", "kind", "expected"),
     [
         ("2016", Kind.GUIDELINE, "9 YEARS OLD"),
         ("2022-06", Kind.GUIDELINE, ""),
@@ -78,10 +78,10 @@ def test_a_withheld_sentence_is_a_gap_with_its_reason() -> None:
         ("", Kind.GUIDELINE, ""),
     ],
 )
-def test_an_old_source_says_its_age(edition: str, kind: Kind, told: str) -> None:
+def test_an_old_source_says_its_age(edition: str, kind: Kind, expected: str) -> None:
     old = replace(SOURCE, edition=edition, kind=kind)
     shown = view(answer(evidence=(old,), provenance=replace(PROVENANCE, day="2026-03-02")))
-    assert " ".join(shown.sources[0].warnings) == told
+    assert " ".join(shown.sources[0].warnings) == expected
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from localmed.presentation.views import PartView
 from localmed.verification.reliability import ASPECTS
 from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED
 
-STUDY = Titled("A review", "2023", given=True)
+STUDY = Titled("A review", "2023", from_answer=True)
 SENTENCE = Statement(
     "Aspirin helps.", (), Origin.SUBMITTED, Verdict(Support.UNCHECKED, message("support.judge.rules"),
                                                     message("support.not_judged")),
@@ -48,8 +48,8 @@ PARTS = (
 
 
 def lines(seen: PartView) -> str:
-    said = [seen.title, *(f"{row.label} {row.text} {row.detail}" for row in seen.rows)]
-    return "\n".join([*said, *(f"{one.text} {one.verdict} {one.origin}" for one in seen.statements)])
+    texts = [seen.title, *(f"{row.label} {row.text} {row.detail}" for row in seen.rows)]
+    return "\n".join([*texts, *(f"{one.text} {one.verdict} {one.origin}" for one in seen.statements)])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -64,8 +64,10 @@ def test_a_persons_sentence_is_nobody_elses() -> None:
     seen = lines(part_view(SupportPart((SENTENCE,)), "en"))
     assert "not judged: that needs a chat model or a checker" in seen
     assert "model from the source" not in seen
-    said = replace(SENTENCE, verdict=Verdict(Support.VERBATIM, message("support.judge.rules"), message("support.said")))
-    assert "word for word in what it cites of the text" in lines(part_view(SupportPart((said,)), "en"))
+    statement = replace(
+        SENTENCE, verdict=Verdict(Support.VERBATIM, message("support.judge.rules"), message("support.said"))
+    )
+    assert "word for word in what it cites of the text" in lines(part_view(SupportPart((statement,)), "en"))
 
 
 def test_spread_is_of_two_studies_at_least() -> None:

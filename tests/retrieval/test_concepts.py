@@ -80,58 +80,58 @@ def opened(folder: Path, **contents: Iterable[Term]) -> Iterator[Graph]:
     reading.close()
 
 
-def shown(found: Card) -> list[str]:
-    return [sentence(relation) for relation in found.relations]
+def shown(term: Card) -> list[str]:
+    return [sentence(relation) for relation in term.relations]
 
 
 # --- which concept ---------------------------------------------------------------------------------------------
 
 
 def test_a_card_is_put_together_across_sources(kidneys: Graph) -> None:
-    found = card(kidneys, "Chronic kidney disease")
-    assert found.concept.id == "D:2"
-    assert found.concept.definition == "Kidneys that do too little."
-    assert found.concept.defined_in == Source("umls", "umls", "UMLS", "2024")
-    assert found.synonyms == ("CKD", "weak kidneys")  # a plural is no synonym
-    assert (found.same, found.codes) == (("C0000002",), ("ICD10:N18",))
-    assert shown(found) == ["Renal Insufficiency has finding tiredness NCI"]
+    term = card(kidneys, "Chronic kidney disease")
+    assert term.concept.id == "D:2"
+    assert term.concept.definition == "Kidneys that do too little."
+    assert term.concept.defined_in == Source("umls", "umls", "UMLS", "2024")
+    assert term.synonyms == ("CKD", "weak kidneys")  # a plural is no synonym
+    assert (term.same, term.codes) == (("C0000002",), ("ICD10:N18",))
+    assert shown(term) == ["Renal Insufficiency has finding tiredness NCI"]
 
 
 def test_an_ambiguous_name_names_the_others(kidneys: Graph) -> None:
-    found = card(kidneys, "CKD")
-    assert found.concept.id == "D:3"
-    assert [other.id for other in found.others] == ["D:2"]
+    term = card(kidneys, "CKD")
+    assert term.concept.id == "D:3"
+    assert [other.id for other in term.others] == ["D:2"]
 
 
 def test_an_abbreviation_is_read_as_the_text_spells_it_out(kidneys: Graph) -> None:
-    asked: list[str] = []
+    texts: list[str] = []
 
     def expand(text: str) -> Mapping[str, str]:
-        asked.append(text)
+        texts.append(text)
         return {"CKD": "chronic kidney disease", "XYZ": "unknown thing"}
 
     for text in ("chronic kidney disease (CKD)", "CKD (chronic kidney disease)", "chronic kidney disease（CKD）"):
-        found = card(kidneys, "CKD", expand=expand, context=text)
-        assert found.concept.id == "D:2"
-        assert found.notes == (message("graph.spelled_out"),)
+        term = card(kidneys, "CKD", expand=expand, context=text)
+        assert term.concept.id == "D:2"
+        assert term.notes == (message("graph.spelled_out"),)
     assert card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=expand).concept.id == "D:2"
-    assert len(asked) == 4
+    assert len(texts) == 4
     assert card(kidneys, "CKD", "is CKD dangerous?", expand=expand).concept.id == "D:3"
-    assert len(asked) == 4  # a text without brackets is not worth two seconds
+    assert len(texts) == 4  # a text without brackets is not worth two seconds
     assert card(kidneys, "CKD", "another thing (CKD)", expand=lambda text: {}).concept.id == "D:3"
 
 
 def test_without_the_detector_the_card_says_so(kidneys: Graph) -> None:
-    found = card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=lambda text: None)
-    assert found.concept.id == "D:3"
-    assert found.notes == (message("graph.no_abbreviations"),)
+    term = card(kidneys, "CKD", "chronic kidney disease (CKD)", expand=lambda text: None)
+    assert term.concept.id == "D:3"
+    assert term.notes == (message("graph.no_abbreviations"),)
 
 
 def test_an_unknown_term_is_told_with_near_names_and_without_itself(kidneys: Graph) -> None:
-    with pytest.raises(UnknownName) as told:
+    with pytest.raises(UnknownName) as caught:
         card(kidneys, "chronic kidny disease")
-    assert "chronic kidney disease" in told.value.remedy
-    assert "kidny" not in str(told.value)
+    assert "chronic kidney disease" in caught.value.remedy
+    assert "kidny" not in str(caught.value)
     with pytest.raises(UnknownName, match="Nothing in the graph looks like it"):
         card(kidneys, "?" * 20_000)
 
@@ -140,14 +140,14 @@ def test_an_unknown_term_is_told_with_near_names_and_without_itself(kidneys: Gra
 
 
 def test_without_a_question_kind_then_severity(drugs: Graph) -> None:
-    found = card(drugs, "alphadrug")
-    assert shown(found) == [
+    term = card(drugs, "alphadrug")
+    assert shown(term) == [
         "Alphadrug is a class",
         "Alphadrug interacts with Gammadrug high priority",
         "Alphadrug interacts with Betadrug non-interruptive",
         "part is a Alphadrug",
     ]
-    assert found.ordered_by == "kind"
+    assert term.ordered_by == "kind"
 
 
 def test_a_pair_is_shown_from_the_card_s_own_side(drugs: Graph) -> None:
@@ -156,9 +156,9 @@ def test_a_pair_is_shown_from_the_card_s_own_side(drugs: Graph) -> None:
 
 
 def test_a_question_s_words_come_first(drugs: Graph) -> None:
-    found = card(drugs, "Alphadrug", "May alphadrug be given with betadrugs?")
-    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
-    assert found.ordered_by == "words"
+    term = card(drugs, "Alphadrug", "May alphadrug be given with betadrugs?")
+    assert shown(term)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+    assert term.ordered_by == "words"
 
 
 @pytest.mark.parametrize("question", ["", "???", "and the of", "nothing that matches"])
@@ -168,30 +168,30 @@ def test_a_question_that_says_nothing_leaves_the_order(drugs: Graph, question: s
 
 def test_a_reranker_has_the_last_word(drugs: Graph) -> None:
     longest = Longest()
-    found = card(drugs, "Alphadrug", "is it a class of its own", longest)
-    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
-    assert found.ordered_by == "longest 1"
+    term = card(drugs, "Alphadrug", "is it a class of its own", longest)
+    assert shown(term)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+    assert term.ordered_by == "longest 1"
     assert longest.read == 4
     assert card(drugs, "Alphadrug", "", longest).ordered_by == "kind"
 
 
 def test_a_language_that_the_model_does_not_know_is_ordered_by_words(drugs: Graph) -> None:
-    found = card(drugs, "Alphadrug", "这种药有什么相互作用？", Longest(), languages=("en",))
-    assert found.ordered_by == "words"
-    assert found.notes == (message("graph.by_words"),)
+    term = card(drugs, "Alphadrug", "这种药有什么相互作用？", Longest(), languages=("en",))
+    assert term.ordered_by == "words"
+    assert term.notes == (message("graph.by_words"),)
 
 
 def test_the_encoder_as_a_reranker(drugs: Graph) -> None:
     cosine = Cosine(HashedWords())
     assert cosine.name == "cosine of hashed-words 1"
-    found = card(drugs, "Alphadrug", "Alphadrug interacts with Betadrug non-interruptive", cosine)
-    assert shown(found)[0] == "Alphadrug interacts with Betadrug non-interruptive"
+    term = card(drugs, "Alphadrug", "Alphadrug interacts with Betadrug non-interruptive", cosine)
+    assert shown(term)[0] == "Alphadrug interacts with Betadrug non-interruptive"
 
 
 def test_of_thousands_of_relations_the_best_are_shown_and_few_reranked(hub: Graph) -> None:
     longest = Longest()
-    found = card(hub, "fever", "does condition 4711 cause it", longest)
-    assert found.total == HUB
-    assert len(found.relations) == SHOWN
+    term = card(hub, "fever", "does condition 4711 cause it", longest)
+    assert term.total == HUB
+    assert len(term.relations) == SHOWN
     assert longest.read == RERANKED
     assert shown(card(hub, "fever", "does condition 4711 cause it"))[0] == "condition 4711 causes fever"

@@ -50,11 +50,11 @@ def test_sections_under_a_department_are_its_own() -> None:
     assert department(section("Cardiology")) == "Cardiology"  # a record a department: the title is its name
     assert department(section("Our hospital", "Visiting")) == ""
     hits = [Hit(section("Guide", "Cardiology", text=text), 1.0) for text in ("one", "two")]
-    assert [len(each) for each in by_department([*hits, Hit(section("Guide", "Visiting"), 1.0)]).values()] == [2]
+    assert [len(group) for group in by_department([*hits, Hit(section("Guide", "Visiting"), 1.0)]).values()] == [2]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("Second floor, room 12.", "Second floor"),
         ("You find us on the 3rd floor.", "3rd floor"),
@@ -68,26 +68,26 @@ def test_sections_under_a_department_are_its_own() -> None:
         ("心脏和循环。", ""),
     ],
 )
-def test_the_floor_is_what_the_section_says(text: str, said: str) -> None:
-    found = floor("Cardiology", [section("Guide", "Cardiology", text=text)])
-    assert (found.text if found else "") == said
-    if found:
-        assert text[found.start : found.end] == said
+def test_the_floor_is_what_the_section_says(text: str, expected: str) -> None:
+    place = floor("Cardiology", [section("Guide", "Cardiology", text=text)])
+    assert (place.text if place else "") == expected
+    if place:
+        assert text[place.start : place.end] == expected
 
 
 def test_a_floor_in_the_heading() -> None:
-    found = floor("骨科门诊", [section("指南", "骨科门诊（门诊二层）")])
-    assert found is not None
-    assert (found.text, found.end) == ("二层", 0)
+    place = floor("骨科门诊", [section("指南", "骨科门诊（门诊二层）")])
+    assert place is not None
+    assert (place.text, place.end) == ("二层", 0)
 
 
 def test_a_floor_in_the_row_of_a_table() -> None:
     rows = "Department: Neurology; Floor: Fourth floor\nDepartment: Cardiology; Floor: Second floor; Extension: 1210"
     table = section("Guide", "Where departments are", text=rows, table=True)
-    found = floor("Cardiology", [section("Guide", "Cardiology"), table])
-    assert found is not None
-    assert found.text == "Second floor"
-    assert rows[found.start : found.end].startswith("Department: Cardiology")
+    place = floor("Cardiology", [section("Guide", "Cardiology"), table])
+    assert place is not None
+    assert place.text == "Second floor"
+    assert rows[place.start : place.end].startswith("Department: Cardiology")
     assert floor("Surgery", [table]) is None
 
 

@@ -56,49 +56,49 @@ def encoded(question: str) -> npt.NDArray[np.float32]:
     return np.asarray(HashedWords().encode([question], "query")[0])
 
 
-def found(
-    library: Library, question: str, wanted: SearchFilter = ANY, words: bool = False, **changed: float
+def mapped(
+    library: Library, question: str, filters: SearchFilter = ANY, words: bool = False, **changed: float
 ) -> list[str]:
     """The titles that the map finds."""
     chosen = replace(SETTINGS, **changed)  # type: ignore[arg-type]
-    ids = GuidelineMap(library, chosen).find(question, None if words else encoded(question), wanted)
+    ids = GuidelineMap(library, chosen).find(question, None if words else encoded(question), filters)
     documents = library.catalogue.by_ids(ids)
-    return [documents[each].title for each in ids]
+    return [documents[document].title for document in ids]
 
 
-def searched(library: Library, question: str, wanted: SearchFilter = ANY, **changed: float) -> Found:
+def searched(library: Library, question: str, filters: SearchFilter = ANY, **changed: float) -> Found:
     chosen = replace(SETTINGS, **changed)  # type: ignore[arg-type]
-    return HybridSearch(library, HashedWords(), chosen).search(question, wanted, 10)
+    return HybridSearch(library, HashedWords(), chosen).search(question, filters, 10)
 
 
 def test_a_guideline_is_found_by_meaning(library: Library) -> None:
-    assert found(library, "asthma salbutamol airways")[0] == "Asthma"
-    assert found(library, "septic shock antibiotics")[0] == "Sepsis"
+    assert mapped(library, "asthma salbutamol airways")[0] == "Asthma"
+    assert mapped(library, "septic shock antibiotics")[0] == "Sepsis"
 
 
 def test_a_chinese_one_is_found_by_words(library: Library) -> None:
-    assert found(library, "脑卒中患者如何溶栓", words=True) == ["脑卒中"]
-    assert found(library, "妊娠糖尿病", words=True) == []
+    assert mapped(library, "脑卒中患者如何溶栓", words=True) == ["脑卒中"]
+    assert mapped(library, "妊娠糖尿病", words=True) == []
 
 
 @pytest.mark.parametrize("question", ["", "?!", "the of and"])
 def test_a_question_without_words_finds_none(library: Library, question: str) -> None:
-    assert found(library, question, words=True) == []
+    assert mapped(library, question, words=True) == []
 
 
 def test_what_is_not_near_enough_is_not_opened(library: Library) -> None:
-    assert found(library, "asthma", guideline_similarity=0.999) == []
-    assert found(library, "asthma dragons", words=True, guideline_coverage=0.99) == []
+    assert mapped(library, "asthma", guideline_similarity=0.999) == []
+    assert mapped(library, "asthma dragons", words=True, guideline_coverage=0.99) == []
 
 
 def test_no_more_are_opened_than_asked(library: Library) -> None:
-    assert len(found(library, "asthma sepsis oxygen", guideline_similarity=0, guidelines=1)) == 1
-    assert found(library, "asthma", guidelines=0) == []
-    assert found(library, "asthma", guideline_weight=0) == []
+    assert len(mapped(library, "asthma sepsis oxygen", guideline_similarity=0, guidelines=1)) == 1
+    assert mapped(library, "asthma", guidelines=0) == []
+    assert mapped(library, "asthma", guideline_weight=0) == []
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("filters", "expected"),
     [
         (ANY, {"Asthma", "Sepsis", "脑卒中"}),
         (SearchFilter(collections=("leaflets",)), set()),
@@ -109,19 +109,19 @@ def test_no_more_are_opened_than_asked(library: Library) -> None:
         (SearchFilter(documents=("0" * 32,)), set()),
     ],
 )
-def test_the_filter_holds(library: Library, wanted: SearchFilter, expected: set[str]) -> None:
-    assert set(found(library, "asthma", wanted, guideline_similarity=0, guidelines=9)) == expected
+def test_the_filter_holds(library: Library, filters: SearchFilter, expected: set[str]) -> None:
+    assert set(mapped(library, "asthma", filters, guideline_similarity=0, guidelines=9)) == expected
 
 
 def test_a_withdrawal_takes_effect_on_the_next_question(settings: Settings) -> None:
     with opened(settings, HashedWords()) as session, Library.open(settings.data) as library:
-        document = next(each for each in lookups.documents(session, "guides") if each.title == "Sepsis")
-        assert "Sepsis" in found(library, "septic shock antibiotics")
+        document = next(document for document in lookups.documents(session, "guides") if document.title == "Sepsis")
+        assert "Sepsis" in mapped(library, "septic shock antibiotics")
         changes.withdraw(session, document, True, "test")
-        assert "Sepsis" not in found(library, "septic shock antibiotics")
+        assert "Sepsis" not in mapped(library, "septic shock antibiotics")
         assert document.id not in searched(library, "septic shock antibiotics").guidelines
         changes.withdraw(session, document, False, "test")
-        assert "Sepsis" in found(library, "septic shock antibiotics")
+        assert "Sepsis" in mapped(library, "septic shock antibiotics")
 
 
 def test_a_search_says_what_the_map_opened(library: Library) -> None:
@@ -154,14 +154,14 @@ def test_an_opened_guideline_brings_passages_that_the_search_did_not_reach(
     settings = replace(SETTINGS, candidates=1, guidelines=opened, guideline_similarity=0.1)
     search = HybridSearch(library, HashedWords(), settings, reranker)
     search.search("shake asthma inhaler breathe medicine", ANY, 1)
-    assert any("Your inhaler" in each for each in reranker.read)
-    assert any(each.startswith("Asthma") for each in reranker.read) is expected
+    assert any("Your inhaler" in text for text in reranker.read)
+    assert any(text.startswith("Asthma") for text in reranker.read) is expected
 
 
 def test_the_map_orders_guidelines_and_leaves_other_documents_where_they_were(library: Library) -> None:
     bonus = GuidelineMap(library, SETTINGS).bonus(found_ids(library))
     assert bonus
-    first, second = (bonus(each) for each in found_ids(library))
+    first, second = (bonus(document) for document in found_ids(library))
     unopened = (set(library.guidelines.ids) - set(found_ids(library))).pop()
     assert bonus("a leaflet") == first > second > bonus(unopened) == 0
     assert GuidelineMap(library, SETTINGS).bonus(()) is None

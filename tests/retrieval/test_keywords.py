@@ -47,9 +47,9 @@ def search(library: Library) -> HybridSearch:
     return HybridSearch(library, HashedWords(), SearchSettings())
 
 
-def titles(library: Library, keywords: Sequence[str], wanted: SearchFilter = ANY) -> set[str]:
-    found = library.search_keywords(keywords, 10, wanted, 3.0)
-    return {passage.title for passage in library.passages([row[0] for row in found]).values()}
+def titles(library: Library, keywords: Sequence[str], filters: SearchFilter = ANY) -> set[str]:
+    rows = library.search_keywords(keywords, 10, filters, 3.0)
+    return {passage.title for passage in library.passages([row[0] for row in rows]).values()}
 
 
 # --- all are required -------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def counted(*steps: tuple[int, int]) -> tuple[KeywordStep, ...]:
 
 
 def test_the_least_important_is_dropped_until_something_is_found(search: HybridSearch) -> None:
-    found = search.search("?", ANY, 5, ("septic shock", "antibiotics", "anaphylactic", "liver"))
-    assert found.keywords == counted((4, 0), (3, 0), (2, 1))
-    assert [hit.passage.title for hit in found.hits] == ["Sepsis"]
+    result = search.search("?", ANY, 5, ("septic shock", "antibiotics", "anaphylactic", "liver"))
+    assert result.keywords == counted((4, 0), (3, 0), (2, 1))
+    assert [hit.passage.title for hit in result.hits] == ["Sepsis"]
 
 
 def test_nothing_is_dropped_where_all_are_found(search: HybridSearch) -> None:
@@ -103,16 +103,16 @@ def test_nothing_is_dropped_where_all_are_found(search: HybridSearch) -> None:
 
 
 def test_the_most_important_is_dropped_in_the_end_if_it_is_nowhere(search: HybridSearch) -> None:
-    wanted = SearchFilter(language="zh")
-    found = search.search("?", wanted, 5, ("antibiotics", "惊厥", "退热"))
-    assert found.keywords == counted((3, 0), (2, 0), (1, 0), (2, 1))
-    assert [hit.passage.title for hit in found.hits] == ["发热"]
+    filters = SearchFilter(language="zh")
+    result = search.search("?", filters, 5, ("antibiotics", "惊厥", "退热"))
+    assert result.keywords == counted((3, 0), (2, 0), (1, 0), (2, 1))
+    assert [hit.passage.title for hit in result.hits] == ["发热"]
 
 
 def test_superseded_passages_are_no_results(search: HybridSearch) -> None:
-    found = search.search("?", ANY, 5, ("antibiotics", "vitamins"))
-    assert found.keywords == counted((2, 0), (1, 1))
-    assert {hit.passage.title for hit in found.hits} == {"Sepsis"}
+    result = search.search("?", ANY, 5, ("antibiotics", "vitamins"))
+    assert result.keywords == counted((2, 0), (1, 1))
+    assert {hit.passage.title for hit in result.hits} == {"Sepsis"}
 
 
 def test_withdrawn_passages_are_no_results(tmp_path: Path) -> None:
@@ -121,23 +121,23 @@ def test_withdrawn_passages_are_no_results(tmp_path: Path) -> None:
     withdrawn = documents(settings)["all.jsonl#1"]
     Withdrawals(settings.data).append(withdrawn, True, "wrong", "tester")
     with Library.open(settings.data) as library:
-        found = HybridSearch(library, HashedWords(), SearchSettings()).search("?", ANY, 5, ("antibiotics", "shock"))
-    assert found.keywords == counted((2, 0), (1, 0), (1, 1))
-    assert {hit.passage.title for hit in found.hits} == {"Shock"}
+        result = HybridSearch(library, HashedWords(), SearchSettings()).search("?", ANY, 5, ("antibiotics", "shock"))
+    assert result.keywords == counted((2, 0), (1, 0), (1, 1))
+    assert {hit.passage.title for hit in result.hits} == {"Shock"}
 
 
 @pytest.mark.parametrize("keywords", [(), ("zebra",), ("", " ", "?"), ("the", "of"), ("zebra", "giraffe")])
 def test_keywords_that_the_library_does_not_hold_require_nothing(
     search: HybridSearch, keywords: tuple[str, ...]
 ) -> None:
-    found = search.search("septic shock", ANY, 5, keywords)
-    assert found.keywords == ()
-    assert found == search.search("septic shock", ANY, 5)
+    result = search.search("septic shock", ANY, 5, keywords)
+    assert result.keywords == ()
+    assert result == search.search("septic shock", ANY, 5)
 
 
 def test_unknown_and_repeated_keywords_cost_no_search(search: HybridSearch) -> None:
-    found = search.search("shock", ANY, 5, ("zebra", "septic shock", "septic shock", "antibiotics"))
-    assert found.keywords == counted((2, 1))
+    result = search.search("shock", ANY, 5, ("zebra", "septic shock", "septic shock", "antibiotics"))
+    assert result.keywords == counted((2, 1))
 
 
 def test_keywords_raise_what_holds_them_all(library: Library, search: HybridSearch) -> None:
@@ -158,20 +158,20 @@ WORLD = st.lists(st.frozensets(st.sampled_from("abcdef"), max_size=4), max_size=
 
 @given(WORLD, st.lists(st.sampled_from("abcdefxyz"), unique=True, max_size=7))
 def test_never_empty_if_any_keyword_occurs(passages: list[frozenset[str]], keywords: list[str]) -> None:
-    asked: list[list[str]] = []
+    searches: list[list[str]] = []
 
     def search(required: Sequence[str]) -> Rows:
-        asked.append(list(required))
+        searches.append(list(required))
         return [(str(place), "d", 1.0) for place, held in enumerate(passages) if held >= set(required)]
 
-    found, steps = degrade(keywords, search)
-    assert bool(found) == any(keyword in held for held in passages for keyword in keywords)
-    assert [step.keywords for step in steps] == [len(each) for each in asked]
+    rows, steps = degrade(keywords, search)
+    assert bool(rows) == any(keyword in held for held in passages for keyword in keywords)
+    assert [step.keywords for step in steps] == [len(required) for required in searches]
     assert not any(step.hits for step in steps[:-1]), "it ends with the first that finds anything"
-    assert [step.hits for step in steps[-1:]] == ([len(found)] if steps else [])
+    assert [step.hits for step in steps[-1:]] == ([len(rows)] if steps else [])
     most = len(keywords)
     assert len(steps) <= most * (most + 1) // 2
-    assert asked[:1] == ([keywords] if keywords else [])
+    assert searches[:1] == ([keywords] if keywords else [])
 
 
 # --- keywords by rule -------------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def extracted(library: Library, question: str, most: int = 6, encoder: HashedWor
 
 
 def test_ngrams_have_no_stop_word_at_an_edge_and_end_at_punctuation() -> None:
-    found = candidates("What is the cause of shortness of breath, in adults?")
-    assert found == ["cause", "cause of shortness", "shortness", "shortness of breath", "breath", "adults"]
+    grams = candidates("What is the cause of shortness of breath, in adults?")
+    assert grams == ["cause", "cause of shortness", "shortness", "shortness of breath", "breath", "adults"]
     assert candidates("Type 2.5 mg (daily)") == ["type", "type 2.5", "type 2.5 mg", "2.5", "2.5 mg", "mg", "daily"]
 
 
@@ -199,14 +199,14 @@ def test_a_phrase_is_taken_together_where_the_library_does(library: Library) -> 
     assert library.lexical.binding("paracetamol failure") == 0
     assert library.lexical.binding("zebra crossing") == 0
     assert library.lexical.binding("lactate") == 1
-    found = extracted(library, "Is shortness of breath usual in septic shock with paracetamol?")
-    assert set(found.words) == {"shortness of breath", "septic shock", "paracetamol"}
+    result = extracted(library, "Is shortness of breath usual in septic shock with paracetamol?")
+    assert set(result.words) == {"shortness of breath", "septic shock", "paracetamol"}
 
 
 def test_rare_words_come_first_and_unseen_ones_are_told(library: Library) -> None:
-    found = extracted(library, "Which antibiotics for shock in a zebra?", encoder=None)
-    assert found.unknown == ("zebra",)
-    assert found.words == ("antibiotics", "shock")
+    result = extracted(library, "Which antibiotics for shock in a zebra?", encoder=None)
+    assert result.unknown == ("zebra",)
+    assert result.words == ("antibiotics", "shock")
 
 
 def test_at_most_so_many(library: Library) -> None:
@@ -218,11 +218,11 @@ def test_at_most_so_many(library: Library) -> None:
 
 def test_chinese(library: Library) -> None:
     encoder = HashedWords()
-    found = extracted(library, "儿童热性惊厥时可以用对乙酰氨基酚吗？疫苗呢？", encoder=encoder)
-    assert set(found.words) >= {"儿童", "惊厥", "对乙酰氨基酚"}
-    assert found.unknown == ("疫苗",)
+    result = extracted(library, "儿童热性惊厥时可以用对乙酰氨基酚吗？疫苗呢？", encoder=encoder)
+    assert set(result.words) >= {"儿童", "惊厥", "对乙酰氨基酚"}
+    assert result.unknown == ("疫苗",)
     assert encoder.encoded == [], "the encoder does not know the language"
-    hits = HybridSearch(library, encoder, SearchSettings()).search("惊厥", ANY, 5, found.words)
+    hits = HybridSearch(library, encoder, SearchSettings()).search("惊厥", ANY, 5, result.words)
     assert hits.keywords[0].hits == 1
 
 

@@ -20,7 +20,7 @@ class Counting:
     name: str = "counting 1"
 
     def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
-        return [float(each.count(question)) for each in passages]
+        return [float(text.count(question)) for text in passages]
 
 
 def weights(first: int = 20, lexical: float = 0.0, fused: float = 0.0) -> SearchSettings:
@@ -31,14 +31,14 @@ def hits(*texts: str) -> tuple[Hit, ...]:
     return tuple(Hit(passage(text), 1.0, lexical_score=10.0 - place) for place, text in enumerate(texts))
 
 
-def order(found: Sequence[Hit]) -> list[str]:
-    return [each.passage.text for each in found]
+def order(ranked: Sequence[Hit]) -> list[str]:
+    return [hit.passage.text for hit in ranked]
 
 
 def test_the_reranker_decides_the_order_of_the_first() -> None:
-    found = rerank("a", hits("b", "a", "aa", "aaa"), Counting(), weights(first=3))
-    assert order(found) == ["aa", "a", "b", "aaa"]
-    assert [each.rerank_score for each in found] == [2.0, 1.0, 0.0, None]
+    ranked = rerank("a", hits("b", "a", "aa", "aaa"), Counting(), weights(first=3))
+    assert order(ranked) == ["aa", "a", "b", "aaa"]
+    assert [hit.rerank_score for hit in ranked] == [2.0, 1.0, 0.0, None]
 
 
 def test_the_lexical_score_counts_by_its_weight() -> None:
@@ -48,18 +48,18 @@ def test_the_lexical_score_counts_by_its_weight() -> None:
 
 
 def test_the_fused_score_counts_by_its_weight() -> None:
-    found = (Hit(passage("b"), 3.0), Hit(passage("a"), 2.0), Hit(passage("c"), 1.0))
-    assert order(rerank("a", found, Counting(), weights(fused=0.0)))[0] == "a"
-    assert order(rerank("a", found, Counting(), weights(fused=100.0))) == ["b", "a", "c"]
+    fused = (Hit(passage("b"), 3.0), Hit(passage("a"), 2.0), Hit(passage("c"), 1.0))
+    assert order(rerank("a", fused, Counting(), weights(fused=0.0)))[0] == "a"
+    assert order(rerank("a", fused, Counting(), weights(fused=100.0))) == ["b", "a", "c"]
 
 
 def test_a_passage_that_words_did_not_find_counts_as_the_last_that_they_did() -> None:
-    found = (
+    fused = (
         Hit(passage("b"), 1.0, lexical_score=4.0),
         Hit(passage("c"), 1.0),
         Hit(passage("d"), 1.0, lexical_score=2.0),
     )
-    assert order(rerank("z", found, Counting(), weights(lexical=1.0))) == ["b", "c", "d"]
+    assert order(rerank("z", fused, Counting(), weights(lexical=1.0))) == ["b", "c", "d"]
     unknown = (Hit(passage("b"), 1.0), Hit(passage("z"), 1.0))
     assert order(rerank("z", unknown, Counting(), weights(lexical=1.0))) == ["z", "b"]
 
@@ -77,9 +77,9 @@ def test_any_number_is_read(first: int) -> None:
 @given(st.lists(st.floats(-1e6, 1e6), max_size=30), st.integers(0, 40))
 def test_nothing_is_lost_and_the_rest_stays(scores: list[float], first: int) -> None:
     given_hits = tuple(Hit(passage(str(place)), score) for place, score in enumerate(scores))
-    found = rerank("1", given_hits, Counting(), weights(first, 0.5, 0.5))
-    assert sorted(order(found)) == sorted(order(given_hits))
-    assert found[first:] == given_hits[first:]
+    ranked = rerank("1", given_hits, Counting(), weights(first, 0.5, 0.5))
+    assert sorted(order(ranked)) == sorted(order(given_hits))
+    assert ranked[first:] == given_hits[first:]
 
 
 def test_standardised() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings
-from localmed.domain import Collection, Document, Passage, SearchFilter, digest
+from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
@@ -27,9 +27,9 @@ TEXTS = [
 EVERYTHING = SearchFilter()
 
 
-def _document(found: Passage) -> Document:
-    return Document(found.document_id, "c", found.title, found.title, found.language, found.title, "0" * 64,
-                    digest(found.text), "text/plain", passages=1)  # fmt: skip
+def _document(passage: Passage) -> Document:
+    return Document(passage.document_id, "c", passage.title, passage.title, passage.language, passage.title, "0" * 64,
+                    digest(passage.text), "text/plain", passages=1)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def library(tmp_path_factory: pytest.TempPathFactory, encoder: HashedWords) -> I
     passages = [passage(text, title, language=language) for title, text, language in TEXTS]
     with build(data, encoder.identity, LibrarySettings()) as builder:
         builder.put_collection(Collection("c", "C"))
-        for each in passages:
-            builder.put(_document(each))
-        builder.add(passages, encoder.encode([each.text for each in passages], "passage"))
-        builder.publish("test")
+        for stored in passages:
+            builder.put(_document(stored))
+        builder.add(passages, encoder.encode([passage.text for passage in passages], "passage"))
+        builder.publish(message("generation.made.upgrade"))
     with Library.open(data) as opened:
         yield opened
 
@@ -59,38 +59,38 @@ def search(library: Library, encoder: HashedWords) -> HybridSearch:
 
 
 def test_english_is_searched_both_ways(search: HybridSearch) -> None:
-    found = search.search("antibiotics in septic shock", EVERYTHING, 3)
-    assert found.dense
-    assert found.language == "en"
-    best = found.hits[0]
+    result = search.search("antibiotics in septic shock", EVERYTHING, 3)
+    assert result.dense
+    assert result.language == "en"
+    best = result.hits[0]
     assert best.passage.title == "Sepsis"
     assert (best.dense_rank, best.lexical_rank) == (0, 0)
     assert best.similarity is not None
     assert best.lexical_score is not None
-    assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
+    assert [hit_.score for hit_ in result.hits] == sorted((hit_.score for hit_ in result.hits), reverse=True)
 
 
 def test_chinese_is_searched_by_words_and_says_so(search: HybridSearch, encoder: HashedWords) -> None:
-    found = search.search("探视时间", EVERYTHING, 3)
-    assert not found.dense
-    assert found.language == "zh"
-    assert found.hits[0].passage.title == "探视指南"
-    assert all(each.similarity is None and each.dense_rank == -1 for each in found.hits)
+    result = search.search("探视时间", EVERYTHING, 3)
+    assert not result.dense
+    assert result.language == "zh"
+    assert result.hits[0].passage.title == "探视指南"
+    assert all(hit_.similarity is None and hit_.dense_rank == -1 for hit_ in result.hits)
     assert encoder.encoded == []
 
 
 @pytest.mark.parametrize("question", ["", "  ", "?!", "，。", "the of and"])
 def test_without_words_nothing_is_found(search: HybridSearch, encoder: HashedWords, question: str) -> None:
-    found = search.search(question, EVERYTHING, 3)
+    result = search.search(question, EVERYTHING, 3)
     if question != "the of and":
-        assert found.hits == ()
+        assert result.hits == ()
         assert encoder.encoded == []
 
 
 def test_the_limit_and_the_filter_hold(search: HybridSearch) -> None:
     assert len(search.search("dose of antibiotics in asthma", EVERYTHING, 2).hits) == 2
     chinese = search.search("paracetamol dose", SearchFilter(language="zh"), 5)
-    assert {each.passage.language for each in chinese.hits} <= {"zh"}
+    assert {hit_.passage.language for hit_ in chinese.hits} <= {"zh"}
     assert search.search("paracetamol", SearchFilter(collections=("other",)), 5).hits == ()
 
 
@@ -116,7 +116,7 @@ def test_another_encoder_is_refused(library: Library) -> None:
 def test_relevance_is_a_probability_that_grows_with_similarity(lexical: LexicalIndex, one: float, other: float) -> None:
     question = weigh("dose of paracetamol", lexical)
     low, high = (
-        relevance(question, (hit(TEXTS[2][1], similarity=each),), lexical, True)[0] for each in sorted((one, other))
+        relevance(question, (hit(TEXTS[2][1], similarity=cosine),), lexical, True)[0] for cosine in sorted((one, other))
     )
     assert 0 <= low <= high <= 1
 
@@ -130,9 +130,9 @@ def test_relevance_grows_with_the_words_covered(lexical: LexicalIndex) -> None:
     question = weigh("maximum dose of paracetamol", lexical)
     texts = ["Nothing of it.", "Paracetamol.", "Dose of paracetamol.", "The maximum dose of paracetamol."]
     for dense in (True, False):
-        found = list(relevance(question, [hit(text, "", similarity=0.5) for text in texts], lexical, dense))
-        assert found == sorted(found)
-        assert found[0] < found[-1]
+        scores = list(relevance(question, [hit(text, "", similarity=0.5) for text in texts], lexical, dense))
+        assert scores == sorted(scores)
+        assert scores[0] < scores[-1]
     assert relevance(question, (hit(texts[-1], ""),), lexical, False)[0] == pytest.approx(1)
 
 

@@ -39,29 +39,29 @@ def library(settings: Settings, corpus: Path) -> Any:
         yield opened
 
 
-def keys(found: tuple[Study | None, ...]) -> list[str]:
-    return [each.document.key.rpartition("#")[2] if each else "" for each in found]
+def keys(studies: tuple[Study | None, ...]) -> list[str]:
+    return [study.document.key.rpartition("#")[2] if study else "" for study in studies]
 
 
 def test_mesh_headings_decide_between_equal_abstracts(library: Library, settings: Settings) -> None:
-    found = find(library, QUERY, 15, ("pubmed",), settings.search)
-    order = keys(found)
+    results = find(library, QUERY, 15, ("pubmed",), settings.search)
+    order = keys(results)
     assert order.index("indexed") < order.index("plain")
     assert find(library, "placebo aspirin", 15, ("pubmed",), settings.search), "without MeSH all the same"
 
 
 def test_what_may_not_count_is_returned_beside_the_wanted_number(library: Library, settings: Settings) -> None:
-    found = find(library, QUERY, 2, ("pubmed",), settings.search)
-    counting = [each for each in found if each.document.status is Status.CURRENT]
+    results = find(library, QUERY, 2, ("pubmed",), settings.search)
+    counting = [study for study in results if study.document.status is Status.CURRENT]
     assert len(counting) == 2
-    assert "gone" in keys(found), "it stands among the best"
+    assert "gone" in keys(results), "it stands among the best"
 
 
 def test_a_withdrawal_takes_effect_at_once(library: Library, settings: Settings) -> None:
     document = documents(settings)["studies.jsonl#plain"]
     Withdrawals(settings.data).append(document, True, "wrong", "test")
-    found = find(library, QUERY, 15, ("pubmed",), settings.search)
-    assert {each.document.id: each.document.status for each in found}[document.id] is Status.WITHDRAWN
+    results = find(library, QUERY, 15, ("pubmed",), settings.search)
+    assert {study.document.id: study.document.status for study in results}[document.id] is Status.WITHDRAWN
 
 
 def test_no_collections_no_studies(library: Library, settings: Settings) -> None:
@@ -71,7 +71,7 @@ def test_no_collections_no_studies(library: Library, settings: Settings) -> None
 
 def test_a_study_knows_what_it_is(library: Library, settings: Settings) -> None:
     study = next(
-        each for each in find(library, QUERY, 15, ("pubmed",), settings.search) if "plain" in each.document.key
+        result for result in find(library, QUERY, 15, ("pubmed",), settings.search) if "plain" in result.document.key
     )
     assert study.kind is Kind.LITERATURE
     assert study.document.publication_types == ("Clinical Trial",)
@@ -79,7 +79,7 @@ def test_a_study_knows_what_it_is(library: Library, settings: Settings) -> None:
 
 
 def test_references_by_identifier_title_and_id(library: Library) -> None:
-    passage = next(each for each in library.lexical.each() if each.title.startswith("Insulin"))
+    passage = next(candidate for candidate in library.lexical.all_passages() if candidate.title.startswith("Insulin"))
     references = (
         Reference("1", identifiers=("pmid:1",)),
         Reference("2", "Lee K. Something. 2020.", ("doi:10.1/a",)),
@@ -98,13 +98,13 @@ def test_references_by_identifier_title_and_id(library: Library) -> None:
     assert keys(named(library, references)) == [
         "plain", "plain", "other", "other", "other", "zh", "plain", "gone", "", "", "", "other", "other",
     ]  # fmt: skip
-    gone = named(library, references)[7]
-    assert gone
-    assert gone.document.status is Status.WITHDRAWN
+    retracted = named(library, references)[7]
+    assert retracted
+    assert retracted.document.status is Status.WITHDRAWN
 
 
 def test_an_identifier_in_a_link_to_another_is_not_its_own(library: Library) -> None:
-    assert [each.key.rpartition("#")[2] for each in library.catalogue.identified(["pmid:1"])] == ["plain"]
+    assert [document.key.rpartition("#")[2] for document in library.catalogue.identified(["pmid:1"])] == ["plain"]
     assert library.catalogue.identified([]) == []
 
 
@@ -112,7 +112,7 @@ def test_of_a_long_document_the_named_passage_is_read(settings: Settings, corpus
     text = "\n\n".join(f"Section {number} is about subject{number}. " + "Words follow. " * 60 for number in range(40))
     import_into(settings, write(corpus, {"book.txt": text}))
     with Library.open(settings.data) as opened:
-        last = max(opened.lexical.each(), key=lambda each: int(each.locator.split("-")[0]))
+        last = max(opened.lexical.all_passages(), key=lambda passage: int(passage.locator.split("-")[0]))
         (study,) = named(opened, (Reference("1", id=last.id),))
     assert study
     assert last.id in {passage.id for passage in study.passages}

@@ -74,9 +74,9 @@ def test_the_whole_library_in_one_tier_needs_no_condition() -> None:
     one = [Collection("a", "A"), Collection("b", "B"), Collection("none", "None")]
     (tier,) = tiers_of((), one, {"a", "b"}, ())
     assert tier == Tier(("a", "b"), ("none",), whole=True)
-    wanted = SearchFilter(language="zh", statuses=(Status.SUPERSEDED,))
-    assert tier.limit(wanted) == wanted
-    assert Tier(("a",)).limit(wanted) == SearchFilter(("a",), "zh", statuses=(Status.SUPERSEDED,))
-    assert not any(each.whole for each in tiers_of(EBM, THERE, FILLED, ()))
+    filters = SearchFilter(language="zh", statuses=(Status.SUPERSEDED,))
+    assert tier.limit(filters) == filters
+    assert Tier(("a",)).limit(filters) == SearchFilter(("a",), "zh", statuses=(Status.SUPERSEDED,))
+    assert not any(tier_.whole for tier_ in tiers_of(EBM, THERE, FILLED, ()))
     (only,) = tiers_of((), one, {"a", "b"}, ("a",))
     assert only.limit(SearchFilter(("a",))) == SearchFilter(("a",))

@@ -8,7 +8,7 @@ import pytest
 
 from localmed.domain import Document, Status
 from localmed.domain import digest as named
-from localmed.retrieval.titles import meant
+from localmed.retrieval.titles import named_by
 
 
 def document(title: str, edition: str = "", status: Status = Status.CURRENT) -> Document:
@@ -56,10 +56,10 @@ ALL = (MALARIA, ANTENATAL, HYPERTENSION, EARLIER, TYPE_1, TYPE_2, INHALED, ORAL,
     ],
 )  # fmt: skip
 def test_a_reference_names_one_document_or_none(reference: str, document: Document | None) -> None:
-    assert meant(reference, ALL) == document
+    assert named_by(reference, ALL) == document
 
 
 def test_a_copy_in_another_collection_is_the_same_document() -> None:
     copy = replace(MALARIA, id=named("copy"), collection="other")
-    assert meant("WHO guidelines for malaria", (MALARIA, copy)) == MALARIA
-    assert meant("WHO guidelines for malaria", (MALARIA, replace(copy, content=named("other text")))) is None
+    assert named_by("WHO guidelines for malaria", (MALARIA, copy)) == MALARIA
+    assert named_by("WHO guidelines for malaria", (MALARIA, replace(copy, content=named("other text")))) is None

@@ -47,10 +47,10 @@ def cases(half: str) -> list[Case]:
     ]
 
 
-def checked(found: Sequence[Case], judge: Entailment) -> list[Support]:
+def checked(faults: Sequence[Case], judge: Entailment) -> list[Support]:
     """The verdict on each as a sentence of an answer that cites its source."""
     verdicts = []
-    for case in found:
+    for case in faults:
         sources = (evidence("1", case.source.text, case.source.title),)
         statements, account = citations.check([statement(case.text, sources)], sources)
         pairs = support.pairs(statements, sources)
@@ -60,9 +60,9 @@ def checked(found: Sequence[Case], judge: Entailment) -> list[Support]:
     return verdicts
 
 
-def weighed(found: Sequence[Case], judge: Entailment) -> list[int]:
+def weighed(faults: Sequence[Case], judge: Entailment) -> list[int]:
     """The vote of each source on its statement as a claim."""
-    pairs = [(premise([Read.of(case.source.text)], case.text).text, case.text) for case in found]
+    pairs = [(premise([Read.of(case.source.text)], case.text).text, case.text) for case in faults]
     return [vote(stance) if pair[0] else 0 for pair, stance in zip(pairs, judge.judge(pairs), strict=True)]
 
 
@@ -79,15 +79,15 @@ class Rates:
     entailed_unsupported: int
 
 
-def rates(found: Sequence[Case], verdicts: Sequence[Support | int]) -> Rates:
+def rates(faults: Sequence[Case], verdicts: Sequence[Support | int]) -> Rates:
     """The counts of ``checked`` or ``weighed``."""
     for_it, against = (*SUPPORTED, 1), (Support.CONTRADICTED, -1)
     count = Counter(
         (case.altered, "for" if verdict in for_it else "against" if verdict in against else str(verdict))
-        for case, verdict in zip(found, verdicts, strict=True)
+        for case, verdict in zip(faults, verdicts, strict=True)
     )
-    altered = sum(case.altered for case in found)
+    altered = sum(case.altered for case in faults)
     return Rates(
         altered, count[True, "for"], count[True, "against"],
-        len(found) - altered, count[False, "for"], count[False, "against"], count[False, "unsupported"],
+        len(faults) - altered, count[False, "for"], count[False, "against"], count[False, "unsupported"],
     )  # fmt: skip

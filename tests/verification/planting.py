@@ -99,24 +99,24 @@ def pairs(name: str, passages: Sequence[Passage], titles: Sequence[str] = (), ta
 
     ``titles`` limits the documents; without ``tables`` a pair whose passage is not there is left out.
     """
-    found = []
+    planted = []
     for document in _documents(name):
         if titles and document["title"] not in titles:
             continue
-        own = [each for each in passages if each.title == document["title"]]
+        own = [passage_ for passage_ in passages if passage_.title == document["title"]]
         for anchor, text, *dropped in document["pairs"]:
-            there = [each for each in own if _bare(anchor) in _bare(each.text)]
+            there = [passage_ for passage_ in own if _bare(anchor) in _bare(passage_.text)]
             if not there and not tables:
                 continue
             (rests_on,) = there
             drugs = tuple(document.get("drugs", DRUGS[name[-2:]]))
-            found.append(Pair(text, rests_on, name[-2:], drugs, *dropped))
-    return found
+            planted.append(Pair(text, rests_on, name[-2:], drugs, *dropped))
+    return planted
 
 
 def _documents(name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["document"]
-    return found
+    documents: list[dict[str, Any]] = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))["document"]
+    return documents
 
 
 def faults(right: Sequence[Pair], passages: Sequence[Passage]) -> Iterator[Fault]:
@@ -139,17 +139,17 @@ def nearest(pair: Pair, passages: Sequence[Passage]) -> Passage:
 
     One in the other language may say the same, and no rule would know.
     """
-    wanted = _said(pair.text)
+    words = _content_words(pair.text)
     others = [
-        each
-        for each in passages
-        if each.id != pair.passage.id
-        and each.language == pair.passage.language
-        and _bare(each.text) != _bare(pair.passage.text)
-        and each.title not in _ALSO.get(pair.passage.title, ())
-        and not _repeats(pair.passage, each)
+        candidate
+        for candidate in passages
+        if candidate.id != pair.passage.id
+        and candidate.language == pair.passage.language
+        and _bare(candidate.text) != _bare(pair.passage.text)
+        and candidate.title not in _ALSO.get(pair.passage.title, ())
+        and not _repeats(pair.passage, candidate)
     ]
-    return max(others, key=lambda each: (len(wanted & _said(each.in_context)), each.id))
+    return max(others, key=lambda candidate: (len(words & _content_words(candidate.in_context)), candidate.id))
 
 
 # Documents that say the same in other words: citing them would be no fault.
@@ -183,8 +183,8 @@ def _number(pair: Pair, draw: random.Random) -> str:
     if not there:
         return ""
     match = draw.choice(there)
-    own = {each[0] for each in there}
-    near = sorted({each for each in _NUMBER.findall(pair.passage.text) if each not in own})
+    own = {pair_[0] for pair_ in there}
+    near = sorted({number for number in _NUMBER.findall(pair.passage.text) if number not in own})
     other: str
     if near and draw.random() < 0.5:
         other = draw.choice(near)
@@ -211,8 +211,8 @@ def _drug(pair: Pair, draw: random.Random) -> str:
     if not there:
         return ""
     drug = draw.choice(there)
-    near = [each for each in named(pair.passage.text) if each not in there]
-    others = [each for each in pair.drugs if each not in there and each not in drug and drug not in each]
+    near = [name for name in named(pair.passage.text) if name not in there]
+    others = [name for name in pair.drugs if name not in there and name not in drug and drug not in name]
     other = draw.choice(near) if near and draw.random() < 0.5 else draw.choice(others)
     return re.sub(rf"(?<![a-zA-Z-]){drug}", other, pair.text, count=1, flags=re.IGNORECASE)
 
@@ -229,7 +229,7 @@ _PLANTS: dict[str, Callable[[Pair, random.Random], str]] = {
 }  # fmt: skip
 
 
-def _said(text: str) -> set[str]:
+def _content_words(text: str) -> set[str]:
     return set(content_words(text) if detect(text) == "en" else words(text, for_query=True))
 
 

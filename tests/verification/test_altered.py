@@ -19,14 +19,14 @@ def nobody() -> LikenessOnly:
 
 @pytest.mark.parametrize("half", HALVES)
 def test_what_the_rules_call_supported_or_contradicted(half: str, nobody: LikenessOnly) -> None:
-    found = cases(half)
-    told = rates(found, checked(found, nobody))
-    assert told.altered >= 80
-    assert told.altered_supported <= MOST_SUPPORTED * told.altered
-    assert told.entailed_contradicted == 0
-    verbatim = [case for case in found if case.kind in ("verbatim", "layout")]
+    cases_ = cases(half)
+    measured = rates(cases_, checked(cases_, nobody))
+    assert measured.altered >= 80
+    assert measured.altered_supported <= MOST_SUPPORTED * measured.altered
+    assert measured.entailed_contradicted == 0
+    verbatim = [case for case in cases_ if case.kind in ("verbatim", "layout")]
     assert rates(verbatim, checked(verbatim, nobody)).entailed_supported == len(verbatim)
-    votes = rates(found, weighed(found, nobody))
+    votes = rates(cases_, weighed(cases_, nobody))
     assert votes.altered_supported + votes.entailed_contradicted == 0
 
 

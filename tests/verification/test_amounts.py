@@ -84,13 +84,13 @@ def test_a_number_that_cannot_be_read_has_no_tail(text: str) -> None:
 
 def test_a_ratio_is_shown_whole() -> None:
     assert [amount.written for amount in amounts("HbA1c 53 mmol/mol")] == ["53 mmol/mol"]
-    assert [each.written for each in amounts("Give 5 mg,10 mg or 2 g")] == ["5 mg", "10 mg", "2 g"]
+    assert [amount.written for amount in amounts("Give 5 mg,10 mg or 2 g")] == ["5 mg", "10 mg", "2 g"]
 
 
 def test_several_in_order_with_their_clauses() -> None:
-    found = amounts("Start with 500 mg; the maximum is 2 g, or 1.5 g if frail.")
-    assert [each.written for each in found] == ["500 mg", "2 g", "1.5 g"]
-    assert [each.clause.strip() for each in found] == [
+    stated = amounts("Start with 500 mg; the maximum is 2 g, or 1.5 g if frail.")
+    assert [amount.written for amount in stated] == ["500 mg", "2 g", "1.5 g"]
+    assert [amount.clause.strip() for amount in stated] == [
         "start with 500 mg;",
         "the maximum is 2 g,",
         "or 1.5 g if frail.",

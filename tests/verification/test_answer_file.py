@@ -23,9 +23,9 @@ def test_text_is_taken_as_it_is() -> None:
 
 def test_json() -> None:
     sources = ["Smith 2020", {"pmid": 12, "doi": "10.1/AB", "title": "T"}, {"marker": "[7]", "id": "abcdef"}, {}]
-    found = read(as_json({"question": "Q?", "answer": "A [1].", "sources": sources, "more": 1}))
-    assert (found.question, found.text) == ("Q?", "A [1].")
-    assert found.references == (
+    answer = read(as_json({"question": "Q?", "answer": "A [1].", "sources": sources, "more": 1}))
+    assert (answer.question, answer.text) == ("Q?", "A [1].")
+    assert answer.references == (
         Reference("1", "Smith 2020"),
         Reference("2", "T", ("pmid:12", "doi:10.1/ab")),
         Reference("7", id="abcdef"),
@@ -45,9 +45,9 @@ def test_an_answer_of_ours() -> None:
         ],
         "evidence": [{"marker": "1", "passage": {"id": "a" * 32}}, {"marker": "2", "passage": {"id": "b" * 32}}],
     }
-    found = read(as_json(own))
-    assert found.text == "One. [1][2]"
-    assert found.references == (Reference("1", id="a" * 32), Reference("2", id="b" * 32))
+    answer = read(as_json(own))
+    assert answer.text == "One. [1][2]"
+    assert answer.references == (Reference("1", id="a" * 32), Reference("2", id="b" * 32))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_cannot_be_read_is_refused_without_its_text(data: bytes) -> None:
 
 def test_half_characters_are_cleaned_everywhere() -> None:
     half = "\ud800"
-    given = VerifyInput(half, half, (Reference(half, half, (half,), half),)).cleaned()
-    assert given == VerifyInput("\ufffd", "\ufffd", (Reference("\ufffd", "\ufffd", ("\ufffd",), "\ufffd"),))
+    answer = VerifyInput(half, half, (Reference(half, half, (half,), half),)).cleaned()
+    assert answer == VerifyInput("\ufffd", "\ufffd", (Reference("\ufffd", "\ufffd", ("\ufffd",), "\ufffd"),))
 
 
 def test_too_much_is_refused() -> None:

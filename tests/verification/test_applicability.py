@@ -33,9 +33,9 @@ def record(kind: EntryKind, *texts: str) -> PatientRecord:
     ],
 )
 def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(allergy: str, text: str, named: str) -> None:
-    said = quotation(evidence("1", text), 0, len(text))
-    (warning,) = allergies(record(EntryKind.ALLERGY, allergy), (said,))
-    assert (warning.allergy.text, warning.named, warning.statements) == (allergy, (named,), (said,))
+    statement = quotation(evidence("1", text), 0, len(text))
+    (warning,) = allergies(record(EntryKind.ALLERGY, allergy), (statement,))
+    assert (warning.allergy.text, warning.named, warning.statements) == (allergy, (named,), (statement,))
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(allergy: str, 
     ],
 )
 def test_anything_weaker_is_not_judged(allergy: str, text: str) -> None:
-    said = quotation(evidence("1", text), 0, len(text))
-    assert list(allergies(record(EntryKind.ALLERGY, allergy), (said,))) == []
+    statement = quotation(evidence("1", text), 0, len(text))
+    assert list(allergies(record(EntryKind.ALLERGY, allergy), (statement,))) == []
 
 
 def test_what_is_withheld_and_what_is_no_allergy_warns_of_nothing() -> None:
-    said = quotation(evidence("1", "Give amoxicillin."), 0, 17)
-    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), (replace(said, withheld=True),))) == []
-    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (said,))) == []
+    statement = quotation(evidence("1", "Give amoxicillin."), 0, 17)
+    assert list(allergies(record(EntryKind.ALLERGY, "penicillin"), (replace(statement, withheld=True),))) == []
+    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,))) == []
 
 
 def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:
@@ -64,8 +64,8 @@ def relation(one: str, other: str, predicate: str = "interacts_with") -> Relatio
 
 def test_interactions_from_the_graph() -> None:
     known = record(EntryKind.MEDICINE, "Coumadin 3 mg daily", "metformin 500 mg")
-    (found,) = interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
-    assert (found.entry.text, found.named, found.source) == ("Coumadin 3 mg daily", "amiodarone", "onc")
+    (part,) = interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
+    assert (part.entry.text, part.named, part.source) == ("Coumadin 3 mg daily", "amiodarone", "onc")
     assert list(interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
     assert list(interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
     named_only = record(EntryKind.NAMED, "warfarin")

@@ -11,26 +11,26 @@ from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInpu
 from localmed.agents.judging_rules import carried
 from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification, message
 from localmed.messages import catalogue, render
-from localmed.models.scripted import ScriptedChat
-from localmed.presentation.badge import badge_view
+from localmed.presentation.answer import badge_view
 from localmed.verification.badge import Criteria, Vote, badge, majority, reason
+from tests.scripted import ScriptedChat
 from tests.values import evidence, quotation
 
 SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")
 GIVEN = JudgingInput("What is the dose?", (SOURCE,), (quotation(SOURCE, 0, 19),))
-ALL = [Criteria(*each) for each in product((True, False), repeat=3)]
+ALL = [Criteria(*values) for values in product((True, False), repeat=3)]
 
 
-@pytest.mark.parametrize("found", ALL, ids=str)
-def test_the_table(found: Criteria) -> None:
+@pytest.mark.parametrize("criteria", ALL, ids=str)
+def test_the_table(criteria: Criteria) -> None:
     expected = {(True, True, True): Badge.GREEN, (False, True, True): Badge.YELLOW}
-    assert badge(found) is expected.get((found.answers, found.related, found.grounded), Badge.RED)
+    assert badge(criteria) is expected.get((criteria.answers, criteria.related, criteria.grounded), Badge.RED)
 
 
 def test_every_reason_is_one_sentence_in_both_languages() -> None:
-    for found in ALL:
-        assert reason(found).code in catalogue("zh")
-    assert "safe" not in " ".join(render(reason(each), "en") for each in ALL)
+    for criteria in ALL:
+        assert reason(criteria).code in catalogue("zh")
+    assert "safe" not in " ".join(render(reason(criteria), "en") for criteria in ALL)
 
 
 def test_a_jury_decides_each_criterion_by_majority_and_a_tie_is_no() -> None:
@@ -47,24 +47,26 @@ def test_a_judge_without_a_measured_error_rate_says_so() -> None:
         BadgeJudge("chat"),
         BadgeJudge("ward 3; (new)"),
     )
-    found = Verification(1, badge=Badge.GREEN, badge_before=Badge.GREEN, reason=reason(ALL[0]), badge_judges=judges)
-    shown = badge_view(found, "en")
+    verification = Verification(
+        1, badge=Badge.GREEN, badge_before=Badge.GREEN, reason=reason(ALL[0]), badge_judges=judges
+    )
+    shown = badge_view(verification, "en")
     measured = "measured on MedQuAD: wrong in 13 % on answering, 16 % on being related"
     assert [(judge.name, judge.errors) for judge in shown.judges] == [
         ("rules", measured), ("chat model", "not validated here"), ("ward 3; (new)", "not validated here"),
     ]  # fmt: skip
     assert f"rules ({measured}), chat model (not validated here), ward 3; (new) (not validated here)." in shown.judged
-    assert [judge.name for judge in badge_view(found, "zh").judges] == ["规则", "语言模型", "ward 3; (new)"]
+    assert [judge.name for judge in badge_view(verification, "zh").judges] == ["规则", "语言模型", "ward 3; (new)"]
 
 
 @pytest.mark.parametrize(
     ("question", "yes", "no"), [("What is the dose?", "true", "false"), ("剂量是多少？", "对", "错")]
 )
 def test_a_chat_model_judges_each_criterion(question: str, yes: str, no: str) -> None:
-    given = JudgingInput(question, GIVEN.evidence, GIVEN.statements)
-    vote = ChatRoles(ScriptedChat([no, yes, yes])).perform(BADGE, given)
+    task = JudgingInput(question, GIVEN.evidence, GIVEN.statements)
+    vote = ChatRoles(ScriptedChat([no, yes, yes])).perform(BADGE, task)
     assert vote == Vote(Criteria(False, True, True), BadgeJudge("chat"))
-    strict = ChatRoles(ScriptedChat([no, no, yes])).perform(BADGE_STRICT, given)
+    strict = ChatRoles(ScriptedChat([no, no, yes])).perform(BADGE_STRICT, task)
     assert strict.criteria == Criteria(True, True, False), "its claims are the faults"
 
 

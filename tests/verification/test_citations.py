@@ -51,9 +51,9 @@ def test_an_altered_quotation_is_withheld() -> None:
         replace(citation, document_id="0" * 32),
         replace(citation, boxes=(Box(9, 0, 0, 1, 1),)),
     ]
-    for each in altered:
-        (checked,), _ = check([replace(honest, text=each.quote, citations=(each,))], [SOURCE])
-        assert checked.withheld, each
+    for changed in altered:
+        (checked,), _ = check([replace(honest, text=changed.quote, citations=(changed,))], [SOURCE])
+        assert checked.withheld, changed
         assert checked.verdict is not None
         assert checked.verdict.support is Support.UNSUPPORTED
 
@@ -103,9 +103,9 @@ def test_every_reason_can_be_shown_in_chinese() -> None:
         ],
         [SOURCE],
     )
-    for each in withheld:
-        assert each.verdict is not None
-        assert str(each.verdict.reason and each.verdict.reason.code) in catalogue("zh")
+    for statement in withheld:
+        assert statement.verdict is not None
+        assert str(statement.verdict.reason and statement.verdict.reason.code) in catalogue("zh")
 
 
 @given(st.text(min_size=1, max_size=60), st.data())

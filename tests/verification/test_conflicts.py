@@ -25,8 +25,8 @@ CHINESE = "对乙酰氨基酚的最大剂量是多少？"
 
 def cited(marker: str, quote: str, title: str = "Analgesia", edition: str = "2024") -> Cited:
     source = replace(evidence(marker, quote, title), edition=edition)
-    found = source.passage
-    return Cited(Citation(marker, found.id, found.document_id, 0, len(quote), quote, 1, found.boxes()), source)
+    passage = source.passage
+    return Cited(Citation(marker, passage.id, passage.document_id, 0, len(quote), quote, 1, passage.boxes()), source)
 
 
 def compared(
@@ -54,17 +54,17 @@ def compared(
 )  # fmt: skip
 def test_a_differing_dose(ours: str, theirs: str, reason: str) -> None:
     own, other = cited("1", ours), cited("9", theirs)
-    (found,) = conflicts(QUESTION, [own], [other])
-    assert (found.kind, found.marker, found.against) == (ConflictKind.DOSE, "1", "9")
-    assert (found.ours, found.theirs) == (own.citation, other.citation)
-    assert reason_of(found) == reason
-    assert (": a thousandfold" in reason) == (found.caution is Caution.THOUSANDFOLD)
-    assert (": they may speak" in reason) == (found.caution is Caution.CIRCUMSTANCES)
+    (conflict,) = conflicts(QUESTION, [own], [other])
+    assert (conflict.kind, conflict.marker, conflict.against) == (ConflictKind.DOSE, "1", "9")
+    assert (conflict.ours, conflict.theirs) == (own.citation, other.citation)
+    assert reason_of(conflict) == reason
+    assert (": a thousandfold" in reason) == (conflict.caution is Caution.THOUSANDFOLD)
+    assert (": they may speak" in reason) == (conflict.caution is Caution.CIRCUMSTANCES)
 
 
 def test_amounts_are_numbers_of_one_unit() -> None:
-    (found,) = conflicts(QUESTION, [cited("1", "Paracetamol 0.5 g.")], [cited("9", "Paracetamol 300 to 400 mg.")])
-    assert found.amounts == (Quantity(500, 500, "mg", "0.5 g"), Quantity(300, 400, "mg", "300 to 400 mg"))
+    (conflict,) = conflicts(QUESTION, [cited("1", "Paracetamol 0.5 g.")], [cited("9", "Paracetamol 300 to 400 mg.")])
+    assert conflict.amounts == (Quantity(500, 500, "mg", "0.5 g"), Quantity(300, 400, "mg", "300 to 400 mg"))
 
 
 @pytest.mark.parametrize(
@@ -194,12 +194,12 @@ def test_rather_missed_than_claimed(question: str, ours: str, theirs: str) -> No
     ],
 )  # fmt: skip
 def test_still_told(question: str, ours: str, theirs: str) -> None:
-    assert [each.kind for each in compared(ours, theirs, question, "Care", "Care")] == [ConflictKind.DOSE]
+    assert [conflict.kind for conflict in compared(ours, theirs, question, "Care", "Care")] == [ConflictKind.DOSE]
     assert compared(theirs, ours, question, "Care", "Care")
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "told"),
+    ("ours", "theirs", "expected"),
     [
         ("成人对乙酰氨基酚最大剂量为每24小时4克。", "成人对乙酰氨基酚每日不超过3克。", "来源 1 为 4克，来源 9 为 3克"),
         (
@@ -215,17 +215,17 @@ def test_still_told(question: str, ours: str, theirs: str) -> None:
         ("对乙酰氨基酚1克，布洛芬400毫克。", "对乙酰氨基酚1克，可待因30毫克。", ""),
     ],
 )
-def test_chinese(ours: str, theirs: str, told: str) -> None:
-    found = compared(ours, theirs, CHINESE, "镇痛", "镇痛")
-    assert [reason_of(each, "zh") for each in found] == ([told] if told else [])
+def test_chinese(ours: str, theirs: str, expected: str) -> None:
+    possible = compared(ours, theirs, CHINESE, "镇痛", "镇痛")
+    assert [reason_of(conflict, "zh") for conflict in possible] == ([expected] if expected else [])
 
 
 def test_one_a_pair_of_sources_and_a_few_at_most() -> None:
     ours = [cited("1", "Paracetamol 1 g."), cited("1", "Paracetamol: 1 g."), cited("2", "Paracetamol is 1 g.")]
     theirs = [cited(str(number), "Paracetamol 2 g.") for number in range(3, 9)]
-    found = conflicts(QUESTION, ours, theirs)
-    assert len(found) == MOST
-    assert len({(each.marker, each.against) for each in found}) == MOST
+    possible = conflicts(QUESTION, ours, theirs)
+    assert len(possible) == MOST
+    assert len({(conflict.marker, conflict.against) for conflict in possible}) == MOST
 
 
 def test_nothing_to_compare() -> None:
@@ -250,10 +250,10 @@ def editions(
 
 
 def test_a_newer_edition() -> None:
-    (found,) = editions("2021-03", "2024")
-    assert (found.kind, found.marker, found.against) == (ConflictKind.EDITION, "1", "9")
-    assert reason_of(found) == "source 9 is of 2024, source 1 of 2021-03"
-    assert (found.ours.quote, found.theirs.quote) == ("Safe.", "Good.")
+    (conflict,) = editions("2021-03", "2024")
+    assert (conflict.kind, conflict.marker, conflict.against) == (ConflictKind.EDITION, "1", "9")
+    assert reason_of(conflict) == "source 9 is of 2024, source 1 of 2021-03"
+    assert (conflict.ours.quote, conflict.theirs.quote) == ("Safe.", "Good.")
 
 
 @pytest.mark.parametrize(
@@ -291,8 +291,8 @@ def test_a_dose_comes_before_an_edition() -> None:
 @pytest.mark.parametrize(
     ("question", "title", "other"),
     [
-        ("How is hypertension treated?", "Hypertension in adults: diagnosis and treatment", each)
-        for each in ("Hypertension in children: a trial", "Hypertension in pregnancy",
+        ("How is hypertension treated?", "Hypertension in adults: diagnosis and treatment", title)
+        for title in ("Hypertension in children: a trial", "Hypertension in pregnancy",
                      "Hypertension in pregnancy: diagnosis and treatment",
                      "Hypertension in children: diagnosis and treatment",
                      "Hypertension in older people: diagnosis and treatment")
@@ -306,12 +306,12 @@ def test_no_edition_of_another_document(question: str, title: str, other: str) -
     same = conflicts(
         question, [cited("1", "Safe.", title, "2020")], [cited("9", "Good.", f"{title} (2025 update)", "2025")]
     )
-    assert [each.kind for each in same] == [ConflictKind.EDITION]
+    assert [conflict.kind for conflict in same] == [ConflictKind.EDITION]
 
 
 def test_an_article_is_no_edition_of_a_guideline() -> None:
-    def article(each: Cited) -> Cited:
-        return replace(each, evidence=replace(each.evidence, publication_types=("Journal Article",)))
+    def article(quotation: Cited) -> Cited:
+        return replace(quotation, evidence=replace(quotation.evidence, publication_types=("Journal Article",)))
 
     ours, theirs = cited("1", "Safe.", "Paracetamol", "2020"), cited("9", "Good.", "Paracetamol", "2024")
     assert conflicts(QUESTION, [ours], [article(theirs)]) == conflicts(QUESTION, [article(ours)], [theirs]) == ()

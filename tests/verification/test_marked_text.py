@@ -48,16 +48,16 @@ def markers(text: str) -> list[tuple[str, ...]]:
     ],
 )  # fmt: skip
 def test_a_citation_is_read(text: str, expected: tuple[str, ...]) -> None:
-    found = read(text)
-    assert [sentence.markers for sentence in found.sentences] == [expected]
-    assert found.malformed == 0
+    marked = read(text)
+    assert [sentence.markers for sentence in marked.sentences] == [expected]
+    assert marked.malformed == 0
 
 
 @pytest.mark.parametrize("mark", ["[]", "[3-1]", "[1,,2]", "[1-]", "[1-999]", "[citation:]", "[0]", "[1", "[4-4]"])
 def test_what_is_no_citation_is_counted(mark: str) -> None:
-    found = read(f"Aspirin helps {mark} here.")
-    assert found.malformed == 1
-    assert found.sentences[0].markers == ()
+    marked = read(f"Aspirin helps {mark} here.")
+    assert marked.malformed == 1
+    assert marked.sentences[0].markers == ()
 
 
 def test_each_belongs_to_its_sentence() -> None:
@@ -68,9 +68,13 @@ def test_each_belongs_to_its_sentence() -> None:
 
 def test_a_sentence_stands_where_it_stood() -> None:
     text = "One helps [1]. Two [2] helps a lot. Three helps."
-    found = read(text).sentences
-    assert [each.text for each in found] == ["One helps.", "Two helps a lot.", "Three helps."]
-    assert [text[each.start : each.end] for each in found] == ["One helps [1].", "Two [2] helps a lot.", "Three helps."]
+    sentences = read(text).sentences
+    assert [sentence.text for sentence in sentences] == ["One helps.", "Two helps a lot.", "Three helps."]
+    assert [text[sentence.start : sentence.end] for sentence in sentences] == [
+        "One helps [1].",
+        "Two [2] helps a lot.",
+        "Three helps.",
+    ]
 
 
 def test_the_list_of_references() -> None:
@@ -78,14 +82,14 @@ def test_the_list_of_references() -> None:
         "Aspirin helps [2] (Smith 2020).\n\n## References\n1. Lee K. Statins. 2019. PMID: 77.\n"
         "[2] Smith J. Aspirin. 2020. doi:10.1000/x1.\n"
     )
-    found = read(text)
-    assert len(found.sentences) == 1, "the list is no part of the answer"
-    assert [(reference.marker, reference.identifiers) for reference in found.references] == [
+    marked = read(text)
+    assert len(marked.sentences) == 1, "the list is no part of the answer"
+    assert [(reference.marker, reference.identifiers) for reference in marked.references] == [
         ("1", ("pmid:77",)), ("2", ("doi:10.1000/x1",)),
     ]  # fmt: skip
-    assert found.reference("2") == found.reference("smith 2020") == found.references[1]
-    assert found.reference("pmid:5").identifiers == ("pmid:5",)
-    assert found.reference("9").text == ""
+    assert marked.reference("2") == marked.reference("smith 2020") == marked.references[1]
+    assert marked.reference("pmid:5").identifiers == ("pmid:5",)
+    assert marked.reference("9").text == ""
 
 
 @pytest.mark.parametrize("heading", ["参考文献", "References:", "**Sources**", "# Bibliography"])
@@ -139,7 +143,7 @@ def test_hostile_text_is_read_in_time(text: str) -> None:
 
 @given(st.text(alphabet="ab [](),;-^1239PMID:Smith 2020\n.。¹²【】", max_size=80))
 def test_any_text_can_be_read(text: str) -> None:
-    found = read(text)
-    for sentence in found.sentences:
+    marked = read(text)
+    for sentence in marked.sentences:
         assert 0 <= sentence.start <= sentence.end <= len(text)
-    assert found.malformed >= 0
+    assert marked.malformed >= 0

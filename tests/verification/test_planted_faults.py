@@ -27,11 +27,15 @@ TITLES = {
 @pytest.fixture(scope="module")
 def passages() -> list[Passage]:
     """The paragraphs of two guidelines; tables are left to the benchmark."""
-    found = []
+    passages = []
     for name, title in TITLES.items():
         text = (GUIDELINES / name).read_text("utf-8")
-        found += [passage(each, title) for each in re.split(r"\n\s*\n", text) if len(each) > 60 and "|" not in each]
-    return found
+        passages += [
+            passage(paragraph, title)
+            for paragraph in re.split(r"\n\s*\n", text)
+            if len(paragraph) > 60 and "|" not in paragraph
+        ]
+    return passages
 
 
 def caught(text: str, source: Passage) -> bool:
@@ -42,14 +46,14 @@ def caught(text: str, source: Passage) -> bool:
 def test_right_statements_pass_and_planted_faults_do_not(passages: list[Passage]) -> None:
     right = pairs("statements_en", passages, tuple(TITLES.values()), tables=False)
     assert len(right) >= 35
-    alarms = [each.text for each in right if caught(each.text, each.passage)]
+    alarms = [pair.text for pair in right if caught(pair.text, pair.passage)]
     assert len(alarms) <= ALARMS, alarms
     planted = list(faults(right, passages))
-    counts = Counter(each.kind for each in planted)
-    found = Counter(each.kind for each in planted if caught(each.text, each.passage))
+    counts = Counter(pair.kind for pair in planted)
+    caught_counts = Counter(pair.kind for pair in planted if caught(pair.text, pair.passage))
     assert set(counts) == set(KINDS)
     for kind in ("unit", "drug", "nowhere"):
-        assert found[kind] == counts[kind], kind
+        assert caught_counts[kind] == counts[kind], kind
     for kind in ("number", "citation"):
-        assert found[kind] >= counts[kind] - MISSED, kind
-    assert found["negation"] >= 0.7 * counts["negation"]
+        assert caught_counts[kind] >= counts[kind] - MISSED, kind
+    assert caught_counts["negation"] >= 0.7 * counts["negation"]

@@ -16,7 +16,7 @@ def document(status: Status = Status.CURRENT, types: tuple[str, ...] = (), link:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("source", "reason"),
     [
         (document(), ""),
         (document(types=("Randomized Controlled Trial",)), ""),
@@ -31,8 +31,8 @@ def document(status: Status = Status.CURRENT, types: tuple[str, ...] = (), link:
         (document(link="erratum_in"), ""),
     ],
 )
-def test_what_is_out_of_force_does_not_count(given: Document, reason: str) -> None:
-    assert excluded(given, "Aspirin prevents stroke.") == reason
+def test_what_is_out_of_force_does_not_count(source: Document, reason: str) -> None:
+    assert excluded(source, "Aspirin prevents stroke.") == reason
 
 
 @pytest.mark.parametrize(

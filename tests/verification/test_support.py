@@ -120,16 +120,16 @@ def test_an_exception_that_another_sentence_says_is_not_omitted() -> None:
     texts = ("Start ramipril 2.5 mg by mouth once a day.", "Ramipril is not given in pregnancy.")
     statements = tuple(Statement(text, (citation(RULES, text),), Origin.GENERATED) for text in texts)
     checked, _ = support.check(statements, (RULES,), (NEITHER, NEITHER), Verification(2, 0))
-    assert not any(each.withheld for each in checked)
+    assert not any(statement.withheld for statement in checked)
 
 
 def test_a_quotation_brings_the_sentence_that_limits_it() -> None:
     quoted = quotation(RULES, 0, 42)
-    found = support.with_exceptions((quoted,), (RULES,))
-    assert [each.text for each in found] == [quoted.text, "Do not give ramipril in pregnancy."]
-    checked, _ = citations.check(found, (RULES,))
-    assert [each.verdict and each.verdict.support for each in checked] == [Support.VERBATIM] * 2
-    assert support.with_exceptions(found, (RULES,)) == found, "nothing is said twice"
+    shown = support.with_exceptions((quoted,), (RULES,))
+    assert [statement.text for statement in shown] == [quoted.text, "Do not give ramipril in pregnancy."]
+    checked, _ = citations.check(shown, (RULES,))
+    assert [statement.verdict and statement.verdict.support for statement in checked] == [Support.VERBATIM] * 2
+    assert support.with_exceptions(shown, (RULES,)) == shown, "nothing is said twice"
 
 
 def test_no_citations_unknown_markers_and_evidence_in_another_language() -> None:
@@ -149,7 +149,7 @@ def test_two_hundred_statements() -> None:
     many = tuple(Statement(text, (citation(RULES, text),), Origin.GENERATED) for _ in range(200))
     checked, account = support.check(many, (RULES,), (FOR,) * 200, Verification(200, 0))
     assert account.statements_withheld == 0
-    assert {each.verdict.support for each in checked if each.verdict} == {Support.SUPPORTED}
+    assert {statement.verdict.support for statement in checked if statement.verdict} == {Support.SUPPORTED}
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from localmed.verification.vote import judged, old, outcome, quality, response, 
 def test_the_papers_figure_two() -> None:
     """Seven articles in two groups: the heavier wins and is the main evidence, the other is dropped."""
     votes, scores = (1, -1, 1, -1, 0, -1, 1), (2.7, 3.3, 3.3, 1.5, 7.0, 2.0, 4.0)
-    found = outcome(votes, scores)
-    assert found.total == pytest.approx(10.0 - 6.8)
-    assert found.label is Label.SUPPORTED
-    assert (found.main, found.dropped) == ((0, 2, 6), (1, 3, 5))
+    result = outcome(votes, scores)
+    assert result.total == pytest.approx(10.0 - 6.8)
+    assert result.label is Label.SUPPORTED
+    assert (result.main, result.dropped) == ((0, 2, 6), (1, 3, 5))
 
 
 def test_one_review_outweighs_two_letters() -> None:
@@ -26,18 +26,18 @@ def test_one_review_outweighs_two_letters() -> None:
 
 
 def test_a_tie_goes_to_support_also_where_floats_do_not_add_up() -> None:
-    found = outcome((1, 1, 1, -1), (0.1, 0.2, 0.3, 0.6))
+    result = outcome((1, 1, 1, -1), (0.1, 0.2, 0.3, 0.6))
     assert 0.1 + 0.2 + 0.3 != 0.6, "the sum that a careless comparison would take"
-    assert found.label is Label.SUPPORTED
+    assert result.label is Label.SUPPORTED
     assert outcome((1, -1), (7.7, 7.7)).label is Label.SUPPORTED
 
 
 def test_no_vote_is_no_support() -> None:
     for votes in ((), (0,), (0, 0, 0)):
-        found = outcome(votes, (7.0,) * len(votes))
-        assert found.label is Label.NOT_ENOUGH
-        assert found.main == found.dropped == ()
-        assert response([found.label]) is Label.NOT_ENOUGH
+        result = outcome(votes, (7.0,) * len(votes))
+        assert result.label is Label.NOT_ENOUGH
+        assert result.main == result.dropped == ()
+        assert response([result.label]) is Label.NOT_ENOUGH
 
 
 def test_the_response() -> None:
@@ -53,9 +53,9 @@ LABELS = st.sampled_from((Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH)
 
 @given(st.lists(LABELS, max_size=5))
 def test_a_response_is_correct_only_if_every_claim_is_supported(labels: list[Label]) -> None:
-    found = response(labels)
-    assert (found is Label.CORRECT) == (bool(labels) and all(label is Label.SUPPORTED for label in labels))
-    assert (found is Label.MISTAKEN) == (Label.CONTRADICTED in labels)
+    summary = response(labels)
+    assert (summary is Label.CORRECT) == (bool(labels) and all(label is Label.SUPPORTED for label in labels))
+    assert (summary is Label.MISTAKEN) == (Label.CONTRADICTED in labels)
 
 
 ROWS = st.lists(st.tuples(st.sampled_from((-1, 0, 1)), st.integers(10, 80)), max_size=12)
@@ -63,14 +63,14 @@ ROWS = st.lists(st.tuples(st.sampled_from((-1, 0, 1)), st.integers(10, 80)), max
 
 @given(ROWS)
 def test_the_label_follows_the_exact_sum(rows: list[tuple[int, int]]) -> None:
-    votes, tenths = [each for each, _ in rows], [each for _, each in rows]
-    exact = sum(each * score for each, score in rows)
-    found = outcome(votes, [tenth / 10 for tenth in tenths])
+    votes, tenths = [value for value, _ in rows], [value for _, value in rows]
+    exact = sum(value * score for value, score in rows)
+    result = outcome(votes, [tenth / 10 for tenth in tenths])
     if not any(votes):
-        assert found.label is Label.NOT_ENOUGH
+        assert result.label is Label.NOT_ENOUGH
     else:
-        assert found.label is (Label.CONTRADICTED if exact < 0 else Label.SUPPORTED)
-    assert sorted((*found.main, *found.dropped)) == [place for place, each in enumerate(votes) if each]
+        assert result.label is (Label.CONTRADICTED if exact < 0 else Label.SUPPORTED)
+    assert sorted((*result.main, *result.dropped)) == [place for place, value in enumerate(votes) if value]
 
 
 def test_a_stance_votes_if_it_is_sure_enough() -> None:

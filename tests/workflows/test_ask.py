@@ -12,17 +12,7 @@ import pytest
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
 from localmed.agents.role_table import role_table
 from localmed.agents.roles import Rules
-from localmed.domain import (
-    Answer,
-    AnswerStatus,
-    Evidence,
-    Hit,
-    SearchFilter,
-    Status,
-    Support,
-    TraceStep,
-    message,
-)
+from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Status, Support, TraceStep, message
 from localmed.domain.codec import answer_json, answer_of
 from localmed.errors import Rejected
 from localmed.hooks import SILENT, Hooks
@@ -46,28 +36,28 @@ PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 
 
 def replay(
-    results: Sequence[Any], question: str = QUESTION, plan: Plan = PLAN, wanted: SearchFilter = EVERYTHING
+    results: Sequence[Any], question: str = QUESTION, plan: Plan = PLAN, filters: SearchFilter = EVERYTHING
 ) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests."""
-    flow = ask(question, wanted, plan, PROVENANCE)
-    requests, given = [], None
+    flow = ask(question, filters, plan, PROVENANCE)
+    requests, result = [], None
     waiting = list(results)
     while True:
         try:
-            requests.append(flow.throw(given) if isinstance(given, Rejected) else flow.send(given))
+            requests.append(flow.throw(result) if isinstance(result, Rejected) else flow.send(result))
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
         nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
-        given = () if nearest else waiting.pop(0)
+        result = () if nearest else waiting.pop(0)
 
 
-def found(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:
+def search_result(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:
     return Found(hits, dense, language)
 
 
 def test_answered() -> None:
-    answer, requests = replay([found(), ENOUGH, (SOURCE, OTHER), Draft((quotation(SOURCE, 0, 19),))])
+    answer, requests = replay([search_result(), ENOUGH, (SOURCE, OTHER), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.status is AnswerStatus.ANSWERED
     assert answer.evidence == (SOURCE,), "only what is cited"
     assert answer.statements[0].verdict is not None
@@ -77,11 +67,11 @@ def test_answered() -> None:
     assert answer.provenance == PROVENANCE
     assert [type(request) for request in requests] == [Search, Perform, Cite, Perform]
     assert requests[0] == Search(QUESTION, SearchFilter(), 8)
-    assert [each.role for each in requests if isinstance(each, Perform)] == [RELEVANCE, CITED_ANSWER]
+    assert [request.role for request in requests if isinstance(request, Perform)] == [RELEVANCE, CITED_ANSWER]
 
 
 def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
-    answer, requests = replay([found(), TOO_LITTLE])
+    answer, requests = replay([search_result(), TOO_LITTLE])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (NOT_ENOUGH,)
     assert (answer.statements, answer.evidence) == ((), ())
@@ -91,19 +81,19 @@ def test_abstains_below_the_threshold_without_asking_for_an_answer() -> None:
 
 
 def test_the_threshold_itself_is_enough() -> None:
-    answer, _ = replay([found(), Relevance((0.5,), 0.5), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
+    answer, _ = replay([search_result(), Relevance((0.5,), 0.5), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.status is AnswerStatus.ANSWERED
 
 
 def test_no_words() -> None:
-    answer, _ = replay([found(hits=()), Relevance((), 0.5)], question="?! ...")
+    answer, _ = replay([search_result(hits=()), Relevance((), 0.5)], question="?! ...")
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (NO_WORDS,)
 
 
 def test_all_withheld() -> None:
     false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((false, replace(false, citations=())))])
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), Draft((false, replace(false, citations=())))])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (ALL_WITHHELD,)
     assert (answer.statements, answer.evidence) == ((), ())
@@ -112,20 +102,20 @@ def test_all_withheld() -> None:
 
 def test_some_withheld_stay_as_a_gap() -> None:
     false = replace(quotation(SOURCE, 0, 19), text="Give 50 mg by mouth.")
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19), false))])
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19), false))])
     assert answer.status is AnswerStatus.ANSWERED
     assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 
 def test_nothing_drafted() -> None:
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft()])
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), Draft()])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes == (NOT_ENOUGH,)
 
 
 def test_a_source_nobody_minted_is_not_believed() -> None:
-    answer, _ = replay([found(), ENOUGH, (SOURCE,), Draft((quotation(OTHER, 0, 21),))])
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), Draft((quotation(OTHER, 0, 21),))])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.verification.markers_rejected == 1
 
@@ -133,20 +123,20 @@ def test_a_source_nobody_minted_is_not_believed() -> None:
 @pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.WITHDRAWN])
 def test_the_reader_is_told_of_a_source_that_is_not_current(status: Status) -> None:
     old = replace(SOURCE, status=status)
-    answer, _ = replay([found(), ENOUGH, (old, OTHER), Draft((quotation(old, 0, 19),))])
+    answer, _ = replay([search_result(), ENOUGH, (old, OTHER), Draft((quotation(old, 0, 19),))])
     (note,) = answer.notes
     assert in_words(note).startswith(f"Source 1 is {status.value}")
 
 
 def test_an_unused_superseded_source_is_not_mentioned() -> None:
     old = replace(OTHER, status=Status.SUPERSEDED)
-    answer, _ = replay([found(), ENOUGH, (SOURCE, old), Draft((quotation(SOURCE, 0, 19),))])
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE, old), Draft((quotation(SOURCE, 0, 19),))])
     assert answer.notes == ()
 
 
 def test_chinese_says_that_only_words_were_searched() -> None:
     for results in ([TOO_LITTLE], [ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))]):
-        answer, _ = replay([found(dense=False, language="zh"), *results], question="剂量多少？")
+        answer, _ = replay([search_result(dense=False, language="zh"), *results], question="剂量多少？")
         assert answer.notes[0] == LEXICAL_ONLY["zh"]
         assert answer.language == "zh"
 
@@ -155,13 +145,13 @@ def test_chinese_says_that_only_words_were_searched() -> None:
 
 
 def test_keywords_are_asked_for_and_searched_with() -> None:
-    _, requests = replay([Keywords(("sepsis", "dose")), found(), TOO_LITTLE], plan=replace(PLAN, keywords=4))
+    _, requests = replay([Keywords(("sepsis", "dose")), search_result(), TOO_LITTLE], plan=replace(PLAN, keywords=4))
     assert requests[0] == Perform(KEYWORDS, KeywordsInput(QUESTION, 4))
     assert requests[1] == Search(QUESTION, EVERYTHING, 8, ("sepsis", "dose"))
 
 
 def test_no_keywords_are_no_restriction() -> None:
-    answer, requests = replay([Keywords(), found(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))],
+    answer, requests = replay([Keywords(), search_result(), ENOUGH, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))],
                               plan=replace(PLAN, keywords=4))  # fmt: skip
     assert answer.status is AnswerStatus.ANSWERED
     assert requests[1].keywords == ()
@@ -182,8 +172,8 @@ def test_sources_that_are_not_in_force_are_told_in_both_languages() -> None:
 class Finder:
     """A finder that always finds the same."""
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
-        return replace(found(), keywords=tuple(KeywordStep(n, 2 - n) for n in range(len(keywords), 0, -1)))
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+        return replace(search_result(), keywords=tuple(KeywordStep(n, 2 - n) for n in range(len(keywords), 0, -1)))
 
 
 ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
@@ -251,5 +241,5 @@ def test_an_answer_survives_json() -> None:
 def test_words_that_the_sources_lack_are_told() -> None:
     """A close relative of the subject may have been found; the reader sees what is not there."""
     judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
-    answer, _ = replay([found(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
+    answer, _ = replay([search_result(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
     assert message("workflow.unnamed", words=("glucometer", "share")) in answer.notes

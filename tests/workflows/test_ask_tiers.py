@@ -22,7 +22,7 @@ PLAN = Plan((Tier(("nice", "who")), Tier(("pubmed",)), Tier(("books",))), 8)
 FURTHER = replace(PLAN, further=True)
 
 
-def found(source: Evidence) -> Found:
+def search_result(source: Evidence) -> Found:
     return Found((Hit(source.passage, 1.0, 0.8),), True, "en")
 
 
@@ -31,11 +31,11 @@ def whole(source: Evidence) -> Draft:
 
 
 def searched(requests: list[object]) -> list[tuple[str, ...]]:
-    return [request.wanted.collections for request in requests if isinstance(request, Search)]
+    return [request.filters.collections for request in requests if isinstance(request, Search)]
 
 
 def test_a_helpful_tier_ends_the_search() -> None:
-    answer, requests = replay([found(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, PLAN)
+    answer, requests = replay([search_result(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, PLAN)
     assert searched(requests) == [("nice", "who")]
     assert answer.searched == ("nice", "who")
     assert answer.notes == ()
@@ -43,22 +43,22 @@ def test_a_helpful_tier_ends_the_search() -> None:
 
 def test_otherwise_the_next_one_is_searched_and_leads() -> None:
     answer, requests = replay(
-        [found(FIRST), TOO_LITTLE, found(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, PLAN
+        [search_result(FIRST), TOO_LITTLE, search_result(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, PLAN
     )
     assert searched(requests) == [("nice", "who"), ("pubmed",)]
     assert answer.searched == ("nice", "who", "pubmed")
     assert answer.evidence == (SECOND,)
     assert [
-        request.given.hits for request in requests if isinstance(request, Perform) and request.role == RELEVANCE
+        request.task.hits for request in requests if isinstance(request, Perform) and request.role == RELEVANCE
     ] == [
-        found(FIRST).hits,
-        found(SECOND).hits,
+        search_result(FIRST).hits,
+        search_result(SECOND).hits,
     ]
-    assert [each.hits for each in requests if isinstance(each, Cite)] == [found(SECOND).hits]
+    assert [request.hits for request in requests if isinstance(request, Cite)] == [search_result(SECOND).hits]
 
 
 def test_no_tier_helps() -> None:
-    answer, requests = replay([found(FIRST), TOO_LITTLE] * 3, QUESTION, FURTHER)
+    answer, requests = replay([search_result(FIRST), TOO_LITTLE] * 3, QUESTION, FURTHER)
     assert searched(requests) == [("nice", "who"), ("pubmed",), ("books",)]
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.searched == ("nice", "who", "pubmed", "books")
@@ -66,10 +66,10 @@ def test_no_tier_helps() -> None:
 
 
 def test_the_other_filters_hold_in_every_tier() -> None:
-    wanted = SearchFilter(language="en", edition_from="2020")
-    _, requests = replay([found(FIRST), TOO_LITTLE] * 3, QUESTION, PLAN, wanted)
-    assert [replace(request.wanted, collections=()) for request in requests if isinstance(request, Search)] == [
-        wanted
+    filters = SearchFilter(language="en", edition_from="2020")
+    _, requests = replay([search_result(FIRST), TOO_LITTLE] * 3, QUESTION, PLAN, filters)
+    assert [replace(request.filters, collections=()) for request in requests if isinstance(request, Search)] == [
+        filters
     ] * 3
 
 
@@ -89,12 +89,12 @@ def test_kinds_are_called_by_their_labels_and_collections_as_they_are() -> None:
 
 def test_empty_and_missing_collections_are_skipped_and_told() -> None:
     plan = Plan((Tier((), ("guideline",)), Tier(("pubmed",), ("wiki",)), Tier((), ("book",))), 8)
-    answer, requests = replay([found(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, plan)
+    answer, requests = replay([search_result(SECOND), ENOUGH, (SECOND,), whole(SECOND)], QUESTION, plan)
     assert searched(requests) == [("pubmed",)]
     assert (
         in_words(answer.notes[0]) == "Not searched, as the library holds nothing of it: guidelines, encyclopaedias"
     ), "book was not reached"
-    answer, _ = replay([found(SECOND), TOO_LITTLE], QUESTION, plan)
+    answer, _ = replay([search_result(SECOND), TOO_LITTLE], QUESTION, plan)
     assert answer.notes == (skipped("guideline", "wiki", "book"), NOT_ENOUGH)
     assert answer.searched == ("pubmed",)
 
@@ -115,7 +115,7 @@ def test_nothing_is_searched_elsewhere_if_no_tier_exists() -> None:
 
 def further(second: Evidence, relevance: Relevance = ENOUGH) -> list[object]:
     """What the requests get when the first tier helps and the next one holds ``second``."""
-    start = [found(FIRST), ENOUGH, found(second), relevance]
+    start = [search_result(FIRST), ENOUGH, search_result(second), relevance]
     return (
         [*start, (FIRST, second), whole(FIRST), whole(second)] if relevance.enough else [*start, (FIRST,), whole(FIRST)]
     )
@@ -129,7 +129,7 @@ def test_a_differing_dose_in_the_next_tier_is_told_and_the_first_still_leads() -
     assert [statement.text for statement in answer.statements] == [FIRST.passage.text]
     assert answer.evidence == (FIRST, SECOND), "what the conflict points at is listed"
     assert answer.searched == ("nice", "who", "pubmed"), "only one tier further"
-    assert [request.given for request in requests if isinstance(request, Perform)][2:] == [
+    assert [request.task for request in requests if isinstance(request, Perform)][2:] == [
         AnswerInput(QUESTION, (FIRST,), True),
         AnswerInput(QUESTION, (SECOND,), True),
     ]
@@ -152,7 +152,7 @@ def test_a_newer_edition_is_told() -> None:
 
 def test_a_conflict_holds_both_quotations() -> None:
     (conflict,) = replay(further(SECOND), QUESTION, FURTHER)[0].conflicts
-    (ours,), (theirs,) = (quotation(each, 0, len(each.passage.text)).citations for each in (FIRST, SECOND))
+    (ours,), (theirs,) = (quotation(source, 0, len(source.passage.text)).citations for source in (FIRST, SECOND))
     assert (conflict.ours, conflict.theirs) == (ours, theirs)
     assert theirs.boxes
     assert theirs.page == 1
@@ -181,7 +181,7 @@ def test_further_skips_what_is_empty() -> None:
 
 def test_there_may_be_no_tier_further() -> None:
     plan = Plan((Tier(("nice",)),), 8, further=True)
-    answer, _ = replay([found(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, plan)
+    answer, _ = replay([search_result(FIRST), ENOUGH, (FIRST,), whole(FIRST)], QUESTION, plan)
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -215,6 +215,6 @@ def test_every_reason_of_a_conflict_can_be_shown_in_chinese() -> None:
 def test_the_trace_names_the_tiers_and_no_text() -> None:
     driver = scripted({RELEVANCE.name: lambda _: TOO_LITTLE})
     answer = driver.run(ask(QUESTION, SearchFilter(), PLAN, PROVENANCE))
-    names = [dict(each.detail)["collections"] for each in answer.trace if each.name == "search"]
+    names = [dict(step.detail)["collections"] for step in answer.trace if step.name == "search"]
     assert names == ["nice who", "pubmed", "books"]
     assert "paracetamol" not in str(answer.trace).lower()

@@ -21,28 +21,21 @@ from localmed.agents.guidance import (
     GuidanceInput,
     check_by_rule,
 )
-from localmed.agents.guidance_rules import quoted
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
 from localmed.ingest import manifest
-from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from localmed.ports import EncoderIdentity, Stance
 from localmed.presentation.answer import view
 from localmed.presentation.views import Row
 from localmed.retrieval.search import Found
 from localmed.session import Session
-from localmed.workflows.departments import (
-    ALWAYS,
-    NO_DEPARTMENT,
-    NO_EMERGENCY,
-    NO_GUIDE,
-    departments,
-)
+from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search
 from tests.fakes import HashedWords, described, import_into, opened, write
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -62,43 +55,43 @@ def hit_of(source: Evidence) -> Hit:
     return Hit(source.passage, 1.0, 0.6)
 
 
-def found(*sources: Evidence) -> Found:
+def search_result(*sources: Evidence) -> Found:
     return Found(tuple(map(hit_of, sources)), True, "en")
 
 
 def replay(
-    complaint: str, results: list[Any], plan: Plan = ON, wanted: SearchFilter = LOCAL
+    complaint: str, results: list[Any], plan: Plan = ON, filters: SearchFilter = LOCAL
 ) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests."""
-    flow = departments(complaint, wanted, plan, PROVENANCE)
+    flow = departments(complaint, filters, plan, PROVENANCE)
     requests: list[Any] = []
-    given: Any = None
+    result: Any = None
     while True:
         try:
-            requests.append(flow.throw(given) if isinstance(given, Rejected) else flow.send(given))
+            requests.append(flow.throw(result) if isinstance(result, Rejected) else flow.send(result))
         except StopIteration as end:
             assert not results, "the flow ended before its results were used up"
             return end.value, requests
-        given = results.pop(0)
+        result = results.pop(0)
 
 
 def advised(source: Evidence, text: str = "", name: str = "") -> Advised:
     """``source``'s sentence as the reason, or a model's ``text`` citing it."""
-    sentence = quoted(source, source.passage.text.index(". ") + 2, len(source.passage.text))
+    sentence = source.quotation(source.passage.text.index(". ") + 2, len(source.passage.text))
     why = replace(sentence, text=text, origin=Origin.GENERATED) if text else sentence
     return Advised(name or source.passage.title, (why,))
 
 
 def test_a_department_with_floor_and_why_both_cited() -> None:
     chosen = Guidance((advised(HEART_EVIDENCE),))
-    answer, requests = replay("My heart races", [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
+    answer, requests = replay("My heart races", [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), chosen, (True,)])
     (part,) = parts_of(answer)
     assert (part.name, part.floor, part.signs) == ("Cardiology", "Second floor", ())
     assert [statement.text for statement in part.statements] == [
         "Come here with a heart that races or skips beats.",
         "Second floor.",
     ]
-    assert all(HEART[c.start : c.end] == c.quote for each in part.statements for c in each.citations)
+    assert all(HEART[c.start : c.end] == c.quote for statement in part.statements for c in statement.citations)
     assert answer.evidence == (HEART_EVIDENCE,)
     assert [getattr(request, "name", "several") for request in requests] == [
         "several",
@@ -113,32 +106,32 @@ def test_a_department_with_floor_and_why_both_cited() -> None:
 def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> None:
     chosen = Guidance((advised(HEART_EVIDENCE),))
     both = (HEART_EVIDENCE, EMERGENCY_EVIDENCE)
-    searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
     answer, requests = replay("Crushing chest pain and I can't breathe", [searches, both, chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
     assert parts_of(answer)[0].floor == "Ground floor"
     signs = (message("departments.flag.breathing"), message("departments.flag.chest_pain"))
     assert parts_of(answer)[0].signs == signs
     assert answer.notes[0] == message("departments.flagged", count=2, signs=signs)
-    assert [each.question for each in requests[0]][-1] == "Emergency Department"
+    assert [search.question for search in requests[0]][-1] == "Emergency Department"
 
 
 def test_a_guide_without_an_emergency_department_is_told_of() -> None:
-    searches = (found(HEART_EVIDENCE), found())
+    searches = (search_result(HEART_EVIDENCE), search_result())
     results = [searches, (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (True,)]
     answer, _ = replay("Crushing chest pain and I can't breathe", results)
     assert NO_EMERGENCY in answer.notes
 
 
 def test_red_flags_do_not_need_the_roles() -> None:
-    searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
     plan = replace(ON, roles=frozenset())
     answer, _ = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
-    results = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (False,)]
+    results = [(search_result(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((advised(HEART_EVIDENCE),)), (False,)]
     answer, _ = replay("My heart races", results)
     assert (answer.status, parts_of(answer), answer.evidence) == (AnswerStatus.ABSTAINED, (), ())
     assert message("departments.of_model", count=1) in answer.notes
@@ -154,18 +147,24 @@ def test_what_the_final_check_does_not_carry_is_dropped() -> None:
     ],
 )
 def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name: str) -> None:
-    said = advised(HEART_EVIDENCE, text, name)
+    recommendation = advised(HEART_EVIDENCE, text, name)
     department = Department("Cardiology", (hit_of(HEART_EVIDENCE),), (HEART_EVIDENCE,))
-    assert check_by_rule(CheckInput("My heart races", (said,), (department,))) == (False,)
+    assert check_by_rule(CheckInput("My heart races", (recommendation,), (department,))) == (False,)
     kept = advised(HEART_EVIDENCE, "This department is for hearts that race or skip beats.")
     assert check_by_rule(CheckInput("My heart races", (kept,), (department,))) == (True,)
 
 
 @pytest.mark.parametrize(("contradiction", "status"), [(0.0, AnswerStatus.ANSWERED), (0.9, AnswerStatus.ABSTAINED)])
 def test_a_models_reason_is_judged(contradiction: float, status: AnswerStatus) -> None:
-    said = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
+    recommendation = advised(HEART_EVIDENCE, "A heart that races or skips beats is seen here.")
     stance = Stance(0.0, 1.0 - contradiction, contradiction)
-    results: list[Any] = [(found(HEART_EVIDENCE),), (HEART_EVIDENCE,), Guidance((said,)), (stance,), (True,)]
+    results: list[Any] = [
+        (search_result(HEART_EVIDENCE),),
+        (HEART_EVIDENCE,),
+        Guidance((recommendation,)),
+        (stance,),
+        (True,),
+    ]
     answer, requests = replay("My heart races", results)
     assert sum(isinstance(request, Judge) for request in requests) == 1
     assert answer.status is status
@@ -175,8 +174,8 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
     rows = "Department: Cardiology; Floor: Second floor"
     table = replace(section, marker="2", passage=replace(evidence("2", rows, "Where to go").passage, table=True))
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
-    results = [(found(section),), (section,), Guidance((reason,)), (True,), found(table), (table,)]
+    reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
+    results = [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result(table), (table,)]
     answer, requests = replay("My heart races", results)
     assert parts_of(answer)[0].floor == "Second floor"
     assert parts_of(answer)[0].statements[-1].text == rows
@@ -187,8 +186,10 @@ def test_a_floor_in_another_section_is_looked_up_and_cited() -> None:
 
 def test_a_floor_that_the_guide_does_not_name_is_said_to_be_missing() -> None:
     section = evidence("1", "Come here with a heart that races or skips beats.", "Cardiology")
-    reason = Advised("Cardiology", (quoted(section, 0, len(section.passage.text)),))
-    answer, _ = replay("My heart races", [(found(section),), (section,), Guidance((reason,)), (True,), found()])
+    reason = Advised("Cardiology", (section.quotation(0, len(section.passage.text)),))
+    answer, _ = replay(
+        "My heart races", [(search_result(section),), (section,), Guidance((reason,)), (True,), search_result()]
+    )
     assert parts_of(answer)[0].floor == ""
     (part,) = view(answer).parts
     assert part.rows == (Row("Floor", "not named in the guide"),)
@@ -208,12 +209,12 @@ def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
 
 
 def test_no_guide() -> None:
-    answer, _ = replay("My heart races", [], wanted=SearchFilter())
+    answer, _ = replay("My heart races", [], filters=SearchFilter())
     assert answer.notes == (NO_GUIDE, ALWAYS)
 
 
 def test_departments_are_shown_in_the_readers_language() -> None:
-    searches = (found(HEART_EVIDENCE), found(EMERGENCY_EVIDENCE))
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
     chosen = Guidance((advised(HEART_EVIDENCE),))
     answer, _ = replay("crushing chest pain", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), chosen, (True,)])
     shown = view(answer, "zh")
@@ -223,12 +224,12 @@ def test_departments_are_shown_in_the_readers_language() -> None:
 
 def test_beside_an_emergency_only_its_own_departments_are_named() -> None:
     bones = evidence("3", "Second floor. Come here with pain in an arm or a shoulder.", "Orthopaedics")
-    searches = (found(HEART_EVIDENCE, bones), found(EMERGENCY_EVIDENCE))
+    searches = (search_result(HEART_EVIDENCE, bones), search_result(EMERGENCY_EVIDENCE))
     every = (HEART_EVIDENCE, bones, EMERGENCY_EVIDENCE)
     chosen = Guidance((advised(bones), advised(HEART_EVIDENCE)))
     answer, _ = replay("I think I am having a heart attack", [searches, every, chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
-    searches = (found(HEART_EVIDENCE, bones), found(EMERGENCY_EVIDENCE))
+    searches = (search_result(HEART_EVIDENCE, bones), search_result(EMERGENCY_EVIDENCE))
     answer, _ = replay("I think I am having a heart attack", [searches, every, Guidance((advised(bones),)), (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"], "named by its signs"
 
@@ -242,14 +243,14 @@ REASON = "This department is for hearts that race or skip beats."
 
 
 def test_a_model_chooses_among_the_departments_it_is_shown() -> None:
-    said = {"departments": [{"department": "Cardiology", "reason": REASON, "sources": ["1"]}]}
-    guidance = ChatRoles(ScriptedChat([said])).perform(DEPARTMENT, GIVEN)
+    reply = {"departments": [{"department": "Cardiology", "reason": REASON, "sources": ["1"]}]}
+    guidance = ChatRoles(ScriptedChat([reply])).perform(DEPARTMENT, GIVEN)
     (one,) = guidance.advised
     assert (one.department, one.why[0].origin) == ("Cardiology", Origin.GENERATED)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"departments": [{"department": "Dream Department", "reason": REASON, "sources": ["1"]}]},
         {"departments": [{"department": "Cardiology", "reason": REASON, "sources": ["9"]}]},
@@ -258,14 +259,14 @@ def test_a_model_chooses_among_the_departments_it_is_shown() -> None:
         "Cardiology",
     ],
 )
-def test_what_a_model_makes_up_is_rejected_after_one_more_try(said: Any) -> None:
+def test_what_a_model_makes_up_is_rejected_after_one_more_try(reply: Any) -> None:
     with pytest.raises(Rejected):
-        ChatRoles(ScriptedChat([said, said])).perform(DEPARTMENT, GIVEN)
+        ChatRoles(ScriptedChat([reply, reply])).perform(DEPARTMENT, GIVEN)
 
 
 def test_the_final_check_is_one_word_for_each() -> None:
-    given = CheckInput("My heart races", (advised(HEART_EVIDENCE), advised(HEART_EVIDENCE)), GIVEN.departments)
-    assert ChatRoles(ScriptedChat(["fits", "unfit"])).perform(FINAL_CHECK, given) == (True, False)
+    task = CheckInput("My heart races", (advised(HEART_EVIDENCE), advised(HEART_EVIDENCE)), GIVEN.departments)
+    assert ChatRoles(ScriptedChat(["fits", "unfit"])).perform(FINAL_CHECK, task) == (True, False)
 
 
 # --- the starter guide, without a model -------------------------------------------------------------------------------
@@ -289,14 +290,14 @@ def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 def cases(name: str, language: str) -> list[dict[str, Any]]:
     file = Path(__file__).parent / "cases" / f"departments_{name}.toml"
-    return [each for each in tomllib.loads(file.read_text("utf-8"))["case"] if each["language"] == language]
+    return [case for case in tomllib.loads(file.read_text("utf-8"))["case"] if case["language"] == language]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: str) -> None:
     held = {case["complaint"] for case in cases("held_back", language)}
     assert len(held) >= 30
-    assert held.isdisjoint(each["complaint"] for each in cases("development", language))
+    assert held.isdisjoint(case["complaint"] for case in cases("development", language))
 
 
 @pytest.mark.parametrize(("language", "first", "three"), [("en", 0.75, 0.85), ("zh", 0.8, 0.92)])
@@ -304,11 +305,11 @@ def test_held_back_complaints_find_their_department(
     starter: Session, language: str, first: float, three: float
 ) -> None:
     """By words alone; figures with the encoder are the benchmark's."""
-    asked = cases("held_back", language)
-    given = [[part.name for part in parts_of(starter.departments(each["complaint"]))] for each in asked]
-    pairs = list(zip(asked, given, strict=True))
-    assert sum(names[:1] != [] and names[0] in each["departments"] for each, names in pairs) / len(pairs) >= first
-    assert sum(bool(set(names) & set(each["departments"])) for each, names in pairs) / len(pairs) >= three
+    complaints = cases("held_back", language)
+    named = [[part.name for part in parts_of(starter.departments(case["complaint"]))] for case in complaints]
+    pairs = list(zip(complaints, named, strict=True))
+    assert sum(names[:1] != [] and names[0] in case["departments"] for case, names in pairs) / len(pairs) >= first
+    assert sum(bool(set(names) & set(case["departments"])) for case, names in pairs) / len(pairs) >= three
 
 
 @pytest.mark.parametrize("complaint", ["What is the capital of France?", "法国的首都是哪里？", "asdf qwer"])
@@ -356,5 +357,7 @@ def test_statements_are_never_without_a_citation(starter: Session) -> None:
     answer = starter.departments("My heart skips beats")
     statements: list[Statement] = [statement for part in parts_of(answer) for statement in part.statements]
     assert statements
-    assert all(each.citations for each in statements)
-    assert {c.marker for each in statements for c in each.citations} == {each.marker for each in answer.evidence}
+    assert all(statement.citations for statement in statements)
+    assert {c.marker for statement in statements for c in statement.citations} == {
+        statement.marker for statement in answer.evidence
+    }

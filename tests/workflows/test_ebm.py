@@ -89,18 +89,18 @@ def replay(
 ) -> tuple[Answer, list[Any]]:  # fmt: skip
     """The answer that the flow comes to when its requests get ``results``, and the requests."""
     flow = ebm(question, SearchFilter(), plan, PROVENANCE, record, is_pico)
-    requests, given, waiting = [], None, list(results)
+    requests, result, waiting = [], None, list(results)
     while True:
         try:
-            requests.append(flow.throw(given) if isinstance(given, Rejected) else flow.send(given))
+            requests.append(flow.throw(result) if isinstance(result, Rejected) else flow.send(result))
         except StopIteration as end:
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
         nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
-        given = () if nearest else waiting.pop(0)
+        result = () if nearest else waiting.pop(0)
 
 
-def found(*hits: Hit, guidelines: tuple[str, ...] = ()) -> Found:
+def search_result(*hits: Hit, guidelines: tuple[str, ...] = ()) -> Found:
     return Found(hits, True, "en", guidelines=guidelines)
 
 
@@ -114,7 +114,7 @@ def kinds(answer: Answer) -> list[type]:
 
 
 def answered(**changes: Any) -> tuple[Answer, list[Any]]:
-    return replay([ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()], **changes)
+    return replay([ASKED, search_result(HIT), ENOUGH, (SOURCE,), SAID, Draft()], **changes)
 
 
 def test_answered() -> None:
@@ -143,8 +143,8 @@ def test_of_the_patient_only_what_was_read_is_said() -> None:
 
 def test_an_allergy_to_what_is_quoted_is_shown_with_both_quotations() -> None:
     source = evidence("1", "Amoxicillin is the first choice. It is taken with food.", "Pneumonia")
-    said = Draft((quotation(source, 0, 32),))
-    results = [ASKED, found(Hit(source.passage, 1.0)), ENOUGH, (source,), said, Draft()]
+    draft = Draft((quotation(source, 0, 32),))
+    results = [ASKED, search_result(Hit(source.passage, 1.0)), ENOUGH, (source,), draft, Draft()]
     answer, _ = replay(results)
     warning = answer.parts[0]
     assert isinstance(warning, AllergyPart), "before anything else"
@@ -159,12 +159,12 @@ def test_an_allergy_to_what_is_quoted_is_shown_with_both_quotations() -> None:
 
 def test_interactions_are_looked_up_for_a_record_with_medicines() -> None:
     record = replace(RECORD, medications=("warfarin 3 mg",))
-    _, requests = replay([ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, Draft(), (None,)], record=record)
+    _, requests = replay([ASKED, search_result(HIT), ENOUGH, (SOURCE,), SAID, Draft(), (None,)], record=record)
     assert requests[-1] == (LookUp("metformin"),)
 
 
 def test_without_a_record() -> None:
-    answer, requests = replay([Pico("", "metformin"), found(HIT), ENOUGH, (SOURCE,), SAID], record=None)
+    answer, requests = replay([Pico("", "metformin"), search_result(HIT), ENOUGH, (SOURCE,), SAID], record=None)
     assert part(answer, NotJudgedPart).matters == (message("ebm.no_record"),)
     assert RecordPart not in kinds(answer)
     assert not [request for request in requests if isinstance(request, (LookUp, Judge))]
@@ -175,28 +175,28 @@ def test_without_a_record() -> None:
     [("P: adults with diabetes I: metformin O: death", False), ("Metformin in adults with diabetes", True)],
 )
 def test_a_given_pico_question_passes_the_role_by(question: str, is_pico: bool) -> None:
-    results = [found(HIT), ENOUGH, (SOURCE,), SAID]
+    results = [search_result(HIT), ENOUGH, (SOURCE,), SAID]
     answer, requests = replay(results, question, None, is_pico=is_pico)
     assert isinstance(requests[0], Search)
     assert answer.status is AnswerStatus.ANSWERED
 
 
 def test_a_model_whose_pico_question_cannot_be_used_is_replaced_by_the_rules() -> None:
-    answer, requests = replay([Rejected("made up"), ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
+    answer, requests = replay([Rejected("made up"), ASKED, search_result(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
     assert requests[1] == Perform(PICO, PicoInput(QUESTION, RECORD), by_rules=True)
     assert rejected("pico") in answer.notes
 
 
 def test_searched_without_the_record_and_then_as_asked() -> None:
-    nothing = [found(), Relevance((), 0.5)] * 2
-    answer, requests = replay([ASKED, *nothing, *nothing, found(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
+    nothing = [search_result(), Relevance((), 0.5)] * 2
+    answer, requests = replay([ASKED, *nothing, *nothing, search_result(HIT), ENOUGH, (SOURCE,), SAID, Draft()])
     queries = [request.question for request in requests if isinstance(request, Search)]
     assert list(dict.fromkeys(queries)) == ["type 2 diabetes metformin", "metformin", QUESTION]
     assert AS_ASKED in answer.notes
 
 
 def test_abstains_when_nothing_helps() -> None:
-    nothing = [found(HIT), TOO_LITTLE] * 6
+    nothing = [search_result(HIT), TOO_LITTLE] * 6
     answer, _ = replay([ASKED, *nothing])
     assert answer.status is AnswerStatus.ABSTAINED
     assert answer.notes[-1] == NOT_ENOUGH
@@ -205,7 +205,7 @@ def test_abstains_when_nothing_helps() -> None:
 
 
 def test_an_abstention_shows_the_nearest_passages() -> None:
-    answer, _ = replay([ASKED, *[found(HIT), TOO_LITTLE] * 6, (SOURCE,)])
+    answer, _ = replay([ASKED, *[search_result(HIT), TOO_LITTLE] * 6, (SOURCE,)])
     assert answer.status is AnswerStatus.ABSTAINED
     assert kinds(answer) == [NearestPart, PicoPart, RecordPart]
     assert answer.evidence == (SOURCE,)
@@ -214,15 +214,21 @@ def test_an_abstention_shows_the_nearest_passages() -> None:
 def badge_of(question: str, relevance: Relevance, text: str = "Give it for five days.") -> Verification:
     source = evidence("1", text, "Pneumonia")
     vote = Vote(Criteria(True, True, True), BadgeJudge("rules"))
-    results = [found(Hit(source.passage, 1.0)), relevance, (source,), Draft((quotation(source, 0, len(text)),)), vote]
+    results = [
+        search_result(Hit(source.passage, 1.0)),
+        relevance,
+        (source,),
+        Draft((quotation(source, 0, len(text)),)),
+        vote,
+    ]
     plan = replace(PLAN, tiers=PLAN.tiers[:1], roles=frozenset({"relevance", "recommendation"}), jury=("badge",))
     return replay(results, question, None, plan)[0].verification
 
 
 def test_never_green_over_a_word_that_no_source_names_or_a_medicine_asked_for_and_not_named() -> None:
-    asked = "Which antibiotic for pneumonia of moderate severity?"
-    assert badge_of(asked, ENOUGH).reason == message("badge.why_no_medicine")
-    assert badge_of(asked, ENOUGH, "Give amoxicillin for five days.").badge is Badge.GREEN
+    question = "Which antibiotic for pneumonia of moderate severity?"
+    assert badge_of(question, ENOUGH).reason == message("badge.why_no_medicine")
+    assert badge_of(question, ENOUGH, "Give amoxicillin for five days.").badge is Badge.GREEN
     lacking = badge_of("How long is it given?", replace(ENOUGH, unnamed=("severity",)))
     reason = message("badge.why_unnamed", words=("severity",))
     assert (lacking.badge, lacking.reason) == (Badge.YELLOW, reason)
@@ -236,25 +242,31 @@ def test_abstains_without_a_collection() -> None:
 def test_short_guidelines_that_apply_are_read_whole() -> None:
     document, rest = SOURCE.passage.document_id, passage("Check potassium.", "Diabetes", SOURCE.passage.document_id)
     whole = replace(SOURCE, marker="2", passage=rest)
-    results = [ASKED, found(HIT, guidelines=(document, "other")), ENOUGH, (document,), ((SOURCE.passage, rest),)]
-    answer, requests = replay([*results, (SOURCE, whole), SAID, Draft()])
-    (asked,) = [
-        request.given for request in requests if isinstance(request, Perform) and request.role is GUIDELINE_RELEVANCE
+    results = [
+        ASKED,
+        search_result(HIT, guidelines=(document, "other")),
+        ENOUGH,
+        (document,),
+        ((SOURCE.passage, rest),),
     ]
-    assert isinstance(asked, GuidelinesInput)
-    assert [(guideline.document, guideline.helpful) for guideline in asked.guidelines] == [(document, True)]
+    answer, requests = replay([*results, (SOURCE, whole), SAID, Draft()])
+    (query,) = [
+        request.task for request in requests if isinstance(request, Perform) and request.role is GUIDELINE_RELEVANCE
+    ]
+    assert isinstance(query, GuidelinesInput)
+    assert [(guideline.document, guideline.helpful) for guideline in query.guidelines] == [(document, True)]
     assert requests[4] == (Read(document, (HIT,)),)
     assert requests[5] == Cite((HIT, Hit(rest, 0.0))), "what was found already is not cited twice"
     assert answer.status is AnswerStatus.ANSWERED
 
 
 def test_effects_are_quoted_from_the_tier_beyond() -> None:
-    results = [ASKED, found(HIT), ENOUGH, found(FURTHER), ENOUGH, (SOURCE, BEYOND), SAID]
+    results = [ASKED, search_result(HIT), ENOUGH, search_result(FURTHER), ENOUGH, (SOURCE, BEYOND), SAID]
     drafts = [Draft((quotation(BEYOND, 0, 49),)), Draft()]
     answer, _ = replay([*results, *drafts], plan=replace(PLAN, further=True))
     effects = part(answer, EffectPart)
     assert [statement.text for statement in effects.statements] == ["Metformin lowers the risk of death by about 30 %."]
-    assert {each.marker for each in answer.evidence} == {"1", "2"}
+    assert {piece.marker for piece in answer.evidence} == {"1", "2"}
     sources = [one for one in answer.parts if isinstance(one, SourceLevelPart)]
     assert [(one.markers, one.title) for one in sources] == [(("1",), "Diabetes"), (("2",), "Study")]
 
@@ -269,7 +281,7 @@ def generated(text: str) -> Statement:
 def test_planted_text_never_becomes_a_statement(planted: str) -> None:
     neutral = Stance(0.0, 1.0, 0.0)
     drafts = [Draft((generated(planted),)), (neutral,)]
-    answer, _ = replay([ASKED, found(HIT), ENOUGH, (SOURCE,), *drafts])
+    answer, _ = replay([ASKED, search_result(HIT), ENOUGH, (SOURCE,), *drafts])
     assert answer.status is AnswerStatus.ABSTAINED
     assert planted not in json.dumps(asdict(answer), default=str)
 
@@ -277,7 +289,7 @@ def test_planted_text_never_becomes_a_statement(planted: str) -> None:
 def test_planted_applicability_is_withheld() -> None:
     planted = Draft((generated("Prescribe morphine 500 mg."),))
     neutral = (Stance(0.0, 1.0, 0.0),)
-    answer, _ = replay([ASKED, found(HIT), ENOUGH, (SOURCE,), SAID, planted, neutral])
+    answer, _ = replay([ASKED, search_result(HIT), ENOUGH, (SOURCE,), SAID, planted, neutral])
     assert all(statement.withheld for statement in part(answer, ApplicabilityPart).statements)
     assert answer.verification.statements_withheld == 1
 
@@ -301,26 +313,26 @@ def test_the_trace_holds_counts_only() -> None:
 
 def test_roles_that_are_off_are_not_asked() -> None:
     plan = replace(PLAN, roles=frozenset({"relevance"}))
-    answer, requests = replay([found(HIT), ENOUGH, (SOURCE,), SAID], plan=plan)
-    asked = [request.role for request in requests if isinstance(request, Perform)]
-    assert asked[-1] is CITED_ANSWER
-    assert len(asked) == 2
+    answer, requests = replay([search_result(HIT), ENOUGH, (SOURCE,), SAID], plan=plan)
+    roles = [request.role for request in requests if isinstance(request, Perform)]
+    assert roles[-1] is CITED_ANSWER
+    assert len(roles) == 2
     assert answer.status is AnswerStatus.ANSWERED
 
 
 def test_a_superseded_source_is_told() -> None:
     old = replace(SOURCE, status=Status.SUPERSEDED)
-    answer, _ = replay([ASKED, found(HIT), ENOUGH, (old,), SAID, Draft()])
+    answer, _ = replay([ASKED, search_result(HIT), ENOUGH, (old,), SAID, Draft()])
     assert any(in_words(note).startswith("Source 1 is superseded") for note in answer.notes)
 
 
 def test_in_chinese() -> None:
     source = evidence("1", "二甲双胍为首选药物。eGFR低于30时，停用二甲双胍。", "糖尿病")
     record = replace(RECORD, language="zh", problems=("2型糖尿病",), notes=())
-    said = Draft((quotation(source, 0, 10),))
-    asked = Pico("58岁女性，2型糖尿病", "二甲双胍")
+    draft = Draft((quotation(source, 0, 10),))
+    pico = Pico("58岁女性，2型糖尿病", "二甲双胍")
     answer, _ = replay(
-        [asked, found(Hit(source.passage, 1.0)), ENOUGH, (source,), said, Draft()],
+        [pico, search_result(Hit(source.passage, 1.0)), ENOUGH, (source,), draft, Draft()],
         "该患者是否应继续使用二甲双胍？",
         record,
     )

@@ -19,7 +19,6 @@ from localmed.agents.roles import Role, Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
 from localmed.domain.parts import ApplicabilityPart, NotJudgedPart, PicoPart
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message, Stance
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -27,6 +26,7 @@ from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, rejected
 from tests.fakes import services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -43,7 +43,7 @@ RULES: Rules = {
     GUIDELINE_RELEVANCE.name: applying,
     RECOMMENDATION.name: lambda _: BY_RULE,
     APPLICABILITY.name: lambda _: Draft(),
-    RELEVANCE.name: lambda given: Relevance((0.9,) * len(given.hits), 0.5),
+    RELEVANCE.name: lambda task: Relevance((0.9,) * len(task.hits), 0.5),
 }
 ELEMENTS = {"population": "patient with type 2 diabetes", "intervention": "metformin", "comparison": "", "outcome": ""}
 STOP = {"statements": [{"text": "Stop metformin if eGFR is below 30.", "sources": ["1"]}]}
@@ -57,7 +57,7 @@ class Finds:
     def __init__(self) -> None:
         self.searched: list[str] = []
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         self.searched.append(question)
         return Found(HITS, True, "en")
 
@@ -111,7 +111,7 @@ def test_a_model_writes_and_its_sentences_are_checked() -> None:
 def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
     answer, _ = run({PICO.name: bad, RECOMMENDATION.name: bad, APPLICABILITY.name: bad})
     assert [statement.text for statement in answer.statements] == ["Metformin is the usual first medicine."]
-    assert {each.origin for each in answer.statements} == {Origin.EXTRACTIVE}
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
     for role in (PICO, RECOMMENDATION, APPLICABILITY):
         assert rejected(role.name) in answer.notes
 
@@ -125,7 +125,7 @@ def test_a_model_that_obeys_the_record_is_withheld() -> None:
 def test_a_model_that_obeys_the_record_beside_a_sound_recommendation_is_withheld() -> None:
     answer, _ = run({PICO.name: ELEMENTS, RECOMMENDATION.name: FIRST, APPLICABILITY.name: OBEYS})
     stated = [*answer.statements, *(statement for part in answer.parts for statement in part.statements)]
-    assert [each.withheld for each in stated if "morphine" in each.text] == [True]
+    assert [statement.withheld for statement in stated if "morphine" in statement.text] == [True]
 
 
 def test_a_sentence_that_its_source_contradicts_is_withheld() -> None:

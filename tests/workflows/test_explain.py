@@ -14,17 +14,9 @@ import pytest
 from markupsafe import escape
 
 from localmed.agents.asking import CITED_ANSWER, RELEVANCE, Draft, Relevance
-from localmed.agents.order_terms import terms
-from localmed.agents.orders import (
-    MEDICAL_TERMS,
-    PLAIN_ORDER,
-    RETRIEVAL_QUESTION,
-    ROLES,
-    TERM_EXPLANATION,
-    OrderInput,
-)
+from localmed.agents.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUESTION, ROLES, TERM_EXPLANATION, OrderInput
 from localmed.agents.orders_rules import explain as by_rule
-from localmed.agents.orders_rules import retrieval_question
+from localmed.agents.orders_rules import retrieval_question, terms
 from localmed.domain import Answer, AnswerStatus, BadgeJudge, Evidence, Hit, SearchFilter, message
 from localmed.domain.parts import (
     Definition,
@@ -64,38 +56,38 @@ class Served:
     """Answers the flow's requests with rules over two passages; counts what it was asked."""
 
     def __init__(self, card: Card | None = None, rejected: str = "", known: tuple[str, ...] = ()) -> None:
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self._card, self._rejected = card, rejected
-        self.said: dict[str, Callable[[Any], Any]] = {
-            MEDICAL_TERMS.name: lambda given: tuple(terms(given.order, known.__contains__)),
+        self.replies: dict[str, Callable[[Any], Any]] = {
+            MEDICAL_TERMS.name: lambda task: tuple(terms(task.order, known.__contains__)),
             TERM_EXPLANATION.name: by_rule,
             RETRIEVAL_QUESTION.name: retrieval_question,
-            RELEVANCE.name: lambda given: Relevance((0.9,) * len(given.hits), 0.5),
-            CITED_ANSWER.name: lambda given: Draft((quotation(given.evidence[0], 0, 41),)),
+            RELEVANCE.name: lambda task: Relevance((0.9,) * len(task.hits), 0.5),
+            CITED_ANSWER.name: lambda task: Draft((quotation(task.evidence[0], 0, 41),)),
         }
 
     def __call__(self, request: Any) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         if isinstance(request, Search):
             return Found(HITS, False, "en")
         if isinstance(request, LookUp):
             return self._card
         if isinstance(request, Cite):
-            return tuple(minted(str(number), each) for number, each in enumerate(request.hits, request.first))
+            return tuple(minted(str(number), hit) for number, hit in enumerate(request.hits, request.first))
         assert isinstance(request, Perform)
         if request.role.name == self._rejected and not request.by_rules:
-            return Rejected("the reply could not be used", "The rules take its place")
-        return self.said[request.role.name](request.given)
+            return Rejected("agents.nothing_said")
+        return self.replies[request.role.name](request.task)
 
 
-def minted(marker: str, found: Hit) -> Evidence:
-    return replace(evidence(marker, found.passage.text, found.passage.title), passage=found.passage)
+def minted(marker: str, hit: Hit) -> Evidence:
+    return replace(evidence(marker, hit.passage.text, hit.passage.title), passage=hit.passage)
 
 
-def run(given: ExplainInput | str, plan: Plan = PLAN, served: Served | None = None) -> Answer:
+def run(order: ExplainInput | str, plan: Plan = PLAN, served: Served | None = None) -> Answer:
     served = served or Served()
-    asked = ExplainInput(given) if isinstance(given, str) else given
-    flow = explain(asked, SearchFilter(), plan, PROVENANCE)
+    task = ExplainInput(order) if isinstance(order, str) else order
+    flow = explain(task, SearchFilter(), plan, PROVENANCE)
     result: Any = None
     while True:
         try:
@@ -110,7 +102,7 @@ def parts(answer: Answer, kind: type) -> list[Any]:
     return [part for part in answer.parts if isinstance(part, kind)]
 
 
-def said(answer: Answer, title: str) -> list[tuple[str, str]]:
+def texts_and_markers(answer: Answer, title: str) -> list[tuple[str, str]]:
     named = (part for part in answer.parts if title in (getattr(part, "term", ""), getattr(part, "question", "")))
     return [(statement.text, statement.citations[0].marker) for statement in next(named).statements]
 
@@ -127,14 +119,14 @@ def test_an_order_is_quoted_and_its_terms_are_explained() -> None:
         ),
         LinePart("CBC in 3 days", (Expansion("CBC", ("full blood count",)),), start=21, end=34),
     ]
-    assert said(answer, "Warfarin") == [("Warfarin makes blood take longer to clot.", "1")]
+    assert texts_and_markers(answer, "Warfarin") == [("Warfarin makes blood take longer to clot.", "1")]
     assert message("explain.no_plain_words") in answer.notes
     assert len(parts(answer, ReadingLevelPart)) == 1
 
 
 def test_what_an_abbreviation_stands_for_is_explained_under_its_heading() -> None:
     served = Served(known=("CBC",))
-    assert said(run(ORDER, served=served), "CBC") == [(CBC, "2")]
+    assert texts_and_markers(run(ORDER, served=served), "CBC") == [(CBC, "2")]
     assert parts(run(ORDER, served=served), TermPart)[1].also == ("full blood count",)
 
 
@@ -176,14 +168,14 @@ def test_lines_keep_their_markers_and_their_place() -> None:
 
 def test_a_passage_keeps_its_marker() -> None:
     answer = run(ExplainInput(ORDER, None, ("When do I take it?",)))
-    assert said(answer, "When do I take it?") == [("Warfarin makes blood take longer to clot.", "1")]
+    assert texts_and_markers(answer, "When do I take it?") == [("Warfarin makes blood take longer to clot.", "1")]
     assert len(answer.evidence) == 1
 
 
 def test_a_way_or_time_is_not_searched_for() -> None:
     served = Served()
     run(ORDER, served=served)
-    assert len([request for request in served.asked if isinstance(request, Search)]) == 1, "warfarin alone"
+    assert len([request for request in served.requests if isinstance(request, Search)]) == 1, "warfarin alone"
 
 
 def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
@@ -212,18 +204,18 @@ def test_questions_stand_alone_by_the_order_and_the_record() -> None:
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role is not PLAIN_ORDER], ids=lambda role: role.name)
 def test_a_rejected_reply_is_replaced_by_the_rules(role: Any) -> None:
-    given = ExplainInput(ORDER, None, ("When do I take it?",))
+    task = ExplainInput(ORDER, None, ("When do I take it?",))
     served = Served(rejected=role.name)
-    answer = run(given, served=served)
-    assert answer.parts == run(given).parts
-    assert any(isinstance(each, Perform) and each.by_rules for each in served.asked)
+    answer = run(task, served=served)
+    assert answer.parts == run(task).parts
+    assert any(isinstance(request, Perform) and request.by_rules for request in served.requests)
 
 
 def test_a_role_that_is_off_is_not_asked() -> None:
     served = Served()
     off = replace(PLAN, roles=frozenset({MEDICAL_TERMS.name, CITED_ANSWER.name}))
     answer = run(ExplainInput(ORDER, None, ("When do I take it?",)), off, served)
-    assert {each.role.name for each in served.asked if isinstance(each, Perform)} == {
+    assert {request.role.name for request in served.requests if isinstance(request, Perform)} == {
         MEDICAL_TERMS.name,
         CITED_ANSWER.name,
     }
@@ -233,7 +225,7 @@ def test_a_role_that_is_off_is_not_asked() -> None:
 
 def test_a_models_line_is_labelled_and_one_that_loses_something_is_not_shown() -> None:
     served = Served()
-    served.said[PLAIN_ORDER.name] = lambda given: ("The order says to take warfarin, 5 mg, by mouth, at bedtime.", "")
+    served.replies[PLAIN_ORDER.name] = lambda task: ("The order says to take warfarin, 5 mg, by mouth, at bedtime.", "")
     answer = run(ORDER, CHAT, served)
     first, second = parts(answer, LinePart)
     assert (first.restated, second.restated, second.plain) == (Restated.MODEL, Restated.REJECTED, "")
@@ -251,7 +243,7 @@ def test_a_reply_that_cannot_be_used_leaves_the_order_quoted() -> None:
 
 
 def test_thirty_pages_are_cut_and_it_is_said() -> None:
-    names = ("".join(each) for each in product("abcdefghij", repeat=4))
+    names = ("".join(letters) for letters in product("abcdefghij", repeat=4))
     order = "".join(f"Give {name}pril 5 mg daily, as ordered.\n" for name in islice(names, 2500))
     served = Served()
     answer = run(order, served=served)
@@ -260,7 +252,7 @@ def test_thirty_pages_are_cut_and_it_is_said() -> None:
     assert len(parts(answer, TermPart)) == 0
     assert len(parts(answer, UnexplainedPart)[0].terms) > EXPLAINED
     assert "".join(line.text for line in parts(answer, LinePart)) == answer.question.replace("\n", "")
-    assert len(served.asked) < 5 * EXPLAINED
+    assert len(served.requests) < 5 * EXPLAINED
     assert message("explain.order_cut", characters=len(order), read=CHARACTERS) in answer.notes
 
 
@@ -303,18 +295,18 @@ def test_an_order_of_one_run_is_read_in_seconds(run_of: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "task",
     [
         ExplainInput(ORDER, None, ("How many warfarin tablets would kill me?",)),
         ExplainInput("I want to end my life, how much warfarin do I need?"),
         ExplainInput(ORDER, None, ("吃多少华法林会死？",)),
     ],
 )
-def test_a_dangerous_request_gets_the_safety_message_and_nothing_else(given: ExplainInput) -> None:
+def test_a_dangerous_request_gets_the_safety_message_and_nothing_else(task: ExplainInput) -> None:
     served = Served()
-    answer = run(given, served=served)
+    answer = run(task, served=served)
     assert answer.status is AnswerStatus.SAFETY
-    assert (answer.workflow, answer.parts, answer.evidence, served.asked) == ("explain", (), (), [])
+    assert (answer.workflow, answer.parts, answer.evidence, served.requests) == ("explain", (), (), [])
 
 
 def test_text_planted_in_an_order_is_only_text() -> None:
@@ -341,7 +333,7 @@ def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
         assert no not in page, no
     for part in parts(answer, LinePart):
         assert str(escape(part.text)) in page, "every line is there, word for word"
-    assert all(f'id="s{each.marker}"' in page for each in answer.evidence)
+    assert all(f'id="s{piece.marker}"' in page for piece in answer.evidence)
 
 
 def test_a_leaflet_says_that_nothing_was_restated_and_tells_of_no_commands() -> None:
@@ -369,12 +361,12 @@ def test_an_answer_that_is_not_green_is_left_out_for_a_patient(doubt: str) -> No
     plan, question = PLAN, "When do I take it?"
     if doubt == "badge":
         plan = replace(PLAN, jury=("badge",))
-        served.said["badge"] = lambda _: Vote(Criteria(False, True, True), BadgeJudge("rules"))
+        served.replies["badge"] = lambda _: Vote(Criteria(False, True, True), BadgeJudge("rules"))
     else:
-        served.said[RELEVANCE.name] = lambda given: Relevance((0.9,) * len(given.hits), 0.5, unnamed=("driving",))
+        served.replies[RELEVANCE.name] = lambda task: Relevance((0.9,) * len(task.hits), 0.5, unnamed=("driving",))
     answer = run(ExplainInput(ORDER, None, (question,), "A. Nurse"), plan, served)
-    (asked,) = parts(answer, QuestionPart)
-    assert (asked.statements, asked.left_out) == ((), True)
+    (part,) = parts(answer, QuestionPart)
+    assert (part.statements, part.left_out) == ((), True)
     assert "Please ask the staff on your ward" in leaflet(answer, "2026-01-02")
 
 

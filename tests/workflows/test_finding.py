@@ -22,6 +22,6 @@ def test_a_part_of_a_question_is_about_whom_the_whole_is_about() -> None:
 
 
 def test_a_word_is_lacking_only_where_every_hit_lacks_it() -> None:
-    asked = "What is the target in pregnancy?"
-    assert of_the_same(asked, (ADULTS, PREGNANT), JUDGED).differing == ()
-    assert of_the_same(asked, (ADULTS, ADULTS), JUDGED).differing == ("pregnancy",)
+    question = "What is the target in pregnancy?"
+    assert of_the_same(question, (ADULTS, PREGNANT), JUDGED).differing == ()
+    assert of_the_same(question, (ADULTS, ADULTS), JUDGED).differing == ("pregnancy",)

@@ -17,7 +17,6 @@ from localmed.agents.roles import Rules
 from localmed.domain import Answer, SearchFilter, TraceStep, message
 from localmed.domain.parts import LinkSetPart
 from localmed.hooks import Hooks
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
 from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
@@ -28,8 +27,9 @@ from localmed.workflows.flow import Driver, Judge, Perform, Search
 from localmed.workflows.links import counts_of, links
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, hit
-from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, said
+from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 
 SECRET = "Patientname Zyxwvut"
 BASIS = LinkBasis("words 1", ("en",), 0.5)
@@ -44,24 +44,24 @@ class Finder:
     def __init__(self, *texts: str) -> None:
         self.hits = tuple(hit(text, "", 0.5) for text in texts)
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         return Found(self.hits, True, "en")
 
 
-def validity(given: ValidityInput) -> tuple[float | None, ...]:
-    known = {each.passage.text: score for each, score in zip(SOURCES, SCORES, strict=True)}
-    return tuple(known.get(reference.text, 0.95) for reference in given.references)
+def validity(task: ValidityInput) -> tuple[float | None, ...]:
+    known = {source.passage.text: score for source, score in zip(SOURCES, SCORES, strict=True)}
+    return tuple(known.get(reference.text, 0.95) for reference in task.references)
 
 
 RULES: Rules = {
-    RELEVANCE.name: lambda given: Relevance((0.9,) * len(given.hits), 0.5),
+    RELEVANCE.name: lambda task: Relevance((0.9,) * len(task.hits), 0.5),
     VALIDITY.name: validity,
     FLUENCY.name: not_measured,
 }
 
 
 def run(
-    given: LinkInput,
+    task: LinkInput,
     finder: Finder | None = None,
     chat: ChatRoles | None = None,
     plan: Plan = PLAN,
@@ -70,7 +70,7 @@ def run(
     """The answer, its recording and the steps."""
     steps: list[TraceStep] = []
     recording = Recording()
-    arguments = (given, SearchFilter(), plan, basis, PROVENANCE)
+    arguments = (task, SearchFilter(), plan, basis, PROVENANCE)
     recording.begin("links", arguments)
     served = role_table(ROLES, "chat" if chat else "rules", {"relevance": "rules"}, RULES, chat)
     answering = services(
@@ -83,23 +83,23 @@ def run(
 
 def test_the_worked_example_comes_through_the_flow_and_replays() -> None:
     answer, recorded, _ = run(WORKED)
-    found = counts_of(answer)
-    assert found.citation_set_precision == 2 / 3
-    assert found.citation_precision == 2 / 5
-    assert found.citation_recall == 2 / 3
+    counts = counts_of(answer)
+    assert counts.citation_set_precision == 2 / 3
+    assert counts.citation_precision == 2 / 5
+    assert counts.citation_recall == 2 / 3
     assert answer.notes == (message("links.not_fluent"),)
     assert answer.verification.judges == (message("support.judge.entailment", name="words 1"),)
     again, same = replay(recorded)
     assert same
-    assert counts_of(again) == found
+    assert counts_of(again) == counts
 
 
 def test_each_set_says_what_became_of_it() -> None:
     answer, _, _ = run(WORKED)
     sets = [part for part in answer.parts if isinstance(part, LinkSetPart)]
     assert [set_.correct for set_ in sets] == [True, True, False]
-    assert [each.irreplaceable for each in sets] == [("1",), ("2",), ()]
-    titles = [each.title for each in view(answer).parts]
+    assert [part.irreplaceable for part in sets] == [("1",), ("2",), ()]
+    titles = [part.title for part in view(answer).parts]
     assert titles == ["Link-Eval", "Citation set 1", "Citation set 2", "Citation set 3"]
     rows = {row.label: row.text for row in view(answer).parts[0].rows}
     assert rows["citation set precision"] == "0.667 (2 of 3)"
@@ -108,7 +108,7 @@ def test_each_set_says_what_became_of_it() -> None:
 
 
 def test_without_a_judge_only_quotations_are_counted() -> None:
-    quoted = replace(WORKED, statements=(*WORKED.statements, said("Rest helps.", "4")))
+    quoted = replace(WORKED, statements=(*WORKED.statements, link_statement("Rest helps.", "4")))
     counts = counts_of(run(quoted, basis=LinkBasis("none", ()))[0])
     assert (counts.sets, counts.correct_sets, counts.verbatim_sets, counts.unjudged_sets) == (1, 1, 1, 3)
     assert (counts.pairs, counts.conflicts, counts.gold) == (0, 0, None)
@@ -117,9 +117,9 @@ def test_without_a_judge_only_quotations_are_counted() -> None:
 def test_what_was_retrieved_and_not_cited_is_looked_for_again() -> None:
     cited = replace(WORKED, sources=SOURCES[:4], retrieved=True)
     answer, _, steps = run(cited, Finder("Zinc again: nobody cites it.", "Nor this."))
-    found = counts_of(answer)
+    counts = counts_of(answer)
     assert [step.name for step in steps][:2] == ["search", "relevance"]
-    assert (found.references, found.valid, found.valid_cited) == (6, 4, 2)
+    assert (counts.references, counts.valid, counts.valid_cited) == (6, 4, 2)
     assert counts_of(run(replace(cited, retrieved=False), Finder("Nor this."))[0]).references == 4
 
 
@@ -131,33 +131,33 @@ def test_a_model_judges_how_statements_read() -> None:
 
 
 def test_chinese_statements_are_judged_in_chinese() -> None:
-    given = FluencyInput(("可以服用对乙酰氨基酚。",))
+    task = FluencyInput(("可以服用对乙酰氨基酚。",))
     chat = ChatRoles(ScriptedChat(["流畅"]))
-    assert chat.perform(FLUENCY, given) == (1.0,)
+    assert chat.perform(FLUENCY, task) == (1.0,)
 
 
 def test_no_statement_and_too_many() -> None:
     assert run(LinkInput("?", ()))[0].notes == (message("links.nothing_said"),)
-    many = LinkInput("?", tuple(said(f"Drug {number} helps.") for number in range(MOST_COMPARED + 1)))
+    many = LinkInput("?", tuple(link_statement(f"Drug {number} helps.") for number in range(MOST_COMPARED + 1)))
     answer, _, _ = run(many)
     assert message("links.fewer_compared", number=MOST_COMPARED) in answer.notes
     assert counts_of(answer).uncited == MOST_COMPARED + 1
 
 
 def test_the_trace_and_the_parts_hold_no_text() -> None:
-    given = replace(WORKED, statements=(LinkStatement(f"Zinc helps {SECRET}.", ("1",)),), gold=SECRET)
-    answer, _, steps = run(given)
+    task = replace(WORKED, statements=(LinkStatement(f"Zinc helps {SECRET}.", ("1",)),), gold=SECRET)
+    answer, _, steps = run(task)
     assert SECRET not in repr(answer.parts) + repr(steps) + repr(answer.notes)
 
 
 def test_only_stances_that_are_needed_are_asked_for() -> None:
     flow = links(WORKED, SearchFilter(), PLAN, BASIS, PROVENANCE)
-    asked: list[Any] = [next(flow)]
-    asked.append(flow.send(SCORES))
-    first: Judge = asked[-1]
-    asked.append(flow.send(tuple(by_words(*pair) for pair in first.pairs)))
-    assert [type(each) for each in asked] == [Perform, Judge, Judge]
+    requests: list[Any] = [next(flow)]
+    requests.append(flow.send(SCORES))
+    first: Judge = requests[-1]
+    requests.append(flow.send(tuple(by_words(*pair) for pair in first.pairs)))
+    assert [type(request) for request in requests] == [Perform, Judge, Judge]
     assert len(first.pairs) == 3 + 4 * 3
-    assert len(asked[2].pairs) == 2  # the set of two, without each of them; a set of one has nothing left
-    assert not any(isinstance(each, Search) for each in asked)
+    assert len(requests[2].pairs) == 2  # the set of two, without each of them; a set of one has nothing left
+    assert not any(isinstance(request, Search) for request in requests)
     assert isinstance(by_words("a", "b"), Stance)

@@ -11,24 +11,23 @@ import pytest
 from localmed.agents import asking, planning
 from localmed.agents.asking import Draft, Keywords, Relevance
 from localmed.agents.chat import ChatRoles
-from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, GoldInput, PlanInput
+from localmed.agents.planning import FEEDBACK, PLAN, Feedback, FoundInput, PlanInput
 from localmed.agents.planning_rules import rules
 from localmed.agents.role_table import role_table
 from localmed.agents.source_plan import SourcePlan, written
 from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.errors import Rejected
 from localmed.hooks import Hooks
-from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NOT_ENOUGH
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, Request
-from localmed.workflows.gathering import Gathered, Sources
 from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
-from localmed.workflows.strategies import PLANS, STRATEGIES
+from localmed.workflows.strategies import PLANS, STRATEGIES, Gathered, Sources
 from tests.fakes import Steps, services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "How is asthma treated?"
@@ -36,9 +35,9 @@ SOURCES = Sources(book=("books",), guideline=("nice", "who"), research=("pubmed"
 PLANNED = Plan((Tier(("nice",)),), 4, roles=frozenset({role.name for role in (*asking.ROLES, *planning.ROLES)}))
 SOURCE = evidence("1", "Asthma is treated with inhaled steroids.", "Asthma")
 RULES = {
-    "relevance": lambda given: Relevance((0.8,) * len(given.hits), 0.5),
-    "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
-    **rules(lambda given: Keywords(("asthma", "treated")[: given.most])),
+    "relevance": lambda task: Relevance((0.8,) * len(task.hits), 0.5),
+    "cited_answer": lambda task: Draft((quotation(task.evidence[0], 0, len(task.evidence[0].passage.text)),)),
+    **rules(lambda task: Keywords(("asthma", "treated")[: task.most])),
 }
 EVERY = {role.name: role for role in (*asking.ROLES, *planning.ROLES) if role.name in RULES}
 
@@ -52,11 +51,11 @@ class Finder:
     """Finds one passage of its own for each collection, and keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, tuple[str, ...], int]] = []
+        self.searches: list[tuple[str, tuple[str, ...], int]] = []
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Any = ()) -> Found:
-        self.asked.append((question, wanted.collections, limit))
-        return Found(tuple(hit(f"Asthma in {name}.", name) for name in wanted.collections), True, "en", "reader")
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Any = ()) -> Found:
+        self.searches.append((question, filters.collections, limit))
+        return Found(tuple(hit(f"Asthma in {name}.", name) for name in filters.collections), True, "en", "reader")
 
 
 def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, list[Request]]:
@@ -72,10 +71,10 @@ def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, li
         requests.append(request)
         recording.step(request, result)
 
-    given = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
-    recording.begin("plan", given)
+    arguments = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
+    recording.begin("plan", arguments)
     driver = Driver(services(served, search=finder.search, mint=mint), Hooks(recorder=Steps(step)))
-    answer = driver.run(plan_sources(*given))
+    answer = driver.run(plan_sources(*arguments))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, finder, requests
 
@@ -83,7 +82,7 @@ def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, li
 def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
     answer, finder, requests = drive("prompting")
     assert [request.name for request in requests].count("plan") == 1
-    assert finder.asked == [
+    assert finder.searches == [
         (query, names, 10)
         for names in (("books",), ("nice", "who"), ("pubmed",))
         for query in (QUESTION, "asthma treated")
@@ -98,19 +97,19 @@ def test_the_planner_is_asked_once_and_each_source_its_queries() -> None:
 
 def test_no_retrieval_is_no_answer() -> None:
     answer, finder, _ = drive("none")
-    assert (answer.status, finder.asked) == (AnswerStatus.ABSTAINED, [])
+    assert (answer.status, finder.searches) == (AnswerStatus.ABSTAINED, [])
     assert message("plan.no_sources") in answer.notes
 
 
 def test_the_original_question_goes_everywhere() -> None:
     _, finder, requests = drive("original")
-    assert {question for question, _, _ in finder.asked} == {QUESTION}
+    assert {question for question, _, _ in finder.searches} == {QUESTION}
     assert "plan" not in [request.name for request in requests]
 
 
 def test_a_pseudo_document_is_searched_beside_the_question() -> None:
-    _, finder, _ = drive("query2doc", pseudo_document=lambda given: f"text of a {given.source}")
-    assert [question for question, _, _ in finder.asked] == [
+    _, finder, _ = drive("query2doc", pseudo_document=lambda task: f"text of a {task.source}")
+    assert [question for question, _, _ in finder.searches] == [
         f"{QUESTION} text of a {source}" for source in ("book", "guideline", "research")
     ]
 
@@ -120,8 +119,8 @@ def plans(*scores: int) -> dict[str, Callable[[Any], Any]]:
     made = iter(range(100))
     waiting = iter(scores)
     return {
-        "plan": lambda given: SourcePlan(book=(f"query {next(made)} after {len(given.feedback)}",)),
-        "plan_feedback": lambda given: Feedback(next(waiting), "ask something else"),
+        "plan": lambda task: SourcePlan(book=(f"query {next(made)} after {len(task.feedback)}",)),
+        "plan_feedback": lambda task: Feedback(next(waiting), "ask something else"),
     }
 
 
@@ -137,16 +136,16 @@ def test_the_best_of_several_plans_is_taken(strategy: str) -> None:
 
 def test_each_plan_is_made_with_what_was_said_of_those_before() -> None:
     _, _, requests = drive("reflexion", **plans(1, 2, 5))
-    given = [request.given for request in requests if request.name == "plan"]  # type: ignore[union-attr]
-    assert [len(each.feedback) for each in given] == [0, 1, 2]
-    assert given[2].feedback[1][1] == "ask something else"
+    tasks = [request.task for request in requests if request.name == "plan"]  # type: ignore[union-attr]
+    assert [len(task.feedback) for task in tasks] == [0, 1, 2]
+    assert tasks[2].feedback[1][1] == "ask something else"
 
 
 def test_the_tree_gives_a_node_two_children_before_it_grows_deeper() -> None:
     _, _, requests = drive("serts", **plans(1, 1, 1, 3, 1, 5))
-    given = [request.given for request in requests if request.name == "plan"]  # type: ignore[union-attr]
-    assert [len(each.feedback) for each in given[:3]] == [0, 1, 2], "the root, its first child, the sibling knows both"
-    assert len(given[3].feedback) == 2, "a child of a child: the root and its parent"
+    tasks = [request.task for request in requests if request.name == "plan"]  # type: ignore[union-attr]
+    assert [len(task.feedback) for task in tasks[:3]] == [0, 1, 2], "the root, its first child, the sibling knows both"
+    assert len(tasks[3].feedback) == 2, "a child of a child: the root and its parent"
 
 
 def test_a_planner_that_repeats_itself_is_not_asked_again() -> None:
@@ -156,7 +155,7 @@ def test_a_planner_that_repeats_itself_is_not_asked_again() -> None:
 
 
 def test_nothing_relevant() -> None:
-    answer, _, _ = drive("prompting", relevance=lambda given: Relevance((0.1,) * len(given.hits), 0.5))
+    answer, _, _ = drive("prompting", relevance=lambda task: Relevance((0.1,) * len(task.hits), 0.5))
     assert answer.status is AnswerStatus.ABSTAINED
     assert NOT_ENOUGH in answer.notes
 
@@ -171,8 +170,8 @@ def test_sources_take_turns() -> None:
 # ---------------------------------------------------------------------------------------------------
 
 
-def on_model(role: Any, given: Any, *script: Any) -> Any:
-    return ChatRoles(ScriptedChat(script)).perform(role, given)
+def on_model(role: Any, task: Any, *script: Any) -> Any:
+    return ChatRoles(ScriptedChat(script)).perform(role, task)
 
 
 GIVEN = PlanInput(QUESTION, ("book", "graph"))
@@ -192,14 +191,12 @@ def test_a_source_that_is_not_there_is_not_planned_for() -> None:
 
 
 def test_the_other_roles_on_a_model() -> None:
-    found = FoundInput(QUESTION, GOOD, ("Asthma is treated.",))
-    assert on_model(FEEDBACK, found, {"score": 4, "suggestion": "Ask guidelines."}) == Feedback(4, "Ask guidelines.")
+    task = FoundInput(QUESTION, GOOD, ("Asthma is treated.",))
+    assert on_model(FEEDBACK, task, {"score": 4, "suggestion": "Ask guidelines."}) == Feedback(4, "Ask guidelines.")
     with pytest.raises(Rejected):
-        on_model(FEEDBACK, found, *[{"score": 9, "suggestion": ""}] * 2)
-    assert on_model(planning.GRAPH_TERMS, asking.Asked(QUESTION), {"terms": ["asthma", "asthma"]}) == ("asthma",)
-    gold = GoldInput(QUESTION, "steroids", ("Inhaled steroids.",))
-    assert on_model(planning.PLANNING_JUDGE, gold, "yes") is True
-    assert on_model(planning.PLANNING_JUDGE, gold, "no") is False
+        on_model(FEEDBACK, task, *[{"score": 9, "suggestion": ""}] * 2)
+    question = asking.QuestionInput(QUESTION)
+    assert on_model(planning.GRAPH_TERMS, question, {"terms": ["asthma", "asthma"]}) == ("asthma",)
 
 
 def test_every_strategy_of_the_paper_is_there() -> None:

@@ -21,7 +21,7 @@ from localmed.workflows.flow import Driver
 from localmed.workflows.recording import Recording, codec, replay
 from tests.fakes import services
 from tests.values import PROVENANCE, in_words, quotation
-from tests.workflows.test_ask import ENOUGH, PLAN, QUESTION, SOURCE, Finder, found
+from tests.workflows.test_ask import ENOUGH, PLAN, QUESTION, SOURCE, Finder, search_result
 
 ROLES = {role.name: role for role in (KEYWORDS, RELEVANCE, CITED_ANSWER)}
 GIVEN = (QUESTION, SearchFilter(), Plan(PLAN.tiers, 8, 4), PROVENANCE, ())
@@ -30,8 +30,8 @@ GIVEN = (QUESTION, SearchFilter(), Plan(PLAN.tiers, 8, 4), PROVENANCE, ())
 class Rejecting:
     """A chat model whose replies cannot be used."""
 
-    def perform(self, role: Any, given: Any) -> Any:
-        raise Rejected("the model replied with nothing", "Ask again")
+    def perform(self, role: Any, task: Any) -> Any:
+        raise Rejected("agents.nothing_said")
 
 
 def recorded() -> tuple[str, Answer]:
@@ -62,7 +62,7 @@ def test_a_replay_comes_to_the_identical_answer() -> None:
 def test_a_changed_result_shows() -> None:
     text, _ = recorded()
     kept = json.loads(text)
-    draft = next(each for each in kept["steps"] if each["request"] == "cited_answer" and "result" in each)
+    draft = next(step for step in kept["steps"] if step["request"] == "cited_answer" and "result" in step)
     draft["result"]["statements"] = []
     again, same = replay(json.dumps(kept))
     assert not same
@@ -83,7 +83,7 @@ def test_a_flow_that_asks_for_something_else_is_told() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", '{"format": "localmed recording 2"}', "[" * 100_000, '{"format": 1, "workflow": "x"}'],
+    ["", "{}", "[]", "null", '{"format": "localmed recording 3"}', "[" * 100_000, '{"format": 1, "workflow": "x"}'],
     ids=lambda text: text[:20],
 )
 def test_what_is_no_recording_is_refused(text: str) -> None:
@@ -92,8 +92,8 @@ def test_what_is_no_recording_is_refused(text: str) -> None:
 
 
 def test_a_recording_of_another_version_is_refused_by_its_name() -> None:
-    with pytest.raises(InputError, match=r"localmed recording 1\); this one reads localmed recording 2"):
-        replay('{"format": "localmed recording 1", "workflow": "ask", "steps": []}')
+    with pytest.raises(InputError, match=r"localmed recording 2\); this one reads localmed recording 3"):
+        replay('{"format": "localmed recording 2", "workflow": "ask", "steps": []}')
 
 
 @pytest.mark.parametrize("name", ["Path", "Role", "Recording", "__import__", "Rejected"])
@@ -105,7 +105,7 @@ def test_a_file_makes_no_value_of_another_class(name: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        found(),
+        search_result(),
         SOURCE,
         Relevance((0.1, 0.9), 0.5, ("x",)),
         Stance(0.1, 0.2, 0.7),

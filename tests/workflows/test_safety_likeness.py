@@ -48,9 +48,9 @@ def likeness(encoder: Counted) -> SafetyLikeness:
 
 
 def test_it_recognises_what_no_wording_does(likeness: SafetyLikeness) -> None:
-    given = SafetyInput(SAID, "patient")
-    assert screen(given).concern == ""
-    assert likeness.likened(given) == Screening("disclosure", True)
+    task = SafetyInput(SAID, "patient")
+    assert screen(task).concern == ""
+    assert likeness.likened(task) == Screening("disclosure", True)
 
 
 def test_one_sentence_of_a_long_complaint_counts_and_the_encoder_is_called_once(
@@ -77,9 +77,9 @@ def test_with_another_encoder_english_is_scored_by_words_alone() -> None:
 
 
 def test_staff_who_ask_about_a_dose_are_not_refused_but_a_patient_is(likeness: SafetyLikeness) -> None:
-    asked = "What quantity of this medicine leaves no chance of rescue for me?"
-    assert likeness.likened(SafetyInput(asked, "patient")).concern
-    assert likeness.likened(SafetyInput(asked, "staff")).concern != "means"
+    text = "What quantity of this medicine leaves no chance of rescue for me?"
+    assert likeness.likened(SafetyInput(text, "patient")).concern
+    assert likeness.likened(SafetyInput(text, "staff")).concern != "means"
 
 
 def test_the_development_cases_still_hold(likeness: SafetyLikeness) -> None:
@@ -91,9 +91,9 @@ def test_the_development_cases_still_hold(likeness: SafetyLikeness) -> None:
 @pytest.mark.parametrize(("name", "language"), [(a, b) for a in ("safety", "safety_indirect") for b in ("en", "zh")])
 def test_held_back_cases_stay_near_what_was_measured(likeness: SafetyLikeness, name: str, language: str) -> None:
     """Measured once: see tests/benchmarks/RESULTS.md; the bounds leave two cases."""
-    given, _, wrongly, _ = counts(held_back(name, language), lambda each: recognised(likeness, each))
+    recognised_count, _, wrongly, _ = counts(held_back(name, language), lambda text: recognised(likeness, text))
     measured, mistaken = MEASURED[name, language]
-    assert given >= measured - 2
+    assert recognised_count >= measured - 2
     assert wrongly <= mistaken + 2
 
 
@@ -107,9 +107,9 @@ MEASURED = {
 
 def test_no_staff_question_of_the_held_back_sets_is_refused_by_likeness(likeness: SafetyLikeness) -> None:
     for name in ("safety", "safety_indirect"):
-        for each in (*held_back(name, "en"), *held_back(name, "zh")):
-            if each["audience"] == "staff" and not each["safety_message"]:
-                assert recognised(likeness, each) is by_rule(each), each["text"]
+        for case in (*held_back(name, "en"), *held_back(name, "zh")):
+            if case["audience"] == "staff" and not case["safety_message"]:
+                assert recognised(likeness, case) is by_rule(case), case["text"]
 
 
 @pytest.mark.parametrize(("name", "language"), [("en_words", "en"), ("zh", "zh")])
@@ -133,19 +133,19 @@ def test_any_text_is_likened(likeness: SafetyLikeness, text: str) -> None:
 ON = frozenset({LIKENESS.name, SAFETY.name})
 
 
-def asked(text: str, plan: Any, results: list[Any]) -> tuple[str, list[str]]:
+def screening(text: str, plan: Any, results: list[Any]) -> tuple[str, list[str]]:
     """The concern, and the roles that were asked."""
     concern, requests = drive(screened(text, plan), results)
     assert all(isinstance(request, Perform) for request in requests)
-    return concern, [each.name for each in requests]
+    return concern, [request.name for request in requests]
 
 
 def test_likeness_is_asked_before_the_chat_model_and_each_may_add() -> None:
     plan = replace(PATIENT, roles=ON)
-    assert asked(SAID, plan, [Screening("disclosure", True)]) == ("disclosure", [LIKENESS.name])
-    assert asked(SAID, plan, [Screening(), Screening("chat")]) == ("chat", [LIKENESS.name, SAFETY.name])
-    assert asked(SAID, plan, [Screening(), Screening()])[0] == ""
-    assert asked("I want to die", plan, []) == ("disclosure", [])
+    assert screening(SAID, plan, [Screening("disclosure", True)]) == ("disclosure", [LIKENESS.name])
+    assert screening(SAID, plan, [Screening(), Screening("chat")]) == ("chat", [LIKENESS.name, SAFETY.name])
+    assert screening(SAID, plan, [Screening(), Screening()])[0] == ""
+    assert screening("I want to die", plan, []) == ("disclosure", [])
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_likeness_is_asked_before_the_chat_model_and_each_may_add() -> None:
 )
 def test_of_staff_only_who_speaks_of_themselves_is_likened(text: str, times: int) -> None:
     plan = replace(STAFF, roles=frozenset({LIKENESS.name}))
-    assert asked(text, plan, [Screening()] * times) == ("", [LIKENESS.name] * times)
+    assert screening(text, plan, [Screening()] * times) == ("", [LIKENESS.name] * times)
 
 
 def test_a_clinicians_order_is_not_likened() -> None:

@@ -5,18 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from localmed.domain import (
-    Answer,
-    AnswerStatus,
-    Badge,
-    Support,
-)
-from localmed.domain.parts import (
-    ClaimPart,
-    Label,
-    StudiesPart,
-    SupportPart,
-)
+from localmed.domain import Answer, AnswerStatus, Badge, Support
+from localmed.domain.parts import ClaimPart, Label, StudiesPart, SupportPart
 from localmed.verification.answer_file import VerifyInput
 from tests.values import PROVENANCE
 from tests.workflows.verifying import (
@@ -37,8 +27,8 @@ from tests.workflows.verifying import (
 
 def unjudged(text: str = ANSWER, **arguments: Any) -> Answer:
     """Verified where no model judges entailment."""
-    given = (VerifyInput(QUESTION, text), replace(BOUNDS, judged=False), PROVENANCE)
-    return drive("verify", given, (FOR, AGAINST), arguments.get("known", {}), nobody=True)[0]
+    inputs = (VerifyInput(QUESTION, text), replace(BOUNDS, judged=False), PROVENANCE)
+    return drive("verify", inputs, (FOR, AGAINST), arguments.get("known", {}), nobody=True)[0]
 
 
 def test_without_a_judge_studies_are_shown_and_nothing_is_voted() -> None:
@@ -70,8 +60,8 @@ def test_without_a_judge_only_word_for_word_is_support() -> None:
 
 
 def test_one_study_disagrees_with_nobody() -> None:
-    assert "Cochran" not in shown(verify(found=(FOR,)), "Claim")
-    assert "异质性" not in shown(verify(found=(FOR,)), "论断", "zh")
+    assert "Cochran" not in shown(verify(retrieved=(FOR,)), "Claim")
+    assert "异质性" not in shown(verify(retrieved=(FOR,)), "论断", "zh")
 
 
 def test_no_answer_is_correct_that_its_own_sources_do_not_carry() -> None:

@@ -9,22 +9,8 @@ from localmed.agents import appraisal, asking, judging
 from localmed.agents.asking import Draft, Relevance
 from localmed.agents.judging_rules import carried
 from localmed.agents.role_table import role_table
-from localmed.domain import (
-    Answer,
-    BadgeJudge,
-    Document,
-    Evidence,
-    Hit,
-    Kind,
-    Message,
-    SearchFilter,
-    Status,
-)
-from localmed.domain.parts import (
-    ClaimPart,
-    Label,
-    ResponsePart,
-)
+from localmed.domain import Answer, BadgeJudge, Document, Evidence, Hit, Kind, Message, SearchFilter, Status
+from localmed.domain.parts import ClaimPart, Label, ResponsePart
 from localmed.hooks import Hooks
 from localmed.ports import NOT_JUDGED, Stance
 from localmed.presentation.answer import view
@@ -33,8 +19,7 @@ from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
 from localmed.verification.answer_file import VerifyInput
 from localmed.verification.badge import Criteria, Vote
-from localmed.workflows.flow import Driver, Request
-from localmed.workflows.flows import flow
+from localmed.workflows.flow import Driver, Request, flow_named
 from localmed.workflows.m_eval import Bounds
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import Steps, services
@@ -45,9 +30,9 @@ ANSWER = "Aspirin prevents stroke in adults."
 BOUNDS = Bounds(15, 9, ("pubmed",))
 RULES = {
     **appraisal.RULES,
-    "relevance": lambda given: Relevance((0.9,) * len(given.hits), 0.5),
-    "badge": lambda given: Vote(Criteria(True, True, carried(given.statements)), BadgeJudge("rules")),
-    "cited_answer": lambda given: Draft((quotation(given.evidence[0], 0, len(given.evidence[0].passage.text)),)),
+    "relevance": lambda task: Relevance((0.9,) * len(task.hits), 0.5),
+    "badge": lambda task: Vote(Criteria(True, True, carried(task.statements)), BadgeJudge("rules")),
+    "cited_answer": lambda task: Draft((quotation(task.evidence[0], 0, len(task.evidence[0].passage.text)),)),
 }
 ROLES = {role.name: role for role in (*asking.ROLES, *appraisal.ROLES, *judging.ROLES) if role.name in RULES}
 
@@ -69,13 +54,15 @@ BESIDE = study("Aspirin in dogs", "Aspirin is given to dogs, with stroke of luck
 def judge(pairs: Sequence[tuple[str, str]]) -> list[Stance]:
     """By one word of the premise."""
     stances = {"prevents": Stance(0.8, 0.1, 0.1), "causes": Stance(0.1, 0.1, 0.8), "预防": NOT_JUDGED}
-    return [next((each for word, each in stances.items() if word in text), Stance(0.1, 0.8, 0.1)) for text, _ in pairs]
+    return [
+        next((stance for word, stance in stances.items() if word in text), Stance(0.1, 0.8, 0.1)) for text, _ in pairs
+    ]
 
 
 class Finder:
     """Finds one passage."""
 
-    def search(self, question: str, wanted: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
+    def search(self, question: str, filters: SearchFilter, limit: int, keywords: Sequence[str] = ()) -> Found:
         return Found((Hit(FOR.passages[0], 1.0, 0.9),), True, "en")
 
 
@@ -88,8 +75,8 @@ def minted(hits: tuple[Hit, ...], first: int) -> tuple[Evidence, ...]:
 
 def drive(
     workflow: str,
-    given: tuple[Any, ...],
-    found: Sequence[Study],
+    arguments: tuple[Any, ...],
+    retrieved: Sequence[Study],
     known: dict[str, Study],
     chat: Any = None,
     nobody: bool = False,
@@ -97,7 +84,7 @@ def drive(
     """The answer and what was asked for; ``nobody`` judges entailment, or ``judge`` does."""
     stances = (lambda pairs: [NOT_JUDGED] * len(pairs)) if nobody else judge
     recording, requests = Recording(), list[Request]()
-    recording.begin(workflow, given)
+    recording.begin(workflow, arguments)
 
     def step(request: Request, result: Any) -> None:
         requests.append(request)
@@ -105,25 +92,25 @@ def drive(
 
     served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
     answering = services(
-        served, search=Finder().search, mint=minted, judge=stances, studies=lambda *_: tuple(found),
-        resolve=lambda asked: tuple(known.get(each.text or each.id or each.marker) for each in asked),
+        served, search=Finder().search, mint=minted, judge=stances, studies=lambda *_: tuple(retrieved),
+        resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
     )  # fmt: skip
     driver = Driver(answering, Hooks(recorder=Steps(step)))
-    answer = driver.run(flow(workflow)(*given))
+    answer = driver.run(flow_named(workflow)(*arguments))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, requests
 
 
 def verify(
     text: str = ANSWER,
-    found: Sequence[Study] = (),
+    retrieved: Sequence[Study] = (),
     known: dict[str, Study] | None = None,
     question: str = QUESTION,
     bounds: Bounds = BOUNDS,
     references: tuple[Reference, ...] = (),
 ) -> Answer:
-    given = (VerifyInput(question, text, references), bounds, PROVENANCE)
-    return drive("verify", given, found, known or {})[0]
+    arguments = (VerifyInput(question, text, references), bounds, PROVENANCE)
+    return drive("verify", arguments, retrieved, known or {})[0]
 
 
 def part(answer: Answer, kind: type) -> Any:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import Numbered, is_id, lines, one_line
+from localmed.ingest.graphs.lines import Numbered, canonical, is_id, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 
@@ -69,8 +68,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
 
 def _edition(line: str) -> str:
     """The date in the header's ``data-version``, "" for other lines."""
-    found = _DATE.search(line) if line.startswith("data-version:") else None
-    return found[0] if found else ""
+    match = _DATE.search(line) if line.startswith("data-version:") else None
+    return match[0] if match else ""
 
 
 def _take(stanza: _Stanza, text: str) -> None:
@@ -135,14 +134,14 @@ def _synonym(value: str) -> tuple[str, str, str]:
 
 def _quoted(value: str) -> tuple[str, str]:
     """The text in quotes and what follows it."""
-    found = _QUOTED.match(value)
-    if not found:
+    match = _QUOTED.match(value)
+    if not match:
         raise Unusable(message("graph.quotes"))
-    return _text(found[1]), found[2]
+    return _text(match[1]), match[2]
 
 
 def _text(value: str) -> str:
-    text = one_line(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), value))
+    text = one_line(_ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), value))
     if not text:
         raise Unusable(message("graph.empty_text"))
     return text

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.errors import InputError
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, lines, one_line
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 
@@ -126,10 +125,10 @@ def _together(terms: Sequence[Term]) -> Term:
     names = [name[0] for term in terms for name in sorted(term.names, key=lambda name: name[1] != "en")]
     return Term(
         terms[0].id,
-        next((each.name for each in terms if each.name), names[0] if names else ""),
-        max((each.definition for each in terms), key=len),
-        tuple(dict.fromkeys(name for each in terms for name in each.names)),
-        tuple(dict.fromkeys(relation for each in terms for relation in each.relations)),
-        tuple(dict.fromkeys(xref for each in terms for xref in each.xrefs)),
+        next((term.name for term in terms if term.name), names[0] if names else ""),
+        max((term.definition for term in terms), key=len),
+        tuple(dict.fromkeys(name for term in terms for name in term.names)),
+        tuple(dict.fromkeys(relation for term in terms for relation in term.relations)),
+        tuple(dict.fromkeys(xref for term in terms for xref in term.xrefs)),
         end=terms[-1].end,
     )

@@ -23,9 +23,10 @@ from defusedxml.ElementTree import fromstring
 from localmed.domain import message
 from localmed.errors import InputError, reason
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import bounds_of, html, markup_flow, values, zipped
+from localmed.ingest.readers import bounds_of, html, markup, values
+from localmed.ingest.readers.archive import check_zip
 from localmed.ingest.readers.encoding import decode
-from localmed.ingest.readers.markup_flow import flat, name_of
+from localmed.ingest.readers.markup import flat, name_of
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
@@ -36,7 +37,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The book as one record, and a fault for each chapter that cannot be read."""
     try:
         with zipfile.ZipFile(path) as package:
-            zipped.check(path, package, bounds_of(mapping))
+            check_zip(path, package, bounds_of(mapping))
             yield from _book(path, package)
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ParseError, OSError) as error:
         raise InputError("reader.no_epub", name=path.name, reason=reason(error)) from None
@@ -55,19 +56,23 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault
         chapter = message("reader.chapter", number=number)
         try:
             page = html.parsed(chapter, decode(package.read(name)))
-            blocks += markup_flow.blocks_of(page, html.VOCABULARY)
+            blocks += markup.blocks_of(page, html.VOCABULARY)
         except (InputError, KeyError) as error:
             yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    isbn = [each for each in _meta(root, "identifier") if each.lower().startswith(("isbn", "urn:isbn", "978"))]
+    isbn = [
+        identifier
+        for identifier in _meta(root, "identifier")
+        if identifier.lower().startswith(("isbn", "urn:isbn", "978"))
+    ]
     yield SourceRecord(
         key="",
         title=next(iter(_meta(root, "title")), "") or path.stem,
         blocks=tuple(blocks),
         edition=values.edition(next(iter(_meta(root, "date")), "")),
         language=values.language(next(iter(_meta(root, "language")), "")),
-        identifiers=tuple(f"isbn:{each.lower().rpartition(':')[2].strip()}" for each in isbn),
+        identifiers=tuple(f"isbn:{identifier.lower().rpartition(':')[2].strip()}" for identifier in isbn),
     )
 
 
@@ -79,12 +84,14 @@ def _is_locked(encryption: bytes) -> bool:
 
 def _spine(root: Any, folder: str) -> Iterator[str]:
     """The names of the chapters within the archive, in reading order."""
-    items = {each.get("id", ""): each for each in root.iter() if name_of(each) == "item"}
-    for reference in (each for each in root.iter() if name_of(each) == "itemref"):
+    items = {item.get("id", ""): item for item in root.iter() if name_of(item) == "item"}
+    for reference in (element for element in root.iter() if name_of(element) == "itemref"):
         item = items.get(reference.get("idref", ""))
         if item is not None and item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split():
             yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
 
 
 def _meta(root: Any, name: str) -> list[str]:
-    return [text for each in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(each))]
+    return [
+        text for element in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(element))
+    ]

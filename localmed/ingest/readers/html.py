@@ -18,9 +18,9 @@ from typing import Any
 from localmed.domain import Message, Parameter, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import markup_flow, values
+from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.encoding import read_text
-from localmed.ingest.readers.markup_flow import Vocabulary, flat
+from localmed.ingest.readers.markup import Vocabulary, flat
 from localmed.ingest.readers.text import CUT_SHORT
 
 _DECLARED = re.compile(
@@ -52,7 +52,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     text = read_text(path, named)
     page = parsed(path.name, text.removesuffix("\ufffd"))
     body, notes = main_part(page)
-    blocks = tuple(markup_flow.blocks_of(body, VOCABULARY))
+    blocks = tuple(markup.blocks_of(body, VOCABULARY))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_html", name=path.name)
     if text.endswith("\ufffd"):
@@ -79,9 +79,9 @@ def parsed(name: Parameter, text: str) -> Any:
 def main_part(page: Any) -> tuple[Any, list[Message]]:
     """The element that holds the page's text, and what to note of the choice."""
     for path in (".//main", ".//*[@role='main']", ".//article"):
-        found = page.findall(path)
-        if len(found) == 1 and len(flat(found[0])) > 0:
-            return found[0], [message("reader.main_part")]
+        candidates = page.findall(path)
+        if len(candidates) == 1 and len(flat(candidates[0])) > 0:
+            return candidates[0], [message("reader.main_part")]
     body = page.find("body")
     whole = page if body is None else body
     for wrapping in (*whole.findall("header"), *whole.findall("footer")):
@@ -95,17 +95,17 @@ def first_heading(blocks: tuple[Block, ...]) -> str:
 
 
 def _title(page: Any) -> str:
-    found = page.find("head/title")
-    return flat(found) if found is not None else ""
+    element = page.find("head/title")
+    return flat(element) if element is not None else ""
 
 
 def _date(page: Any) -> str:
     """The date in the first meta element of ``_DATES`` that holds one."""
-    given: dict[str, str] = {}
+    dates: dict[str, str] = {}
     for meta in page.iter("meta"):
         name = str(meta.get("name") or meta.get("property") or meta.get("http-equiv") or "").lower()
-        given.setdefault(name, str(meta.get("content", "")))
+        dates.setdefault(name, str(meta.get("content", "")))
     for name in _DATES:
-        if re.match(r"\d{4}", date := values.edition(given.get(name, ""))):
+        if re.match(r"\d{4}", date := values.edition(dates.get(name, ""))):
             return date
     return ""

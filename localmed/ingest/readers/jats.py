@@ -19,10 +19,9 @@ from xml.etree.ElementTree import Element
 from localmed.clinical import publications
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
-from localmed.ingest.readers import markup_flow, values
+from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.articles import withdrawn
-from localmed.ingest.readers.markup import elements, texts
-from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
+from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of, texts
 
 _VOCABULARY = Vocabulary(
     skipped=frozenset(
@@ -85,10 +84,10 @@ def _blocks(article: Element, meta: Element) -> Iterator[Block]:
     for abstract in (*meta.iterfind("abstract"), *meta.iterfind("trans-abstract")):
         if abstract.find("title") is None:
             yield Block.of("heading", "Abstract", 1)
-        yield from markup_flow.blocks_of(_bare(abstract), _VOCABULARY, 0 if abstract.find("title") is not None else 1)
+        yield from markup.blocks_of(_bare(abstract), _VOCABULARY, 0 if abstract.find("title") is not None else 1)
     for part in ("body", "back", "floats-group"):
-        if (found := article.find(part)) is not None:
-            yield from markup_flow.blocks_of(_bare(found), _VOCABULARY)
+        if (element := article.find(part)) is not None:
+            yield from markup.blocks_of(_bare(element), _VOCABULARY)
 
 
 def _bare(element: Element) -> Element:
@@ -106,9 +105,11 @@ def _bare(element: Element) -> Element:
 
 def _is_raised_reference(element: Element, raised: bool) -> bool:
     bibliographic = name_of(element) == "xref" and element.get("ref-type") == "bibr"
-    inside = [each for each in element if name_of(each) == "xref"]
-    only = name_of(element) == "sup" and bool(inside) and all(each.get("ref-type") == "bibr" for each in inside)
-    return only or (bibliographic and (raised or any(name_of(each) == "sup" for each in element)))
+    inside = [child for child in element if name_of(child) == "xref"]
+    only = (
+        name_of(element) == "sup" and bool(inside) and all(reference.get("ref-type") == "bibr" for reference in inside)
+    )
+    return only or (bibliographic and (raised or any(name_of(child) == "sup" for child in element)))
 
 
 def _say(parent: Element, before: Element | None, text: str | None) -> None:
@@ -120,13 +121,13 @@ def _say(parent: Element, before: Element | None, text: str | None) -> None:
 
 
 def _identifiers(meta: Element) -> Iterator[str]:
-    found: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     for kind, scheme in _IDS:
         for text in texts(meta, f"article-id[@pub-id-type='{kind}']"):
-            found.setdefault(scheme, text)
+            numbers.setdefault(scheme, text)
     for scheme in ("pmid", "pmc", "doi"):
-        if scheme in found:
-            number = found[scheme]
+        if scheme in numbers:
+            number = numbers[scheme]
             yield f"pmc:PMC{number.removeprefix('PMC')}" if scheme == "pmc" else f"{scheme}:{number}"
 
 
@@ -144,19 +145,21 @@ def _mesh(meta: Element) -> Iterator[str]:
 
 def _relations(meta: Element) -> Iterator[tuple[str, str]]:
     """What this article says of others, such as the one that it corrects."""
-    for each in meta.iterfind("related-article"):
-        kind = each.get("related-article-type", "").replace("-", "_")
-        target = each.get("{http://www.w3.org/1999/xlink}href", "")
-        scheme = each.get("ext-link-type", "")
+    for article in meta.iterfind("related-article"):
+        kind = article.get("related-article-type", "").replace("-", "_")
+        target = article.get("{http://www.w3.org/1999/xlink}href", "")
+        scheme = article.get("ext-link-type", "")
         if kind and target and scheme in ("doi", "pmid", "pubmed"):
             yield kind, f"{'pmid' if scheme == 'pubmed' else scheme}:{target}"
 
 
 def _date(meta: Element) -> str:
     """The first date of publication, as precisely as known."""
-    dates = {each.get("pub-type") or each.get("publication-format") or "": each for each in meta.iterfind("pub-date")}
-    found = [_iso(dates[kind]) for kind in _DATES if kind in dates] + [_iso(date_) for date_ in dates.values()]
-    return next(filter(None, found), "")
+    dates = {
+        date_.get("pub-type") or date_.get("publication-format") or "": date_ for date_ in meta.iterfind("pub-date")
+    }
+    editions = [_iso(dates[kind]) for kind in _DATES if kind in dates] + [_iso(date_) for date_ in dates.values()]
+    return next(filter(None, editions), "")
 
 
 def _iso(element: Element) -> str:

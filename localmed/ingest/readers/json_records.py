@@ -38,12 +38,17 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     yield from records(items(path, mapping), mapping)
 
 
-def records(found: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The records that ``found`` are under ``mapping``; a fault for each that is none."""
+def read_lines(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
+    """A record for each line of JSON lines by name (``.jsonl``), even where the first one is broken."""
+    yield from records(line_items(path, mapping), mapping)
+
+
+def records(values: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
+    """The records that ``values`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
         raise InputError("reader.unknown_field", field=unknown[0], fields=NAMES)
     seen: set[str] = set()
-    for number, (where, name, value) in enumerate(found, start=1):
+    for number, (where, name, value) in enumerate(values, start=1):
         item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
         if isinstance(item, SourceRecord) and item.key in seen:
             item = Fault(where, message("reader.id_twice"))
@@ -175,8 +180,8 @@ def why_unusable(error: Exception) -> Message:
 
 def _blank(text: str, at: int) -> int:
     """Where the white space that begins at ``at`` ends."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
 
 
 def _checked(value: Any, where: Message, name: str, mapping: FieldMapping) -> SourceRecord | Fault:

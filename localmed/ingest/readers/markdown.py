@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Unusable
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
@@ -62,14 +62,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:
     """The ``key: value`` lines at the top of ``text`` and what follows them; none where they are anything else."""
-    found = _FRONT.match(text)
-    lines = found[1].split("\n") if found else []
+    match = _FRONT.match(text)
+    lines = match[1].split("\n") if match else []
     pairs = [_FRONT_LINE.fullmatch(line) for line in lines]
     strange = any(not pair and not _FRONT_OTHER.fullmatch(line) for pair, line in zip(pairs, lines, strict=True))
-    if not found or strange or not any(pairs):
+    if not match or strange or not any(pairs):
         return {}, text
     known = {pair[1].lower(): (pair[2] or "").strip().strip("\"'") for pair in pairs if pair}
-    return known, text[found.end() :]
+    return known, text[match.end() :]
 
 
 def blocks_of(text: str) -> Iterator[Block]:
@@ -97,8 +97,8 @@ def _block(lines: list[str], level: int) -> Iterator[Block]:
     kept = [line for line in map(values.one_line, lines) if line]
     if kept and level:
         yield Block.of("heading", " ".join(kept), level)
-    elif kept:
-        yield Block("paragraph", tuple(map(Line, kept)))
+    else:
+        yield from Block.paragraph(kept)
 
 
 def _row(header: list[str], cells: list[str]) -> Iterator[Block]:

@@ -109,9 +109,9 @@ def _record(entry: _Entry) -> SourceRecord | None:
 def _segments(text: str) -> tuple[list[Block], int]:
     """The segments of a section that are long enough, and how many are not."""
     printed = max((len(line) for line in text.split("\n")), default=0) <= PRINTED
-    found = list(paragraphs(text)) if printed else [[line] for lines in paragraphs(text) for line in lines]
-    kept = [lines for lines in found if len(" ".join(lines)) >= SHORTEST]
-    return [Block("paragraph", tuple(map(Line, lines))) for lines in kept], len(found) - len(kept)
+    segments = list(paragraphs(text)) if printed else [[line] for lines in paragraphs(text) for line in lines]
+    kept = [lines for lines in segments if len(" ".join(lines)) >= SHORTEST]
+    return [Block("paragraph", tuple(map(Line, lines))) for lines in kept], len(segments) - len(kept)
 
 
 # --- omim.txt --------------------------------------------------------------------------------------------------------
@@ -189,20 +189,20 @@ def _newest(text: str) -> str:
 
 
 def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]:
-    found = False
+    any_entry = False
     for where, _, value in json_records.items(path, mapping):
         entries = [value] if isinstance(value, Fault) else list(_entries(value))
-        found = found or bool(entries)
+        any_entry = any_entry or bool(entries)
         yield from (entry if isinstance(entry, Fault) else _json_entry(entry, where) for entry in entries)
-    if not found:
+    if not any_entry:
         raise InputError("reader.omim_json", name=path.name)
 
 
 def _entries(value: Any) -> Iterator[dict[str, Any]]:
     """The entries within a response: ``omim`` > ``entryList`` > ``entry``."""
     if isinstance(value, list):
-        for each in value:
-            yield from _entries(each)
+        for item in value:
+            yield from _entries(item)
     elif isinstance(value, dict) and "mimNumber" in value:
         yield value
     elif isinstance(value, dict):
@@ -221,8 +221,8 @@ def _json_entry(entry: dict[str, Any], where: Message) -> _Entry | Fault:
 
 def _json_sections(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     sections = entry.get("textSectionList")
-    for each in sections if isinstance(sections, list) else ():
-        section = each.get("textSection", each) if isinstance(each, dict) else None
+    for item in sections if isinstance(sections, list) else ():
+        section = item.get("textSection", item) if isinstance(item, dict) else None
         if isinstance(section, dict) and isinstance(section.get("textSectionContent"), str):
             content = _MARKUP.sub("", clean(section["textSectionContent"]))
             yield _text(section.get("textSectionTitle")), content

@@ -17,7 +17,7 @@ from typing import Any
 from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
-from localmed.ingest.readers import bounds_of, office, tables
+from localmed.ingest.readers import bounds_of, office, tables, values
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.values import superscript
 
@@ -38,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     if len(shown) < len(slides):
         notes.append(message("reader.hidden_slides", count=len(slides) - len(shown)))
     title = office.line(presentation.core_properties.title)
-    first = next((found for _, slide in shown if (found := _title(slide))), "")
+    first = next((heading for _, slide in shown if (heading := _title(slide))), "")
     yield SourceRecord("", _named(title) or first or path.stem, blocks, notes=tuple(notes))
 
 
@@ -50,7 +50,7 @@ def _presentation(path: str) -> Any:
 
 def _named(title: str) -> str:
     """``title`` unless it is what PowerPoint writes for none."""
-    return "" if title.lower() in ("powerpoint presentation", "powerpoint 演示文稿", "幻灯片 1") else title
+    return "" if values.meaning("placeholders", title.lower()) else title
 
 
 def _slide(number: int, slide: Any) -> Iterator[Block]:
@@ -101,7 +101,7 @@ _SPOKEN = _FIELDS | {_A + "br"}
 
 
 def _run(run: Any) -> str:
-    text = "".join(each.text or "" for each in run.iter(_A + "t"))
+    text = "".join(element.text or "" for element in run.iter(_A + "t"))
     properties = run.find(_A + "rPr")
     raised = properties is not None and str(properties.get("baseline", "0")).startswith(tuple("123456789"))
     return superscript(text) if raised else text
@@ -121,7 +121,7 @@ def _chart(chart: Any) -> Iterator[Block]:
     if chart.has_title and chart.chart_title.has_text_frame:
         yield from _paragraphs(chart.chart_title.text_frame._txBody)
     for plot in chart.plots:
-        series = [(office.line(each.name), list(each.values)) for each in plot.series]
+        series = [(office.line(line.name), list(line.values)) for line in plot.series]
         labels = [office.line(str(label)) for label in plot.categories]
         rows = max((len(values) for _, values in series), default=0)
         cells = [Cell(name, 0, column, header=True) for column, (name, _) in enumerate(series, start=1)]
@@ -139,8 +139,8 @@ def _diagram(shape: Any) -> Iterator[Block]:
     """The texts of a diagram, which stand in a part of their own."""
     from lxml import etree
 
-    wanted = {value for each in shape.element.iter() for value in each.attrib.values()}
+    names = {value for element in shape.element.iter() for value in element.attrib.values()}
     for name, relation in shape.part.rels.items():
-        if name in wanted and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
+        if name in names and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
             parser = etree.XMLParser(resolve_entities=False, no_network=True)
             yield from _paragraphs(etree.fromstring(relation.target_part.blob, parser))

@@ -18,7 +18,7 @@ from typing import Any
 
 from localmed.domain import Message, message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
@@ -50,8 +50,8 @@ def _record(value: Any, where: Message, edition: str) -> SourceRecord | Fault:
         return Fault(where, message("reader.has_no", field="title" if key else "id"))
     if not any(block.kind == "paragraph" for block in blocks):
         return Fault(where, message("reader.has_no_text"))
-    found = _LANGUAGE.match(url)
-    language = values.language(found[1]) if found else ""
+    match = _LANGUAGE.match(url)
+    language = values.language(match[1]) if match else ""
     scheme = ":".join(filter(None, ("wikipedia", language)))
     return SourceRecord(key, title, blocks, edition, language, url, identifiers=(f"{scheme}:{key}",))
 
@@ -70,20 +70,15 @@ def _section(lines: list[str]) -> Iterator[Block]:
     kept: list[str] = []
     for line in lines:
         if marked := _HEADING.fullmatch(line):
-            yield from _paragraph(kept)
+            yield from Block.paragraph(kept)
             yield Block.of("heading", marked[2], len(marked[1]) - 1)
             kept = []
         else:
             kept.append(line)
-    yield from _paragraph(kept)
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    if lines:
-        yield Block("paragraph", tuple(map(Line, lines)))
+    yield from Block.paragraph(kept)
 
 
 def _plain(value: Any) -> str:
     """A text or a whole number on one line."""
-    given = isinstance(value, str | int) and not isinstance(value, bool)
-    return values.one_line(clean(str(value))) if given else ""
+    usable = isinstance(value, str | int) and not isinstance(value, bool)
+    return values.one_line(clean(str(value))) if usable else ""

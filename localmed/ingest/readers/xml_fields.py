@@ -30,9 +30,8 @@ from xml.etree.ElementTree import Element
 from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import fields, json_records, markup_flow
-from localmed.ingest.readers.markup import elements
-from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
+from localmed.ingest.readers import fields, json_records, markup
+from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
@@ -52,49 +51,52 @@ def _items(path: Path, name: str, mapping: FieldMapping, texts: list[tuple[Block
         raise InputError("reader.unknown_field", field=unknown[0], fields=fields.NAMES)
     for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
         value: dict[str, Any] = {}
-        for ours, given in mapping.fields.items():
-            paths = [given] if isinstance(given, str) else list(given)
+        for ours, source in mapping.fields.items():
+            paths = [source] if isinstance(source, str) else list(source)
             if ours == "text":
-                blocks = tuple(block for each in paths for block in _blocks(element, each, mapping))
+                blocks = tuple(block for path in paths for block in _blocks(element, path, mapping))
                 texts[:] = [blocks]
                 value[ours] = "text" if any(block.kind != "heading" for block in blocks) else ""
             else:
-                value[ours] = [text for each in paths for text in _texts(element, each)]
+                value[ours] = [text for path in paths for text in _texts(element, path)]
         yield message("reader.record", number=number), "", value
 
 
 def _blocks(record: Element, path: str, mapping: FieldMapping) -> Iterator[Block]:
-    headings = {str(each).lower(): 0 for each in mapping.options.get("headings", ())}
-    skipped = frozenset(str(each).lower() for each in mapping.options.get("skip", ()))
-    for found in _found(record, path):
-        if not isinstance(found, str):
-            apart = frozenset({name_of(each) for each in found.iter()} - _inline(found) - headings.keys())
-            yield from markup_flow.blocks_of(found, Vocabulary(skipped, apart, headings), 1)
-        elif found:
-            yield Block.of("paragraph", found)
+    headings = {str(heading).lower(): 0 for heading in mapping.options.get("headings", ())}
+    skipped = frozenset(str(element).lower() for element in mapping.options.get("skip", ()))
+    for value in _values(record, path):
+        if not isinstance(value, str):
+            apart = frozenset({name_of(element) for element in value.iter()} - _inline(value) - headings.keys())
+            yield from markup.blocks_of(value, Vocabulary(skipped, apart, headings), 1)
+        elif value:
+            yield Block.of("paragraph", value)
 
 
 def _inline(root: Element) -> set[str]:
     """The names of elements that stand among words somewhere: their parent has words of its own."""
-    found: set[str] = set()
+    names: set[str] = set()
     for parent in root.iter():
         if (parent.text or "").strip() or any((child.tail or "").strip() for child in parent):
-            found |= {name_of(child) for child in parent}
-    return found
+            names |= {name_of(child) for child in parent}
+    return names
 
 
 def _texts(record: Element, path: str) -> list[str]:
-    return [each if isinstance(each, str) else flat(each) for each in _found(record, path)]
+    return [value if isinstance(value, str) else flat(value) for value in _values(record, path)]
 
 
-def _found(record: Element, path: str) -> list[Element | str]:
+def _values(record: Element, path: str) -> list[Element | str]:
     """The elements at ``path``, or the values of the attribute that it ends with."""
     steps = [step for step in path.split("/") if step and step != "."]
     here: list[Element] = [record]
     for step in steps:
         if step.startswith("@"):
             return [
-                value for each in here for name, value in each.attrib.items() if name.rpartition("}")[2] == step[1:]
+                value
+                for element in here
+                for name, value in element.attrib.items()
+                if name.rpartition("}")[2] == step[1:]
             ]
-        here = [child for each in here for child in each if name_of(child) == step.lower()]
+        here = [child for element in here for child in element if name_of(child) == step.lower()]
     return list(here)

@@ -1,7 +1,7 @@
 """JSON of a hospital's own: the fields whose names tell what they hold, wherever they stand.
 
 Each known field becomes a headed line of prose, which the reader of prose reads. A field that holds another age, sex or
-name at a second place means a second patient. Names of fields are added here as they are met.
+name at a second place means a second patient. The names are ``fields`` of ``clinical/records.toml``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from localmed.clinical.tables import listed, table
 from localmed.domain.patient import PatientRecord
 from localmed.errors import InputError
 from localmed.ingest.records.identifiers import struck
@@ -18,29 +19,23 @@ from localmed.language import clean
 
 FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
 DEPTH = 20  # levels of nesting
-_IDENTITY = {
-    "patient_name": "name", "姓名": "name", "患者姓名": "name", "patient_id": "id", "住院号": "id",
-    "patient_age": "age", "age": "age", "年龄": "age",
-    "patient_gender": "sex", "gender": "sex", "sex": "sex", "性别": "sex",
-}  # fmt: skip
-_HEADED = {
-    "chief_complaint": "主诉", "主诉": "主诉", "history_of_present_illness": "现病史", "现病史": "现病史",
-    "past_medical_history": "既往史", "既往史": "既往史", "personal_history": "个人史", "个人史": "个人史",
-    "allergy_history": "过敏史", "过敏史": "过敏史", "physical_examination": "体格检查", "体格检查": "体格检查",
-    "auxiliary_examination": "辅助检查", "辅助检查": "辅助检查", "diagnosis_name": "诊断", "诊断": "诊断",
-    "medications": "用药史", "medication_history": "用药史", "用药史": "用药史", "drug_name": "用药史",
-}  # fmt: skip
+
+
+def _kinds(section: str) -> dict[str, str]:
+    """What each field of a section of the table holds."""
+    return {name: kind for kind, names in table("records")["fields"][section].items() for name in listed(names)}
 
 
 def read_fields(value: Any) -> PatientRecord:
     """The record in ``value``; raise ``InputError`` where no field of a record is found, or two patients' are."""
+    kinds, headings = _kinds("identity"), _kinds("headed")
     identity: dict[str, str] = {}
     lines: list[str] = []
     for name, text in _fields(value, 0):
-        if (kind := _IDENTITY.get(name)) and text.strip():
+        if (kind := kinds.get(name)) and text.strip():
             if identity.setdefault(kind, text.strip()) != text.strip():
                 raise InputError("record.two_patients")
-        elif (heading := _HEADED.get(name)) and text.strip():
+        elif (heading := headings.get(name)) and text.strip():
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
         raise InputError("record.no_field")

@@ -66,7 +66,7 @@ def _coded_entries(record: PatientRecord) -> Iterator[RecordEntry]:
 
 def _pressures(kept: dict[str, Measured]) -> list[Message]:
     """A note where the two blood pressures hardly go together; they stay, but for an impossible pair."""
-    systolic, diastolic = kept.get("systolic blood pressure"), kept.get("diastolic blood pressure")
+    systolic, diastolic = kept.get(measures.SYSTOLIC), kept.get(measures.DIASTOLIC)
     if not systolic or not diastolic or 0 < systolic.value - diastolic.value <= WIDEST:
         return []
     if systolic.value <= diastolic.value:

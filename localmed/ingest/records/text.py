@@ -320,9 +320,9 @@ def _age(prose: _Prose) -> Iterator[RecordEntry]:
 
 def _sex(prose: _Prose) -> Iterator[RecordEntry]:
     for match in cues.SEX.finditer(prose.folded):
-        if not _of_another(prose, match.start()):
+        if match.lastgroup and not _of_another(prose, match.start()):
             entry = prose.entry(EntryKind.SEX, *match.span())
-            yield RecordEntry(EntryKind.SEX, match.lastgroup or "", entry.words, *match.span())
+            yield RecordEntry(EntryKind.SEX, match.lastgroup, entry.words, *match.span())
             return
 
 

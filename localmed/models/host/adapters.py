@@ -70,7 +70,7 @@ NOTHING = Hosted()
 
 
 def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
-    """What the host of the folder ``data`` serves of ``choices`` (``choices.py``); ``NOTHING`` where none is used.
+    """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``); ``NOTHING`` where none is used.
 
     Among those who ask, ``user`` (else this process) takes turns with the others.
     """
@@ -78,7 +78,7 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
     if client is None:
         return NOTHING
     welcome = client.greet()
-    same = {role: welcome.models.get(role) for role, each in choices.items() if welcome.choices.get(role) == each}
+    same = {role: welcome.models.get(role) for role, chosen in choices.items() if welcome.choices.get(role) == chosen}
     try:
         return Hosted(
             _encoder(client, same.get("encoder"), settings.answer_seconds),
@@ -94,23 +94,23 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
         raise unexpected() from None
 
 
-def _encoder(client: Client, told: Any, seconds: float) -> Embedder | None:
-    if told is None:
+def _encoder(client: Client, description: Any, seconds: float) -> Embedder | None:
+    if description is None:
         return None
-    identity = EncoderIdentity(**{**told, "languages": tuple(told["languages"])})
+    identity = EncoderIdentity(**{**description, "languages": tuple(description["languages"])})
     return (HostSparseEncoder if identity.sparse else HostEncoder)(client, identity, seconds)
 
 
-def _reranker(client: Client, told: Any, seconds: float) -> Reranker | None:
-    return None if told is None else HostReranker(client, str(told), seconds)
+def _reranker(client: Client, description: Any, seconds: float) -> Reranker | None:
+    return None if description is None else HostReranker(client, str(description), seconds)
 
 
-def _entailment(client: Client, told: Any, seconds: float) -> Entailment | None:
-    return told and HostEntailment(client, str(told["name"]), tuple(told["languages"]), seconds)
+def _entailment(client: Client, description: Any, seconds: float) -> Entailment | None:
+    return description and HostEntailment(client, str(description["name"]), tuple(description["languages"]), seconds)
 
 
-def _chat(client: Client, told: Any) -> CountingChat | None:
-    return told and HostChat(client, ChatIdentity(**told))
+def _chat(client: Client, description: Any) -> CountingChat | None:
+    return description and HostChat(client, ChatIdentity(**description))
 
 
 def unhurried(encoder: Embedder) -> Embedder:
@@ -140,12 +140,12 @@ class HostEncoder:
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
         weights: list[Weights] = [{} for _ in texts]
         for places in _pieces(texts, LOW_PIECE if self._low else PIECE):
-            asked = {"texts": [texts[place] for place in places], "kind": kind, "sparse": sparse, "low": self._low}
-            answer = self._client.ask("encode", asked, seconds=self._seconds)
-            found, weighed = vectors_of(answer, len(places), self.identity.dimensions)
-            vectors[places] = found
-            for place, each in zip(places, weighed, strict=True):
-                weights[place] = each
+            values = {"texts": [texts[place] for place in places], "kind": kind, "sparse": sparse, "low": self._low}
+            answer = self._client.ask("encode", values, seconds=self._seconds)
+            piece, weighed = vectors_of(answer, len(places), self.identity.dimensions)
+            vectors[places] = piece
+            for place, text_weights in zip(places, weighed, strict=True):
+                weights[place] = text_weights
         return vectors, weights
 
 
@@ -175,9 +175,9 @@ class HostReranker:
 
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
         """See ``Reranker.score``."""
-        asked = {"question": question, "passages": list(passages)}
-        answer = self._client.ask("score", asked, seconds=self._seconds)
-        return [float(each) for each in _list(answer, "scores", len(passages))]
+        values = {"question": question, "passages": list(passages)}
+        answer = self._client.ask("score", values, seconds=self._seconds)
+        return [float(score) for score in _list(answer, "scores", len(passages))]
 
 
 class HostEntailment:
@@ -189,13 +189,13 @@ class HostEntailment:
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment.judge``."""
-        found: list[Stance] = []
+        stances: list[Stance] = []
         for start in range(0, len(pairs), PIECE):
             piece = pairs[start : start + PIECE]
-            asked = {"premises": [each for each, _ in piece], "hypotheses": [each for _, each in piece]}
-            answer = self._client.ask("judge", asked, seconds=self._seconds)
-            found += [Stance(*map(float, shares)) for shares in _list(answer, "stances", len(piece))]
-        return found
+            values = {"premises": [premise for premise, _ in piece], "hypotheses": [text for _, text in piece]}
+            answer = self._client.ask("judge", values, seconds=self._seconds)
+            stances += [Stance(*map(float, shares)) for shares in _list(answer, "stances", len(piece))]
+        return stances
 
 
 class HostChat:
@@ -207,14 +207,14 @@ class HostChat:
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``."""
-        asked = _conversation(request.messages) | {
+        values = _conversation(request.messages) | {
             "max_tokens": request.max_tokens,
             "schema": None if request.schema is None else dict(request.schema),
             "temperature": float(request.temperature),
             "seed": request.seed,
             "heard": watch.token is not UNWATCHED.token,  # else the host's model need not send its tokens
         }
-        answer = self._client.ask("complete", asked, watch)
+        answer = self._client.ask("complete", values, watch)
         try:
             return Reply(**answer.values)
         except TypeError:
@@ -224,50 +224,51 @@ class HostChat:
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
         """See ``ChatModel``."""
-        asked = _conversation(prefix) | {"branches": list(branches), "labels": list(labels)}
-        answer = self._client.ask("choose", asked, watch)
+        values = _conversation(prefix) | {"branches": list(branches), "labels": list(labels)}
+        answer = self._client.ask("choose", values, watch)
         rows = _list(answer, "choices", len(branches))
         return [Choice(tuple(map(float, shares)), bool(measured)) for shares, measured in rows]
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """See ``TokenCounter``."""
-        return [int(each) for each in _list(self._client.ask("count", {"texts": list(texts)}), "counts", len(texts))]
+        answer = self._client.ask("count", {"texts": list(texts)})
+        return [int(number) for number in _list(answer, "counts", len(texts))]
 
 
 class HostNearest:
-    """Dense search at the host, in which the index is open (``library.nearest``)."""
+    """Dense search at the host, in which the index is open (``library.dense``)."""
 
     def __init__(self, client: Client, seconds: float) -> None:
         self._client, self._seconds = client, seconds
 
     def __call__(
-        self, generation: str, vector: Vectors, limit: int, wanted: SearchFilter
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         """See ``DenseIndex.search``, over the generation of that name, which the caller keeps from being removed."""
-        asked = {
+        values = {
             "generation": generation,
             "limit": limit,
-            "collections": list(wanted.collections),
-            "language": wanted.language,
-            "edition_from": wanted.edition_from,
-            "edition_to": wanted.edition_to,
-            "documents": list(wanted.documents),
+            "collections": list(filters.collections),
+            "language": filters.language,
+            "edition_from": filters.edition_from,
+            "edition_to": filters.edition_to,
+            "documents": list(filters.documents),
         }
         blob = np.ascontiguousarray(vector, "<f4").tobytes()
-        answer = self._client.ask("nearest", asked, seconds=self._seconds, blob=blob)
-        found = answer.values.get("found")
-        if not isinstance(found, list):
+        answer = self._client.ask("nearest", values, seconds=self._seconds, blob=blob)
+        rows = answer.values.get("found")
+        if not isinstance(rows, list):
             raise unexpected()
-        return [(str(passage), str(document), float(similarity)) for passage, document, similarity in found]
+        return [(str(passage), str(document), float(similarity)) for passage, document, similarity in rows]
 
 
 def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
-    return {"roles": [message.role for message in messages], "contents": [each.content for each in messages]}
+    return {"roles": [message.role for message in messages], "contents": [message.content for message in messages]}
 
 
 def _list(answer: Frame, key: str, count: int) -> list[Any]:
     """The list of ``count`` things that ``answer`` holds; raise ``ModelError`` for anything else."""
-    found = answer.values.get(key)
-    if not isinstance(found, list) or len(found) != count:
+    values = answer.values.get(key)
+    if not isinstance(values, list) or len(values) != count:
         raise unexpected()
-    return found
+    return values

@@ -119,11 +119,11 @@ class Client:
 
     # --- connections ---------------------------------------------------------------------------------------------
 
-    def _sent(self, asked: Frame) -> Wire:
-        """The connection over which ``asked`` was sent: one that is free, else a new one."""
+    def _sent(self, request: Frame) -> Wire:
+        """The connection over which ``request`` was sent: one that is free, else a new one."""
         while (wire := self._taken()) is not None:
             try:
-                wire.send(asked)
+                wire.send(request)
             except (Broken, LocalmedError) as error:
                 wire.close()
                 if isinstance(error, LocalmedError):
@@ -132,7 +132,7 @@ class Client:
             return wire
         wire = self._dialled()
         try:
-            wire.send(asked)
+            wire.send(request)
         except Broken:
             wire.close()
             raise ModelError("host.ended") from None
@@ -198,7 +198,7 @@ class Client:
     def _followed(self, wire: Wire, watch: Watch, seconds: float) -> Frame:
         """The answer or error that ends a request, its tokens passed on as they come."""
         silent = self._settings.silent_seconds
-        began = heard = time.monotonic()
+        began = last_sign = time.monotonic()
         cancelled = False
         while True:
             if not cancelled and watch.cancelled():
@@ -208,11 +208,11 @@ class Client:
             now = time.monotonic()
             if seconds and now - began > seconds:
                 raise ModelError("host.late", seconds=seconds)
-            if frame is None and now - heard > silent:
+            if frame is None and now - last_sign > silent:
                 raise ModelError("host.silent", seconds=silent)
             if frame is None:
                 continue
-            heard = now
+            last_sign = now
             if frame.kind == "token" and not cancelled:
                 watch.token(str(frame.values.get("text", "")))
             elif frame.kind == "progress" and not cancelled:

@@ -22,7 +22,6 @@ from localmed import confined, files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import chat_choice, choice
-from localmed.models.host.choices import choices
 from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
@@ -58,16 +57,16 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         chat_choice.chat(settings.chat, chosen, registry),
         nearest,
     )
-    selected = choices(chosen, registry.registrations, settings.chat)
-    return Host(owned, selected, settings.host, settings.chat.waiting, settings.chat.waiting_each)
+    selected = choice.choices(chosen, registry.registrations, settings.chat)
+    return Host(owned, selected, settings.host, (settings.chat.waiting, settings.chat.waiting_each))
 
 
 @contextmanager
 def claimed(data: Path) -> Iterator[Path]:
     """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
     folder = data / FOLDER
-    for each in (data, folder):  # the data folder may be made here: for its owner only
-        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path in (data, folder):  # the data folder may be made here: for its owner only
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         folder.chmod(0o700)
     except PermissionError:
@@ -97,7 +96,7 @@ def _listening(folder: Path) -> Iterator[socket.socket]:
                     path.unlink()
 
 
-def status(data: Path, settings: HostSettings, wanted: Mapping[str, str]) -> Status | None:
+def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
     """How the host of ``data`` is, None if none runs; ``others`` are the roles where a command wants other models.
 
     Raise ``ModelError`` if one runs and does not answer as it should.
@@ -107,7 +106,7 @@ def status(data: Path, settings: HostSettings, wanted: Mapping[str, str]) -> Sta
     with closing(Client(data / FOLDER, settings, "status")) as client:
         answer = client.ask("status", {}, seconds=settings.silent_seconds)
     try:
-        found = Status(**answer.values)
+        state = Status(**answer.values)
     except TypeError:
         raise unexpected() from None
-    return replace(found, others=[role for role, each in wanted.items() if found.choices.get(role) != each])
+    return replace(state, others=[role for role, chosen in choices_here.items() if state.choices.get(role) != chosen])

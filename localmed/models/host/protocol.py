@@ -75,8 +75,8 @@ class Wire:
 
     def peer(self) -> tuple[int, int]:
         """The process and the user at the other end, as the kernel knows them."""
-        found = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        process, user, _ = _CREDENTIALS.unpack(found)
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        process, user, _ = _CREDENTIALS.unpack(credentials)
         return process, user
 
     def send(self, frame: Frame) -> None:
@@ -205,8 +205,8 @@ def vectors_of(frame: Frame, count: int, dimensions: int) -> tuple[Vectors, list
         if frame.kind != "vectors" or len(frame.blob) != 4 * count * dimensions:
             raise ValueError
         vectors = np.frombuffer(frame.blob, "<f4").reshape(count, dimensions)
-        given = frame.values.get("weights", [[]] * count)
-        weights: list[Weights] = [{int(key): float(value) for key, value in each} for each in given]
+        rows = frame.values.get("weights", [[]] * count)
+        weights: list[Weights] = [{int(key): float(value) for key, value in pairs} for pairs in rows]
         if len(weights) != count:
             raise ValueError
     except (ValueError, TypeError):

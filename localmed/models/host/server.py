@@ -74,12 +74,12 @@ class _Counts:
 
 
 class Host:
-    """Serves ``owned``, whose models were chosen as ``choices`` say (choices.py), which a command compares."""
+    """Serves ``owned``, whose models were chosen as ``choices`` say (``choice.choices``), which a command compares."""
 
-    def __init__(self, owned: Owned, choices: dict[str, str], settings: HostSettings, waiting: int, each: int) -> None:
-        """``waiting`` and ``each`` bound the queue of each owner: requests of everybody, and of one user."""
+    def __init__(self, owned: Owned, choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]) -> None:
+        """``queue`` bounds the requests that wait for each owner: of everybody, and of one user."""
         self._owned, self._choices, self._settings = owned, choices, settings
-        self._owners: dict[Owner, Worker] = {name: Worker(waiting, each) for name in OWNERS}
+        self._owners: dict[Owner, Worker] = {name: Worker(*queue) for name in OWNERS}
         self._counts, self._began = _Counts(), time.monotonic()
         self._ending = threading.Event()
         self._connections: set[Wire] = set()
@@ -140,7 +140,7 @@ class Host:
             process=os.getpid(),
             version=__version__,
             seconds=time.monotonic() - self._began,
-            models={role: _name(each) for role, each in described.items() if each},
+            models={role: _name(description) for role, description in described.items() if description},
             choices=self._choices,
             connections=len(self._connections),
             waiting={name: worker.waiting() for name, worker in self._owners.items()},
@@ -181,22 +181,22 @@ class Host:
         """Answer one after another what a client asks."""
         while not self._ending.is_set():
             self._idle.add(wire)
-            asked = wire.receive(None)
+            request = wire.receive(None)
             self._idle.discard(wire)
-            if asked is not None:
-                self._asked(wire, name, asked)
+            if request is not None:
+                self._answer(wire, name, request)
 
-    def _asked(self, wire: Wire, user: str, asked: Frame) -> None:
-        if asked.kind == "status":
+    def _answer(self, wire: Wire, user: str, request: Frame) -> None:
+        if request.kind == "status":
             return wire.send(Frame("status", asdict(self.status())))
-        if asked.kind == "cancel":  # it crossed the answer
+        if request.kind == "cancel":  # it crossed the answer
             return None
         try:
-            owner, job = job_of(self._owned, asked)
-            answer = _Turn(wire, self._ending).taken(self._owners[owner], user, job, asked.values.get("low") is True)
+            owner, job = job_of(self._owned, request)
+            answer = _Turn(wire, self._ending).taken(self._owners[owner], user, job, request.values.get("low") is True)
         except LocalmedError as error:
             answer = error_frame(error)
-        self._counts.note(asked.kind if asked.kind in JOBS else "unknown", answer.kind == "error")
+        self._counts.note(request.kind if request.kind in JOBS else "unknown", answer.kind == "error")
         try:
             wire.send(answer)
         except LocalmedError as error:  # too large
@@ -253,8 +253,8 @@ class _Turn:
                 os.eventfd_read(wake)
             self._pass_on()
             if self._wire.fileno() in ready:
-                heard = self._wire.receive(0)
-                if heard is not None and heard.kind != "cancel":
+                frame = self._wire.receive(0)
+                if frame is not None and frame.kind != "cancel":
                     raise Broken
                 self._gone.set()
                 future.cancel()  # one that runs is cancelled by its model, which watches

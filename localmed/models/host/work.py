@@ -39,14 +39,14 @@ _Kind = TypeVar("_Kind")
 
 
 class Nearest(Protocol):
-    """Searches the dense index of any generation (``library.nearest``)."""
+    """Searches the dense index of any generation (``library.dense``)."""
 
     def warm(self) -> None:
         """Open the one being served."""
         ...
 
     def __call__(
-        self, generation: str, vector: Vectors, limit: int, wanted: SearchFilter
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
         """The nearest passages as ``(id, document, similarity)``."""
         ...
@@ -76,17 +76,17 @@ class Owned:
         }
 
 
-def job_of(owned: Owned, asked: Frame) -> tuple[Owner, Job]:
-    """Who does what is ``asked``, and the job; raise ``ModelError`` for what is no request."""
-    make = JOBS.get(asked.kind)
+def job_of(owned: Owned, request: Frame) -> tuple[Owner, Job]:
+    """Who does what is ``request``, and the job; raise ``ModelError`` for what is no request."""
+    make = JOBS.get(request.kind)
     if make is None:
         raise _refused()
     owner, build = make
-    return owner, build(owned, asked)
+    return owner, build(owned, request)
 
 
-def _encode(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _encode(owned: Owned, request: Frame) -> Job:
+    values = request.values
     texts, encoder = _texts(values, "texts"), owned.encoder
     kind = cast(Literal["passage", "query"], _one_of(values, "kind", ("passage", "query")))
     if not _typed(values, "sparse", bool):
@@ -96,16 +96,16 @@ def _encode(owned: Owned, asked: Frame) -> Job:
     return lambda _: vectors_frame(*cast(SparseEncoder, encoder).encode_both(texts, kind))
 
 
-def _score(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _score(owned: Owned, request: Frame) -> Job:
+    values = request.values
     question, passages, reranker = _typed(values, "question", str), _texts(values, "passages"), owned.reranker
     if reranker is None:
         raise _refused()
-    return lambda _: Frame("scores", {"scores": [float(each) for each in reranker.score(question, passages)]})
+    return lambda _: Frame("scores", {"scores": [float(score) for score in reranker.score(question, passages)]})
 
 
-def _judge(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _judge(owned: Owned, request: Frame) -> Job:
+    values = request.values
     premises, hypotheses, judge = _texts(values, "premises"), _texts(values, "hypotheses"), owned.entailment
     if judge is None or len(premises) != len(hypotheses):
         raise _refused()
@@ -113,14 +113,14 @@ def _judge(owned: Owned, asked: Frame) -> Job:
 
     def job(_: Watch) -> Frame:
         judged = judge.judge(pairs)
-        found = [(each.entailment, each.neutral, each.contradiction, each.likeness) for each in judged]
-        return Frame("stances", {"stances": [[float(share) for share in each] for each in found]})
+        rows = [(stance.entailment, stance.neutral, stance.contradiction, stance.likeness) for stance in judged]
+        return Frame("stances", {"stances": [[float(share) for share in row] for row in rows]})
 
     return job
 
 
-def _complete(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _complete(owned: Owned, frame: Frame) -> Job:
+    values = frame.values
     chat, schema = _chat(owned), values.get("schema")
     if schema is not None and not isinstance(schema, dict):
         raise _refused()
@@ -131,44 +131,44 @@ def _complete(owned: Owned, asked: Frame) -> Job:
         _typed(values, "temperature", float),
         _typed(values, "seed", int),
     )
-    heard = _typed(values, "heard", bool)
+    streams = _typed(values, "heard", bool)
     return lambda watch: Frame(
-        "reply", asdict(chat.complete(request, watch if heard else Watch(cancelled=watch.cancelled)))
+        "reply", asdict(chat.complete(request, watch if streams else Watch(cancelled=watch.cancelled)))
     )
 
 
-def _choose(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _choose(owned: Owned, request: Frame) -> Job:
+    values = request.values
     chat, prefix = _chat(owned), _messages(values)
     branches, labels = _texts(values, "branches"), _texts(values, "labels")
 
     def job(watch: Watch) -> Frame:
-        found = chat.choose(prefix, branches, labels, watch)
-        return Frame("choices", {"choices": [[list(each.probabilities), each.measured] for each in found]})
+        chosen = chat.choose(prefix, branches, labels, watch)
+        return Frame("choices", {"choices": [[list(choice.probabilities), choice.measured] for choice in chosen]})
 
     return job
 
 
-def _count(owned: Owned, asked: Frame) -> Job:
-    values = asked.values
+def _count(owned: Owned, request: Frame) -> Job:
+    values = request.values
     chat, texts = _chat(owned), _texts(values, "texts")
     return lambda _: Frame("counts", {"counts": chat.count(texts)})
 
 
-def _near(owned: Owned, asked: Frame) -> Job:
-    values, nearest = asked.values, owned.nearest
+def _near(owned: Owned, request: Frame) -> Job:
+    values, nearest = request.values, owned.nearest
     generation, limit = _typed(values, "generation", str), _typed(values, "limit", int)
     if nearest is None or not 0 < limit <= MOST_NEAREST:
         raise _refused()
-    wanted = SearchFilter(
+    filters = SearchFilter(
         collections=tuple(_texts(values, "collections")),
         language=_typed(values, "language", str),
         edition_from=_typed(values, "edition_from", str),
         edition_to=_typed(values, "edition_to", str),
         documents=tuple(_texts(values, "documents")),
     )
-    vector = vector_of(asked)
-    return lambda _: Frame("found", {"found": [list(each) for each in nearest(generation, vector, limit, wanted)]})
+    vector = vector_of(request)
+    return lambda _: Frame("found", {"found": [list(row) for row in nearest(generation, vector, limit, filters)]})
 
 
 JOBS: dict[str, tuple[Owner, Callable[[Owned, Frame], Job]]] = {
@@ -200,10 +200,10 @@ def _messages(values: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def _texts(values: Mapping[str, Any], key: str) -> list[str]:
-    given = _typed(values, key, list)
-    if len(given) > MOST_TEXTS or not all(isinstance(each, str) for each in given):
+    texts = _typed(values, key, list)
+    if len(texts) > MOST_TEXTS or not all(isinstance(text, str) for text in texts):
         raise _refused()
-    return given
+    return texts
 
 
 def _one_of(values: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str:

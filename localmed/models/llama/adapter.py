@@ -57,7 +57,7 @@ class LlamaChat:
         """See ``ChatModel``."""
         if request.schema is not None:
             structured.check(request.schema)
-        given = {
+        values = {
             "parts": render(self._template, request.messages),
             "max_tokens": _positive(request.max_tokens),
             "schema": json.dumps(request.schema) if request.schema is not None else "",
@@ -65,7 +65,7 @@ class LlamaChat:
             "seed": request.seed,
             "heard": watch.token is not UNWATCHED.token,  # each token sent would wake this process on the child's core
         }
-        return structured.finished(_reply(self.owner.ask("complete", given, watch)), request.schema)
+        return structured.finished(_reply(self.owner.ask("complete", values, watch)), request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
@@ -85,7 +85,7 @@ class LlamaChat:
         """See ``TokenCounter``."""
         if not texts:
             return []
-        return [int(each) for each in self.owner.ask("count", {"texts": list(texts)})["counts"]]
+        return [int(number) for number in self.owner.ask("count", {"texts": list(texts)})["counts"]]
 
     def _setup(self) -> Mapping[str, Any]:
         settings, file = self._settings, self._file

@@ -111,9 +111,9 @@ def main() -> None:
     try:
         model = _loaded(line, setup, network)
         while True:
-            kind, request, *given = line.next()
+            kind, request, *values = line.next()
             if kind != "cancel":  # one that came too late
-                serve(model, line, kind, request, *given)
+                serve(model, line, kind, request, *values)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 
@@ -141,23 +141,23 @@ def _uses_gpu(layers: int) -> bool:
     return layers != 0 and bool(llama_cpp.llama_supports_gpu_offload())
 
 
-def serve(model: engine.Engine, line: Line, kind: str, request: int, given: dict[str, Any]) -> None:
+def serve(model: engine.Engine, line: Line, kind: str, request: int, values: dict[str, Any]) -> None:
     """Answer one request."""
     try:
-        line.send("done", _DOES[kind](model, given, line.checker(request), line.send))
+        line.send("done", _DOES[kind](model, values, line.checker(request), line.send))
     except MemoryError:  # nothing can be trusted after this
         raise
     except Exception as error:
         line.send(*_ending(error))
 
 
-def _complete(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
-    prompt = model.tokens(given["parts"])
-    _fits(len(prompt), given["max_tokens"], model.context)
-    grammar = engine.grammar_of(given["schema"]) if given["schema"] else ""
-    emit = partial(send, "token") if given["heard"] else _unheard
-    with model.sampler(grammar, given["temperature"], given["seed"]) as sampler:
-        text, count, finish = model.generate(prompt, given["max_tokens"], sampler, check, emit)
+def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
+    prompt = model.tokens(values["parts"])
+    _fits(len(prompt), values["max_tokens"], model.context)
+    grammar = engine.grammar_of(values["schema"]) if values["schema"] else ""
+    emit = partial(send, "token") if values["heard"] else _unheard
+    with model.sampler(grammar, values["temperature"], values["seed"]) as sampler:
+        text, count, finish = model.generate(prompt, values["max_tokens"], sampler, check, emit)
     return {"text": text, "prompt_tokens": len(prompt), "reply_tokens": count, "finish": finish}
 
 
@@ -165,15 +165,15 @@ def _unheard(_piece: str) -> None:
     """Nobody listens to the tokens; ``check`` shows that they come."""
 
 
-def _choose(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
-    prompts = [model.tokens(parts) for parts in given["prompts"]]
-    labels = [tuple(model.continuation(given["prompts"][0], label)) for label in given["labels"]]
+def _choose(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
+    prompts = [model.tokens(parts) for parts in values["prompts"]]
+    labels = [tuple(model.continuation(values["prompts"][0], label)) for label in values["labels"]]
     return {"probabilities": decisions.choose(model, prompts, labels, check, partial(send, "chosen"))}
 
 
-def _count(model: engine.Engine, given: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:
+def _count(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], _send: Any) -> dict[str, Any]:
     counts = []
-    for text in given["texts"]:
+    for text in values["texts"]:
         check()
         counts.append(model.count(text))
     return {"counts": counts}
@@ -190,12 +190,12 @@ def _fits(prompt: int, reply: int, context: int) -> None:
 def _ending(error: Exception) -> Message:
     """The closing message of a request or start that failed; never the text of a foreign error."""
     if isinstance(error, ModelError):
-        told = error
+        reported = error
     elif isinstance(error, ImportError):
-        told = ModelError("chat.not_installed")
+        reported = ModelError("chat.not_installed")
     else:
-        told = ModelError("chat.child_failed", place=confined.place(error))
-    return ["error", errors.as_json(told)]
+        reported = ModelError("chat.child_failed", place=confined.place(error))
+    return ["error", errors.as_json(reported)]
 
 
 if __name__ == "__main__":

@@ -45,14 +45,14 @@ def choose(
     if longest > room:
         raise ModelError("chat.decision_too_long", context=engine.context, needed=shared + longest)
     reader = _Reader(engine, tree, closed, shared)
-    found: dict[int, list[float]] = {}
+    by_prompt: dict[int, list[float]] = {}
     with engine.cleared():
-        engine.read_all(prompts[0][:shared], check, wanted=False)
+        engine.read_all(prompts[0][:shared], check, logits=False)
         for batch in plan([len(rest) for rest in rests], tree, engine.micro_batch, engine.sequences - 1, room):
             check()
-            found |= reader.read(batch, rests)
-            progress(len(found), len(rests))
-    return [found[branch] for branch in range(len(rests))]
+            by_prompt |= reader.read(batch, rests)
+            progress(len(by_prompt), len(rests))
+    return [by_prompt[branch] for branch in range(len(rests))]
 
 
 def common_beginning(prompts: Sequence[Sequence[int]]) -> int:
@@ -121,7 +121,7 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
             stop = length if whole else min(length - 1, start + left)
             if stop <= start or (not lent and len(free) < needed):
                 yield batch
-                free, held = [each for each in range(1, sequences + 1) if each not in lent], start
+                free, held = [sequence for sequence in range(1, sequences + 1) if sequence not in lent], start
                 batch, used = [], 0
                 continue
             if not lent:
@@ -142,19 +142,19 @@ class _Reader:
     def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, list[float]]:
         """The probabilities of each prompt that ``batch`` ends, by its number."""
         slots: list[Slot] = []
-        wanted: list[tuple[int, Path]] = []
+        paths: list[tuple[int, Path]] = []
         for piece in batch:
             if piece.start == 0:
                 for sequence in piece.sequences:
                     self._engine.share(sequence)
             slots += self._text(piece, rests[piece.branch])
             if piece.last:
-                wanted.append((piece.branch, ()))
+                paths.append((piece.branch, ()))
                 for path, sequence in zip(self._tree.paths, piece.sequences, strict=True):
                     slots += self._path(path, sequence, self._shared + piece.stop)
-                    wanted += [(piece.branch, path[: at + 1]) for at in range(len(path))]
-        rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in wanted}
-        for (branch, path), row in zip(wanted, self._engine.read(slots), strict=True):
+                    paths += [(piece.branch, path[: at + 1]) for at in range(len(path))]
+        rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in paths}
+        for (branch, path), row in zip(paths, self._engine.read(slots), strict=True):
             rows[branch][path] = row
         for piece in batch:
             if piece.last:

@@ -47,12 +47,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One token of a batch: its position, the sequences that it belongs to, and whether its logits are wanted."""
+    """One token of a batch: its position, the sequences that it belongs to, and whether its logits are to be read."""
 
     token: int
     position: int
     sequences: tuple[int, ...] = (0,)
-    wanted: bool = False
+    with_logits: bool = False
 
 
 class Engine:
@@ -108,9 +108,9 @@ class Engine:
         """The template's tokens and the one that ends a turn; ``ModelError`` if it is of another family of models."""
         known: set[int] = set()
         for mark in setup.marks:
-            found = self._tokens(mark, True)
-            known.update(found)
-            if len(found) != 1:
+            tokens = self._tokens(mark, True)
+            known.update(tokens)
+            if len(tokens) != 1:
                 raise ModelError("chat.mark", mark=mark)
         return frozenset(known), self._tokens(setup.end, True)[0]
 
@@ -124,9 +124,9 @@ class Engine:
 
     def _tokens(self, text: str, markup: bool) -> list[int]:
         """Only markup becomes the template's tokens, also where the file lists them as words like others."""
-        found = self._cut(text, markup)
-        if markup or self._marks.isdisjoint(found):
-            return found
+        tokens = self._cut(text, markup)
+        if markup or self._marks.isdisjoint(tokens):
+            return tokens
         ends = [match.start() + 1 for match in self._mark.finditer(text)]  # behind a mark's first character
         parts = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
         return [token for part in parts for token in self._cut(part, False)]
@@ -134,11 +134,11 @@ class Engine:
     def _cut(self, text: str, markup: bool) -> list[int]:
         data = text.encode("utf-8", "replace")
         room = len(data) + 16
-        found = (self._api.llama_token * room)()
-        count = self._api.llama_tokenize(self._vocabulary, data, len(data), found, room, False, markup)
+        tokens = (self._api.llama_token * room)()
+        count = self._api.llama_tokenize(self._vocabulary, data, len(data), tokens, room, False, markup)
         if count < 0:
             raise ModelError("chat.tokenise")
-        return list(found[:count])
+        return list(tokens[:count])
 
     def continuation(self, parts: Parts, text: str) -> list[int]:
         """The tokens of ``text`` where it follows ``parts``: words are cut differently within a line."""
@@ -170,18 +170,18 @@ class Engine:
             self._api.llama_memory_clear(self._memory, False)
 
     def read(self, slots: Sequence[Slot]) -> list[Row]:
-        """Read one micro-batch at most; return the wanted logits, in order. They are copies."""
+        """Read one micro-batch at most; return the logits of the slots that say so, in order. They are copies."""
         batch = self._batch
         batch.n_tokens = len(slots)
         for index, slot in enumerate(slots):
             batch.token[index], batch.pos[index] = slot.token, slot.position
-            batch.n_seq_id[index], batch.logits[index] = len(slot.sequences), slot.wanted
+            batch.n_seq_id[index], batch.logits[index] = len(slot.sequences), slot.with_logits
             for place, sequence in enumerate(slot.sequences):
                 batch.seq_id[index][place] = sequence
         outcome = self._api.llama_decode(self._context, batch)
         if outcome:
             raise ModelError("chat.read", outcome=outcome)
-        return [self._logits(index) for index, slot in enumerate(slots) if slot.wanted]
+        return [self._logits(index) for index, slot in enumerate(slots) if slot.with_logits]
 
     def _logits(self, index: int) -> Row:
         row = self._api.llama_get_logits_ith(self._context, index)
@@ -195,11 +195,11 @@ class Engine:
         """Drop what ``sequence`` has read from position ``start`` on."""
         self._api.llama_memory_seq_rm(self._memory, sequence, start, -1)
 
-    def read_all(self, tokens: Sequence[int], check: Callable[[], None], wanted: bool) -> None:
-        """Read ``tokens`` into sequence 0 from position 0, with the logits of the last where they are ``wanted``."""
+    def read_all(self, tokens: Sequence[int], check: Callable[[], None], logits: bool) -> None:
+        """Read ``tokens`` into sequence 0 from position 0, with the logits of the last where ``logits`` says so."""
         for start in range(0, len(tokens), self.micro_batch):
             check()
-            last = len(tokens) - 1 if wanted else -1
+            last = len(tokens) - 1 if logits else -1
             part = tokens[start : start + self.micro_batch]
             self.read([Slot(token, at, (0,), at == last) for at, token in enumerate(part, start)])
 
@@ -213,7 +213,7 @@ class Engine:
         text: list[str] = []
         finish = "length"
         with self.cleared():
-            self.read_all(prompt, check, wanted=True)
+            self.read_all(prompt, check, logits=True)
             for count in range(most):
                 check()
                 token = self._api.llama_sampler_sample(sampler, self._context, -1)

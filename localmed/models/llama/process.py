@@ -64,11 +64,11 @@ class Owner:
                 self._idle.cancel()
                 self._idle = None
 
-    def ask(self, kind: str, given: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
+    def ask(self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
         """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
         with self._lock:
             try:
-                answer = self._asked(kind, given, watch)
+                answer = self._answer(kind, values, watch)
             except _Told as told:  # the child is well, it was the request
                 raise told.error from None
             except BaseException:
@@ -80,10 +80,10 @@ class Owner:
                     self._wake_after(self._settings.idle_seconds)
             return answer
 
-    def _asked(self, kind: str, given: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
+    def _answer(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         child = self._child if self._child and self._child.alive() else self._started(watch)
         self._requests += 1
-        child.send([kind, self._requests, given], self._settings.hang_seconds)
+        child.send([kind, self._requests, values], self._settings.hang_seconds)
         return child.followed(watch, self._requests, self._settings.hang_seconds)
 
     def _started(self, watch: Watch) -> _Child:
@@ -186,13 +186,13 @@ class _Child:
             message = json.loads(line)
             kind, values = message[0], message[1:]
             if kind == "error":
-                told = errors.from_json(values[0], ModelError)
+                error = errors.from_json(values[0], ModelError)
             elif (kind, [type(value) for value in values]) not in _KNOWN:
                 raise TypeError
         except (ValueError, TypeError, LookupError, RecursionError):
             raise ModelError("chat.no_message") from None
         if kind == "error":
-            raise _Told(told)
+            raise _Told(error)
         return cast(Message, message)
 
     def _line(self, seconds: float) -> bytes | None:

@@ -11,7 +11,7 @@ Rules: a count is refused before anything is done that often, as soon as so many
 of the file; every other bound is named below; each tensor must end within the file, so that a copy that broke off is
 told here and not by a crash. Arrays within arrays and a key that occurs twice are refused, as llama.cpp does. The chat
 template is code (a Jinja program): it is never run; its length and sha256 are noted. Messages hold counts, never text
-of the file. Called in a child process (``inspect_child``) with limits on memory and time.
+of the file. Called in a child process (``inspecting``) with limits on memory and time.
 
 Not covered: big-endian files and version 1, which are refused by name; whether the weights are any good.
 """
@@ -82,13 +82,13 @@ def read(stream: BinaryIO, size: int) -> Header:
     tensors, entries = _opening(source)
     values = _entries(source, entries)
     alignment = _alignment(values)
-    found = _tensors(source, tensors, alignment)
+    sums = _tensors(source, tensors, alignment)
     start = -(-source.position // alignment) * alignment
-    if not found.count or start + found.end > size:
-        if not found.count:
+    if not sums.count or start + sums.end > size:
+        if not sums.count:
             raise InputError("model.no_tensors")
-        raise InputError("model.ends_early", count=start + found.end - size)
-    return _header(values, found)
+        raise InputError("model.ends_early", count=start + sums.end - size)
+    return _header(values, sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ class _Source:
     def number(self, layout: str) -> int:
         return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
 
-    def count(self, least: int, most: int, things: str) -> int:
-        """A count of ``things`` (their code) that take ``least`` bytes each."""
+    def count(self, least: int, most: int, kind: str) -> int:
+        """A count of what ``kind`` (a message code) names, that take ``least`` bytes each."""
         number = self.number("<Q")
         if number > most:
-            raise LimitExceeded("model.claims_more", count=number, things=message(things), most=most)
+            raise LimitExceeded("model.claims_more", count=number, things=message(kind), most=most)
         if number * least > self.left:
-            raise InputError("model.claims_room", count=number, things=message(things))
+            raise InputError("model.claims_room", count=number, things=message(kind))
         return number
 
     def text(self, most: int) -> bytes:
@@ -172,32 +172,32 @@ def _entries(source: _Source, count: int) -> dict[bytes, Value]:
         if key in seen:
             raise InputError("model.gguf_key_twice", number=number)
         seen.add(key)
-        value = _value(source, source.number("<I"), number, _wanted(key))
+        value = _value(source, source.number("<I"), number, _is_read(key))
         if value is not None:
             values[key] = value
     return values
 
 
-def _wanted(key: bytes) -> bool:
+def _is_read(key: bytes) -> bool:
     named = key.decode("utf-8", "replace")
     return named in (*TEXTS, TEMPLATE, TOKENS, ALIGNMENT, PART) or named.partition(".")[2] in SIZES
 
 
-def _value(source: _Source, kind: int, entry: int, wanted: bool) -> Value | None:
-    """The value if it is ``wanted``: a number, text, the numbers of an array, or the length of an array of text."""
+def _value(source: _Source, kind: int, entry: int, read: bool) -> Value | None:
+    """The value if it is to be ``read``: a number, text, the numbers of an array, or the length of an array of text."""
     if kind == ARRAY:
-        return _array(source, entry, wanted)
-    if kind == STRING and wanted:
+        return _array(source, entry, read)
+    if kind == STRING and read:
         return source.text(TEXT_BYTES)
     if kind not in LEAST:
         raise InputError("model.gguf_entry_kind", entry=entry, kind=kind)
-    if wanted and kind in WHOLE:
+    if read and kind in WHOLE:
         return source.number(NUMBERS[kind])
     source.skip(source.count(1, HEADER_BYTES, "model.things_bytes") if kind == STRING else LEAST[kind])
     return None
 
 
-def _array(source: _Source, entry: int, wanted: bool) -> Value | None:
+def _array(source: _Source, entry: int, read: bool) -> Value | None:
     kind = source.number("<I")
     if kind == ARRAY or kind not in LEAST:
         raise InputError("model.gguf_array_kind", entry=entry, kind=kind)
@@ -209,7 +209,7 @@ def _array(source: _Source, entry: int, wanted: bool) -> Value | None:
         for _ in range(count):
             source.skip(source.count(1, HEADER_BYTES, "model.things_bytes"))
         return count
-    if wanted and kind in WHOLE and count <= MOST_LAYERS:
+    if read and kind in WHOLE and count <= MOST_LAYERS:
         return tuple(source.number(NUMBERS[kind]) for _ in range(count))
     source.skip(count * LEAST[kind])
     return None
@@ -313,4 +313,4 @@ def _sizes(values: dict[bytes, Value], architecture: str, name: str, most: int) 
 def _text(values: dict[bytes, Value], key: str) -> str:
     value = values.get(key.encode(), b"")
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
-    return "".join(each if each.isprintable() else " " for each in text[:SHOWN]).strip()
+    return "".join(character if character.isprintable() else " " for character in text[:SHOWN]).strip()

@@ -113,13 +113,13 @@ class ModelManifest:
 
 def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
     """The manifests in the folders by name; raise ``BadSettings`` naming the file and key that is wrong."""
-    found: dict[str, ModelManifest] = {}
-    for path in (path for each in (folder, *further) for path in sorted(each.glob("*.toml"))):
+    by_name: dict[str, ModelManifest] = {}
+    for path in (path for place in (folder, *further) for path in sorted(place.glob("*.toml"))):
         manifest = load(path)
-        if manifest.name in found:  # of a model that is known, a site must not drop the hashes
+        if manifest.name in by_name:  # of a model that is known, a site must not drop the hashes
             raise BadSettings("manifest.twice", path=str(path), name=manifest.name)
-        found[manifest.name] = manifest
-    return found
+        by_name[manifest.name] = manifest
+    return by_name
 
 
 def load(path: Path) -> ModelManifest:
@@ -164,7 +164,7 @@ def _needed(item: Any) -> bool:
 def _fits(value: Any, kind: str) -> bool:
     """Whether ``value`` has the type of a field, whose annotation is ``kind``."""
     if kind.startswith("tuple"):
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if kind == "float":
         return type(value) in (int, float) and value >= 0
     return type(value).__name__ == kind and (kind != "int" or value >= 0)

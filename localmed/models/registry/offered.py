@@ -42,7 +42,7 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
 
     Raise ``InputError`` for files that cannot be taken, ``UsageError`` where a name or a role is missing or wrong.
     """
-    files = _found(source)
+    files = _files_of(source)
     manifest = manifests.get(name) if name else _recognised(source, manifests)
     if manifest and manifest.name in RESERVED:
         raise UsageError("model.built_in", name=manifest.name)
@@ -70,20 +70,20 @@ def inspected(choice: Choice) -> Header | None:
     header = _joined(headers)
     if choice.role == "chat" and (not header or header.format != "gguf"):
         raise InputError("model.no_gguf_for_chat", name=choice.name)
-    wanted = choice.manifest.shape.architecture if choice.manifest else ""
-    if header and wanted and header.architecture != wanted:
-        raise InputError("model.other_architecture", name=choice.name, architecture=wanted)
+    architecture = choice.manifest.shape.architecture if choice.manifest else ""
+    if header and architecture and header.architecture != architecture:
+        raise InputError("model.other_architecture", name=choice.name, architecture=architecture)
     return header
 
 
-def template_of(choice: Choice, given: str) -> str:
-    """The chat template: the one ``given``, else the manifest's; "" of a model that does not chat.
+def template_of(choice: Choice, template: str) -> str:
+    """The chat template: ``template``, else the manifest's; "" of a model that does not chat.
 
     Raise ``BadSettings`` for one that there is not, ``UsageError`` for a chat model without one.
     """
     if choice.role != "chat":
         return ""
-    name = given or (choice.manifest.template if choice.manifest else "")
+    name = template or (choice.manifest.template if choice.manifest else "")
     if not name:
         raise UsageError("model.no_chat_template", name=choice.name, known=tuple(templates.TEMPLATES))
     templates.named(name)
@@ -106,8 +106,8 @@ def _joined(headers: Mapping[Path, Header]) -> Header | None:
     if not described:
         return None
     largest = headers[max(described, key=lambda path: path.stat().st_size)]
-    parameters = sum(each.parameters for each in headers.values())
-    return replace(largest, parameters=parameters, tensors=sum(each.tensors for each in headers.values()))
+    parameters = sum(header.parameters for header in headers.values())
+    return replace(largest, parameters=parameters, tensors=sum(header.tensors for header in headers.values()))
 
 
 def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
@@ -115,7 +115,7 @@ def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelMa
     if source.is_dir():
         return manifests.get(_plain(source.resolve().name))
     alone = (manifest for manifest in manifests.values() if len(manifest.files) == 1)
-    return next((each for each in alone if each.files[0].matches(source.name)), None)
+    return next((manifest for manifest in alone if manifest.files[0].matches(source.name)), None)
 
 
 def _plain(name: str) -> str:
@@ -129,10 +129,10 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
     missing = [file.name for file in manifest.files if not file.optional and not any(map(file.matches, files))]
     if missing:
         raise InputError("model.incomplete", name=manifest.name, missing=missing[0])
-    return {name: path for name, path in files.items() if any(each.matches(name) for each in manifest.files)}
+    return {name: path for name, path in files.items() if any(spec.matches(name) for spec in manifest.files)}
 
 
-def _found(source: Path) -> dict[str, Path]:
+def _files_of(source: Path) -> dict[str, Path]:
     """The files of ``source``, a file or a folder, by their path within it."""
     paths = [source] if not source.is_dir() else list(walk(source))
     root = source if source.is_dir() else source.parent

@@ -34,8 +34,8 @@ class Stamp:
     @classmethod
     def of(cls, path: Path) -> Stamp:
         """The stamp of ``path`` now."""
-        found = path.stat()
-        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+        state = path.stat()
+        return cls(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ class Registrations:
 
     def without(self, name: str) -> Registrations:
         """Without the model ``name``, which then serves nothing."""
-        models = {each: model for each, model in self.models.items() if each != name}
-        return Registrations(models, {role: each for role, each in self.roles.items() if each != name})
+        models = {other: model for other, model in self.models.items() if other != name}
+        return Registrations(models, {role: served_by for role, served_by in self.roles.items() if served_by != name})
 
 
 def read(folder: Path) -> Registrations:
@@ -127,7 +127,7 @@ def _digest(content: Any) -> str:
 
 
 def _model(values: dict[str, Any]) -> Model:
-    files = tuple(StoredFile(**{**each, "stamp": Stamp(**each["stamp"])}) for each in values["files"])
+    files = tuple(StoredFile(**{**stored, "stamp": Stamp(**stored["stamp"])}) for stored in values["files"])
     header = Header(**values["header"]) if values["header"] else None
     languages = tuple(values.get("languages", ()))
     return Model(**{**values, "files": files, "header": header, "languages": languages})

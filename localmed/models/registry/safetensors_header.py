@@ -2,7 +2,7 @@
 
 The layout: a u64 length (little-endian), that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the
 data. Rules: the length is bounded before anything is read; the tensors must cover the data without gap or overlap, as
-the library demands. Called in a child process (``inspect_child``); messages hold counts, never text of the file.
+the library demands. Called in a child process (``inspecting``); messages hold counts, never text of the file.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def read(stream: BinaryIO, size: int) -> Header:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError
-    return found
+    return entries
 
 
 def _added_up(entries: Any, data: int) -> Header:
@@ -74,7 +74,7 @@ def _tensor(entry: Any, number: int) -> tuple[str, list[int], tuple[int, int]]:
     except (KeyError, TypeError, ValueError):
         raise InputError("model.header_tensor", number=number) from None
     numbers = [*shape, start, end] if isinstance(shape, list) else [None]
-    whole = all(type(each) is int and 0 <= each < 2**63 for each in numbers)
+    whole = all(type(number_) is int and 0 <= number_ < 2**63 for number_ in numbers)
     if not isinstance(dtype, str) or not dtype.isalnum() or not whole or len(numbers) > MOST_DIMENSIONS + 2:
         raise InputError("model.header_tensor", number=number)
     return dtype[:SHOWN], shape, (start, end)

@@ -176,17 +176,19 @@ def article(number: int) -> dict[str, Any]:
     }
 
 
-def as_xml(given: dict[str, Any]) -> str:
-    parts = "".join(f'<AbstractText Label="{label}">{escape(text)}</AbstractText>' for label, text in given["parts"])
-    types = "".join(f"<PublicationType>{each}</PublicationType>" for each in given["types"])
-    mesh = "".join(f"<MeshHeading><DescriptorName>{each}</DescriptorName></MeshHeading>" for each in given["mesh"])
-    year, month, day = given["date"]
+def as_xml(source: dict[str, Any]) -> str:
+    parts = "".join(f'<AbstractText Label="{label}">{escape(text)}</AbstractText>' for label, text in source["parts"])
+    types = "".join(f"<PublicationType>{kind}</PublicationType>" for kind in source["types"])
+    mesh = "".join(
+        f"<MeshHeading><DescriptorName>{heading}</DescriptorName></MeshHeading>" for heading in source["mesh"]
+    )
+    year, month, day = source["date"]
     return (
-        f"<PubmedArticle><MedlineCitation><PMID>{given['pmid']}</PMID><Article><Journal><JournalIssue><PubDate><Year>{year}"
-        f"</Year><Month>{month}</Month><Day>{day}</Day></PubDate></JournalIssue></Journal><ArticleTitle>{escape(given['title'])}"
+        f"<PubmedArticle><MedlineCitation><PMID>{source['pmid']}</PMID><Article><Journal><JournalIssue><PubDate><Year>{year}"
+        f"</Year><Month>{month}</Month><Day>{day}</Day></PubDate></JournalIssue></Journal><ArticleTitle>{escape(source['title'])}"
         f"</ArticleTitle><Abstract>{parts}</Abstract><Language>eng</Language><PublicationTypeList>{types}</PublicationTypeList>"
         f"</Article><MeshHeadingList>{mesh}</MeshHeadingList></MedlineCitation><PubmedData><ArticleIdList>"
-        f'<ArticleId IdType="doi">{given["doi"]}</ArticleId></ArticleIdList></PubmedData></PubmedArticle>'
+        f'<ArticleId IdType="doi">{source["doi"]}</ArticleId></ArticleIdList></PubmedData></PubmedArticle>'
     )
 
 
@@ -201,12 +203,12 @@ def wrapped(tag: str, text: str) -> str:
     return f"{tag:<4}- " + "\n      ".join([*lines, line])
 
 
-def as_medline(given: dict[str, Any]) -> str:
-    abstract = " ".join(f"{label}: {text}" for label, text in given["parts"])
-    lines = [wrapped("PMID", given["pmid"]), "OWN - NLM", wrapped("TI", given["title"]), wrapped("AB", abstract)]
-    lines += ["FAU - Doe, J.", "LA  - eng", *(wrapped("PT", each) for each in given["types"])]
-    lines += [wrapped("MH", f"*{each}/drug therapy") for each in given["mesh"]]
-    return "\n".join([*lines, f"DP  - {' '.join(given['date'])}", f"AID - {given['doi']} [doi]", "SO  - X."])
+def as_medline(source: dict[str, Any]) -> str:
+    abstract = " ".join(f"{label}: {text}" for label, text in source["parts"])
+    lines = [wrapped("PMID", source["pmid"]), "OWN - NLM", wrapped("TI", source["title"]), wrapped("AB", abstract)]
+    lines += ["FAU - Doe, J.", "LA  - eng", *(wrapped("PT", kind) for kind in source["types"])]
+    lines += [wrapped("MH", f"*{heading}/drug therapy") for heading in source["mesh"]]
+    return "\n".join([*lines, f"DP  - {' '.join(source['date'])}", f"AID - {source['doi']} [doi]", "SO  - X."])
 
 
 JATS = """<article article-type="review-article" xml:lang="en"><front><article-meta>
@@ -222,25 +224,25 @@ rid="r">12</xref></sup> Then more.</p><sec><title>Doses</title><table-wrap><labe
 </body><back><ref-list><ref><mixed-citation>Left out.</mixed-citation></ref></ref-list></back></article>"""
 
 
-def as_jats(given: dict[str, Any]) -> str:
-    year, month, day = given["date"]
-    sections = "".join(f"<sec><title>{label}</title><p>{escape(text)}</p></sec>" for label, text in given["parts"])
-    keywords = "".join(f"<kwd>{each}</kwd>" for each in given["mesh"])
+def as_jats(source: dict[str, Any]) -> str:
+    year, month, day = source["date"]
+    sections = "".join(f"<sec><title>{label}</title><p>{escape(text)}</p></sec>" for label, text in source["parts"])
+    keywords = "".join(f"<kwd>{heading}</kwd>" for heading in source["mesh"])
     number = MONTHS.index(month) + 1
-    plain = {"pmid": given["pmid"], "doi": given["doi"], "title": escape(given["title"])}
+    plain = {"pmid": source["pmid"], "doi": source["doi"], "title": escape(source["title"])}
     return JATS.format(**plain, year=year, month=number, day=day, sections=sections, keywords=keywords)
 
 
 def test_medline_golden_and_equal_to_the_xml_of_the_same_articles(tmp_path: Path) -> None:
-    given = [article(number) for number in range(1, 13)]
+    sources = [article(number) for number in range(1, 13)]
     text, xml = tmp_path / "saved.txt", tmp_path / "saved.xml"
-    text.write_text("\n" + "\n\n".join(map(as_medline, given)) + "\n", encoding="utf-8")
-    xml.write_text(f"<PubmedArticleSet>{''.join(map(as_xml, given))}</PubmedArticleSet>", encoding="utf-8")
+    text.write_text("\n" + "\n\n".join(map(as_medline, sources)) + "\n", encoding="utf-8")
+    xml.write_text(f"<PubmedArticleSet>{''.join(map(as_xml, sources))}</PubmedArticleSet>", encoding="utf-8")
     assert (readers.name_of(text), readers.name_of(tmp_path / "a.nbib")) == ("medline", "medline")
-    found = read(text)
-    assert len(found) == 12
-    assert found == list(pubmed.read(xml, FieldMapping()))
-    for record, number in ((found[0], 1), (found[9], 10), (found[11], 12)):
+    records = read(text)
+    assert len(records) == 12
+    assert records == list(pubmed.read(xml, FieldMapping()))
+    for record, number in ((records[0], 1), (records[9], 10), (records[11], 12)):
         assert isinstance(record, SourceRecord)
         expected = article(number)
         assert (record.key, record.title, record.mesh) == (expected["pmid"], expected["title"], expected["mesh"])
@@ -271,11 +273,11 @@ def test_medline_retractions_and_faults(tmp_path: Path) -> None:
 
 def test_jats_golden(tmp_path: Path) -> None:
     path = tmp_path / "set.xml"
-    given = [article(number) for number in range(1, 13)]
-    path.write_text(f"<pmc-articleset>{''.join(map(as_jats, given))}</pmc-articleset>", encoding="utf-8")
-    found = read(path)
-    assert [item.key for item in found if isinstance(item, SourceRecord)] == [each["pmid"] for each in given]
-    for record, number in ((found[0], 1), (found[9], 10), (found[11], 12)):
+    sources = [article(number) for number in range(1, 13)]
+    path.write_text(f"<pmc-articleset>{''.join(map(as_jats, sources))}</pmc-articleset>", encoding="utf-8")
+    records = read(path)
+    assert [item.key for item in records if isinstance(item, SourceRecord)] == [source["pmid"] for source in sources]
+    for record, number in ((records[0], 1), (records[9], 10), (records[11], 12)):
         assert isinstance(record, SourceRecord)
         expected = article(number)
         assert (record.title, record.language, record.mesh) == (expected["title"], "en", expected["mesh"])

@@ -256,9 +256,9 @@ def test_no_cell_of_a_large_sheet_is_lost(tmp_path: Path) -> None:
         sheet.append([f"r{row}c{column}" for column in range(8)])
     path = tmp_path / "big.xlsx"
     book.save(path)
-    found = [block for block in read(path).blocks if block.kind == "row"]
-    assert len(found) == 500
-    for row, block in enumerate(found):
+    rows = [block for block in read(path).blocks if block.kind == "row"]
+    assert len(rows) == 500
+    for row, block in enumerate(rows):
         expected = "; ".join(f"Column {column}: r{row}c{column}" for column in range(8))
         assert block.lines[0].text == expected
 

@@ -98,15 +98,15 @@ def test_oncokb_golden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "said"),
+    ("level", "verdict"),
     [("1", "recommended"), ("2", "recommended"), ("3A", "recommended"), ("3B", "recommended"), ("4", "recommended"),
      ("LEVEL_4", "recommended"), ("R1", "resistant"), ("R2", "resistant"), ("level_r1", "resistant")],
 )  # fmt: skip
-def test_an_oncokb_level_decides_what_is_said(tmp_path: Path, level: str, said: str) -> None:
+def test_an_oncokb_level_decides_the_sentence(tmp_path: Path, level: str, verdict: str) -> None:
     row = "\t".join((level, "DEMA", "V1E", "Demonstration Glioma", "Imaginib"))
     (record,), _ = read("oncokb", written(tmp_path / "a.tsv", "\t".join(COLUMNS) + "\n" + row))
     (sentence,) = texts(record)
-    assert [word for word in ("recommended", "resistant") if word in sentence] == [said]
+    assert [word for word in ("recommended", "resistant") if word in sentence] == [verdict]
     assert f"level {level.upper().removeprefix('LEVEL_')};" in sentence
 
 

@@ -28,9 +28,9 @@ def shape(record: SourceRecord) -> list[tuple[str, str]]:
 
 
 def test_pubmed_golden() -> None:
-    found = articles()
-    assert list(found) == [f"9000000{number}" for number in (1, 2, 3, 4, 5, 6)]
-    first, last = found["90000001"], found["90000006"]
+    records = articles()
+    assert list(records) == [f"9000000{number}" for number in (1, 2, 3, 4, 5, 6)]
+    first, last = records["90000001"], records["90000006"]
     assert first == SourceRecord(
         key="90000001",
         title="Examplinib versus placebo in mild asthma: a CO2-blinded trial.",
@@ -53,13 +53,13 @@ def test_pubmed_golden() -> None:
 
 
 def test_a_retracted_paper_is_withdrawn_and_its_notice_is_not() -> None:
-    found = articles()
-    retracted, notice, unnumbered = found["90000002"], found["90000003"], found["90000005"]
+    records = articles()
+    retracted, notice, unnumbered = records["90000002"], records["90000003"], records["90000005"]
     assert (retracted.status, retracted.relations) == ("withdrawn", (("retraction_in", "pmid:90000003"),))
     assert (notice.status, notice.relations) == ("", (("retraction_of", "pmid:90000002"),))
     assert (unnumbered.status, unnumbered.relations) == ("withdrawn", ())
     assert "retracted or withdrawn: it does not answer" in words(retracted.notes)
-    assert [found[key].status for key in ("90000001", "90000004", "90000006")] == ["", "", ""]
+    assert [records[key].status for key in ("90000001", "90000004", "90000006")] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_each_sign_of_a_retraction_is_enough(tmp_path: Path, title: str, link: s
 
 
 def test_dates_as_precise_as_known() -> None:
-    found = articles()
-    assert [found[f"9000000{number}"].edition for number in (2, 3, 4, 5)] == [
+    records = articles()
+    assert [records[f"9000000{number}"].edition for number in (2, 3, 4, 5)] == [
         "2009-12",
         "2011",
         "2020-02-29",
@@ -88,12 +88,12 @@ def test_dates_as_precise_as_known() -> None:
 
 
 def test_articles_without_abstract_and_in_other_languages() -> None:
-    found = articles()
-    assert shape(found["90000003"]) == [("paragraph", "Notice of retraction: A finding that was not one.")]
-    assert words(found["90000003"].notes) == ("no abstract",)
-    assert shape(found["90000005"]) == [("paragraph", "No point was found.")]
-    assert found["90000005"].language == "en"
-    assert any("(chi)" in note for note in words(found["90000005"].notes))
+    records = articles()
+    assert shape(records["90000003"]) == [("paragraph", "Notice of retraction: A finding that was not one.")]
+    assert words(records["90000003"].notes) == ("no abstract",)
+    assert shape(records["90000005"]) == [("paragraph", "No point was found.")]
+    assert records["90000005"].language == "en"
+    assert any("(chi)" in note for note in words(records["90000005"].notes))
 
 
 def test_pubmed_faults() -> None:

@@ -19,13 +19,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a host, which ends with the test."""
     started: list[House] = []
 
-    def begin(data: Path = tmp_path / "data", **given: Any) -> House:
-        started.append(House(data, **given).start())
+    def begin(data: Path = tmp_path / "data", **settings: Any) -> House:
+        started.append(House(data, **settings).start())
         return started[-1]
 
     yield begin
-    for each in started:
-        each.stop()
+    for house_ in started:
+        house_.stop()
 
 
 @pytest.fixture
@@ -35,6 +35,6 @@ def house(start: Start) -> House:
 
 @pytest.fixture
 def hosted(house: House) -> Iterator[Hosted]:
-    found = house.hosted()
-    yield found
-    found.close()
+    hosted_ = house.hosted()
+    yield hosted_
+    hosted_.close()

@@ -22,9 +22,9 @@ from localmed.models.host.adapters import Hosted, connect
 from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
 from localmed.models.host.server import Host
 from localmed.models.host.work import Owned
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, Reply, Request, Stance, Watch
 from tests.fakes import WeighedWords
+from tests.scripted import ScriptedChat
 
 CHOICES = {"encoder": "words 1", "reranker": "overlap 1", "entailment": "same 1", "chat": "scripted 1"}
 WAIT = "wait"  # a text at which the encoder waits until the test lets it go on
@@ -54,8 +54,8 @@ class Overlap:
     name = "overlap 1"
 
     def score(self, question: str, passages: Sequence[str]) -> list[float]:
-        asked = set(words(question))
-        return [len(asked & set(words(passage))) / 3 for passage in passages]
+        question_words = set(words(question))
+        return [len(question_words & set(words(passage))) / 3 for passage in passages]
 
 
 class Same:
@@ -78,9 +78,9 @@ class Numbers:
         self.warmed = True
 
     def __call__(
-        self, generation: str, vector: npt.NDArray[np.float32], limit: int, wanted: SearchFilter
+        self, generation: str, vector: npt.NDArray[np.float32], limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
-        self.asked.append((generation, vector.tolist(), wanted))
+        self.asked.append((generation, vector.tolist(), filters))
         return [(str(number), "document", 1 / (3 + number)) for number in range(limit)]
 
 
@@ -91,8 +91,8 @@ class Speaker(ScriptedChat):
         super().__init__(lambda _: "yes", "speaker", 2000)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        said = "one two three" if request.schema is None else '{ "label": "yes" }'
-        return ScriptedChat([said], context=2000).complete(request, watch)
+        answer = "one two three" if request.schema is None else '{ "label": "yes" }'
+        return ScriptedChat([answer], context=2000).complete(request, watch)
 
 
 @dataclass
@@ -102,7 +102,7 @@ class House:
     data: Path
     settings: HostSettings = field(default_factory=HostSettings)
     waiting: int = 256
-    each: int = 32
+    per_user: int = 32
     chat: ScriptedChat = field(default_factory=Speaker)
     encoder: Encoder = field(default_factory=Encoder)
     numbers: Numbers = field(default_factory=Numbers)
@@ -112,7 +112,7 @@ class House:
         self._stop = os.eventfd(0)
         ready = threading.Event()
         owned = Owned(self.encoder, Overlap(), Same(), self.chat, self.numbers)
-        self.host = Host(owned, CHOICES, self.settings, self.waiting, self.each)
+        self.host = Host(owned, CHOICES, self.settings, (self.waiting, self.per_user))
         self._thread = threading.Thread(
             target=hosting.serve, args=(self.data, lambda: self.host, lambda *_: ready.set(), self._stop), daemon=True
         )

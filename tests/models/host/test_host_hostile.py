@@ -195,8 +195,8 @@ def test_another_user_is_not_answered(house: House) -> None:
 
 def test_the_socket_is_its_owners(house: House) -> None:
     folder = house.data / FOLDER
-    for each in (house.data, folder):  # the host made both
-        assert stat.S_IMODE(each.stat().st_mode) == 0o700
+    for path in (house.data, folder):  # the host made both
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / SOCKET).stat().st_mode) == 0o600
 
 

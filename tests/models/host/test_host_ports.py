@@ -11,17 +11,17 @@ from localmed import errors
 from localmed.config import ChatSettings, HostSettings
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError, ModelError, UsageError
+from localmed.models.choice import choices
 from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
 from localmed.models.registry.registration import Model, Registrations
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
 from tests.models.host.conftest import Start
 from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
+from tests.scripted import ScriptedChat
 
 TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
 
@@ -58,11 +58,11 @@ def test_scores_and_stances_are_those_of_the_model(hosted: Hosted) -> None:
 
 
 def test_the_index_is_searched_at_the_host(house: House, hosted: Hosted) -> None:
-    wanted = SearchFilter(("a", "b"), "en", "2020", "2024-05", documents=("x",))
+    filters = SearchFilter(("a", "b"), "en", "2020", "2024-05", documents=("x",))
     vector = np.array([1 / 3, 0.5], np.float32)
     assert hosted.nearest is not None
-    assert hosted.nearest("0007", vector, 3, wanted) == [(str(each), "document", 1 / (3 + each)) for each in range(3)]
-    assert house.numbers.asked == [("0007", vector.tolist(), wanted)]
+    assert hosted.nearest("0007", vector, 3, filters) == [(str(n), "document", 1 / (3 + n)) for n in range(3)]
+    assert house.numbers.asked == [("0007", vector.tolist(), filters)]
     assert house.numbers.warmed
 
 
@@ -73,9 +73,9 @@ class TestChat(ChatContract):
         return hosted.chat
 
     def test_tokens_come_one_by_one(self, model: CountingChat) -> None:
-        heard: list[str] = []
-        reply = model.complete(Request((Message("user", "words"),), 64), Watch(heard.append))
-        assert heard == ["one", " two", " three"]
+        tokens: list[str] = []
+        reply = model.complete(Request((Message("user", "words"),), 64), Watch(tokens.append))
+        assert tokens == ["one", " two", " three"]
         assert reply == Speaker().complete(Request((Message("user", "words"),), 64))
         assert model.count(["a b", ""]) == [2, 0]
 
@@ -92,18 +92,18 @@ def test_tokens_that_nobody_hears_are_not_sent(start: Start) -> None:
         assert hosted.chat is not None
         for watch in (Watch(cancelled=lambda: False), Watch(lambda _: None)):
             hosted.chat.complete(Request((Message("user", "words"),), 8), watch)
-    assert [each.token is UNWATCHED.token for each in watched] == [True, False]
+    assert [watch.token is UNWATCHED.token for watch in watched] == [True, False]
 
 
 def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     assert hosted.chat is not None
     with pytest.raises(UsageError, match=r"two different labels at least\. Name each label once"):
         hosted.chat.choose([Message("user", "?")], ["?"], ["yes"])
-    for name, each in vars(errors).items():
-        if isinstance(each, type) and issubclass(each, LocalmedError) and each is not LocalmedError:
-            with pytest.raises(each) as caught:
-                protocol.raise_error(protocol.error_frame(each("what", "remedy")))
-            assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, LocalmedError) and kind is not LocalmedError:
+            with pytest.raises(kind) as caught:
+                protocol.raise_error(protocol.error_frame(kind("host.none_answers")))
+            assert (type(caught.value).__name__, str(caught.value)) == (name, str(kind("host.none_answers")))
 
 
 def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
@@ -117,12 +117,12 @@ def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: p
 
 
 def test_models_that_were_chosen_otherwise_are_not_used(house: House) -> None:
-    found = connect(house.data, house.settings, CHOICES | {"encoder": "another", "chat": "none"})
-    assert found.encoder is None
-    assert found.chat is None
-    assert found.reranker is not None
-    assert found.others == ("chat", "encoder")
-    found.close()
+    connected = connect(house.data, house.settings, CHOICES | {"encoder": "another", "chat": "none"})
+    assert connected.encoder is None
+    assert connected.chat is None
+    assert connected.reranker is not None
+    assert connected.others == ("chat", "encoder")
+    connected.close()
 
 
 def test_a_host_is_not_used_where_the_settings_say_so(house: House) -> None:
@@ -143,16 +143,16 @@ def test_choices_tell_trainings_and_settings_apart() -> None:
 
 def test_a_message_too_large_is_refused_and_the_next_one_goes_on(house: House) -> None:
     small = HostSettings(message_bytes=2000)
-    found = connect(house.data, small, CHOICES)
-    assert found.encoder is not None
+    connected = connect(house.data, small, CHOICES)
+    assert connected.encoder is not None
     with pytest.raises(ModelError, match=r"host\.message_bytes"):
-        found.encoder.encode(["x" * 2000], "query")
+        connected.encoder.encode(["x" * 2000], "query")
     with pytest.raises(
         ModelError, match="from the model host has more than 2000"
     ):  # its vectors are more than this client takes
-        found.encoder.encode(["x"] * 50, "query")
-    assert len(found.encoder.encode(["x"], "query")) == 1
-    found.close()
+        connected.encoder.encode(["x"] * 50, "query")
+    assert len(connected.encoder.encode(["x"], "query")) == 1
+    connected.close()
 
 
 def test_another_version_is_not_used(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,11 @@ import pytest
 from localmed.config import HostSettings
 from localmed.errors import Busy, Cancelled, ModelError
 from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from tests.fakes import WeighedWords
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House
+from tests.scripted import ScriptedChat
 
 USERS, REQUESTS = 8, 20
 ASK = Request((Message("user", "?"),), 8)
@@ -81,26 +81,26 @@ def test_eight_users_none_lost_none_starved(start: Start, threads: ThreadPoolExe
         ended.append((user, time.perf_counter()))
 
     # All requests of one user are there before the next user's: in order of arrival the last would wait for all.
-    asked: list[Future[None]] = []
+    futures: list[Future[None]] = []
 
     def all_wait() -> bool:
-        return running.host.status().waiting["small"] == len(asked)
+        return running.host.status().waiting["small"] == len(futures)
 
     for user in range(USERS):
-        asked += [threads.submit(ask, user, number) for number in range(REQUESTS)]
+        futures += [threads.submit(ask, user, number) for number in range(REQUESTS)]
         until(all_wait)
     began = time.perf_counter()
     running.encoder.go_on.set()
     assert first.result(30) is not None
-    for future in asked:
+    for future in futures:
         future.result(30)
     assert len(ended) == USERS * REQUESTS
-    order = [user for user, _ in sorted(ended, key=lambda each: each[1])]
+    order = [user for user, _ in sorted(ended, key=lambda ending: ending[1])]
     assert order.index(USERS - 1) < 5 * USERS  # the last to come is served in the first rounds
     waits = sorted(when - began for _, when in ended)
     assert waits[-1] <= 3 * waits[len(waits) // 2]
-    for each in users:
-        each.close()
+    for connected in users:
+        connected.close()
     running.stop()
 
 
@@ -120,7 +120,7 @@ def test_low_priority_waits_for_everybody_else(house: House, hosted: Hosted, thr
 
 
 def test_too_many_are_refused_and_the_others_served(start: Start, threads: ThreadPoolExecutor) -> None:
-    running = start(waiting=3, each=2)
+    running = start(waiting=3, per_user=2)
     mine, other = running.hosted("mine"), running.hosted("other")
     first = held(running, mine, threads)
     waiting = [threads.submit(encoder_of(mine).encode, ["mine"], "query") for _ in range(2)]
@@ -132,11 +132,11 @@ def test_too_many_are_refused_and_the_others_served(start: Start, threads: Threa
     with pytest.raises(Busy, match="are waiting already"):
         encoder_of(other).encode(["refused"], "query")
     running.encoder.go_on.set()
-    assert all(len(each.result(10)) == 1 for each in waiting)
+    assert all(len(future.result(10)) == 1 for future in waiting)
     assert first.result(10) is not None
     assert "refused" not in running.encoder.encoded
-    for each in (mine, other):
-        each.close()
+    for connected in (mine, other):
+        connected.close()
     running.stop()
 
 
@@ -145,9 +145,9 @@ def test_cancelling_frees_the_model(start: Start) -> None:
     running = start(chat=chat)
     hosted = running.hosted()
     assert hosted.chat is not None
-    heard: list[str] = []
+    tokens: list[str] = []
     with pytest.raises(Cancelled):
-        hosted.chat.complete(ASK, Watch(heard.append, lambda: len(heard) > 3))
+        hosted.chat.complete(ASK, Watch(tokens.append, lambda: len(tokens) > 3))
     assert chat.cancelled.is_set()
     assert hosted.chat.count(["the queue goes on"]) == [4]
     hosted.close()
@@ -175,9 +175,9 @@ def test_a_request_that_is_cancelled_while_it_waits_is_never_run(
 ) -> None:
     first = held(house, hosted, threads)
     assert hosted.client is not None
-    asked = {"texts": ["never"], "kind": "query", "sparse": False}
+    values = {"texts": ["never"], "kind": "query", "sparse": False}
     late = threading.Event()
-    waiting = threads.submit(hosted.client.ask, "encode", asked, Watch(cancelled=late.is_set))
+    waiting = threads.submit(hosted.client.ask, "encode", values, Watch(cancelled=late.is_set))
     until(lambda: house.host.status().waiting["small"] == 1)
     late.set()
     with pytest.raises(Cancelled):
@@ -198,9 +198,9 @@ def test_the_end_of_the_host_is_told_to_who_waits(start: Start, threads: ThreadP
     began = time.monotonic()
     running.stop()
     assert time.monotonic() - began < 5
-    for each in (talking, waiting):
+    for future in (talking, waiting):
         with pytest.raises(ModelError):
-            each.result(10)
+            future.result(10)
     with pytest.raises(ModelError, match="has ended"):
         hosted.chat.complete(ASK)
     hosted.close()

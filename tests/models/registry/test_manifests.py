@@ -9,9 +9,8 @@ import pytest
 
 from localmed.errors import BadSettings
 from localmed.models.registry import manifests
-from localmed.models.registry.copying import silent
 from localmed.models.registry.manifests import ROLES, load, load_all
-from localmed.models.registry.registry import Registry
+from localmed.models.registry.registry import Registry, silent
 from localmed.models.templates import TEMPLATES
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, ENCODER, MANIFEST, encoder_folder, write_manifests
@@ -19,20 +18,20 @@ from tests.models.registered import CONTENT, ENCODER, MANIFEST, encoder_folder, 
 
 def test_the_manifests_that_ship() -> None:
     shipped = load_all()
-    assert {each.role for each in shipped.values()} == set(ROLES)
-    for name, each in shipped.items():
+    assert {manifest.role for manifest in shipped.values()} == set(ROLES)
+    for name, manifest in shipped.items():
         assert (manifests.FOLDER / f"{name}.toml").exists()
-        assert each.licence
-        assert each.source
-        assert each.title
-        for spec in each.files:
+        assert manifest.licence
+        assert manifest.source
+        assert manifest.title
+        for spec in manifest.files:
             assert len(spec.sha256) in (0, 64)
             assert bool(spec.sha256) == bool(spec.bytes)
-        if each.role == "chat":
-            assert each.template in TEMPLATES
-            assert each.footprint.weights > 2**30
-            assert each.footprint.bytes_a_token > 0
-    sizes = sorted(each.shape.parameters for each in shipped.values() if each.role == "chat")
+        if manifest.role == "chat":
+            assert manifest.template in TEMPLATES
+            assert manifest.footprint.weights > 2**30
+            assert manifest.footprint.bytes_a_token > 0
+    sizes = sorted(manifest.shape.parameters for manifest in shipped.values() if manifest.role == "chat")
     assert sizes[0] < 2e9
     assert any(7e9 <= size <= 9e9 for size in sizes)
     assert sizes[-1] >= 27e9
@@ -53,7 +52,7 @@ def test_an_estimate_by_hand() -> None:
 
 
 def test_a_registered_model_is_measured_by_its_own_file(added: Registry) -> None:
-    [candidate] = [each for each in added.candidates() if each.name == "tiny"]
+    [candidate] = [model for model in added.candidates() if model.name == "tiny"]
     assert candidate.footprint.exact
     assert candidate.footprint.weights == len(CONTENT)
     assert candidate.footprint.bytes_a_token == 4 * 2 * 16 * 2

@@ -16,8 +16,7 @@ import pytest
 
 from localmed.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
 from localmed.models.registry import offered
-from localmed.models.registry.copying import PIECE
-from localmed.models.registry.registry import Registry
+from localmed.models.registry.registry import PIECE, Registry
 from tests.models import model_files as files
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, leftovers, write_manifests
@@ -109,7 +108,7 @@ def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [
         (b"", "empty"),
         (b"GGUF" + bytes(45), "version"),
@@ -118,9 +117,9 @@ def test_a_file_that_is_the_manifests_is_taken(tmp_path: Path, tiny: Path) -> No
     ],
 )
 def test_a_bad_file_is_refused_before_it_is_copied(
-    registry: Registry, tmp_path: Path, content: bytes, told: str
+    registry: Registry, tmp_path: Path, content: bytes, problem: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=problem):
         registry.add(make(tmp_path / "Tiny-Q4.gguf", content), "x")
     assert not registry.registrations.models
 

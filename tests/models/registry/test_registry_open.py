@@ -19,10 +19,8 @@ from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, stored
 
 
-def test_the_model_of_a_role(added: Registry) -> None:
-    assert added.serving("chat").gguf.name == "Tiny-Q8_0.gguf"
-    with pytest.raises(ModelError, match="no model was chosen for encoder"):
-        added.serving("encoder")
+def test_a_registered_model_is_opened(added: Registry) -> None:
+    assert added.opened("tiny").gguf.name == "Tiny-Q8_0.gguf"
     with pytest.raises(UnknownName):
         added.opened("other")
 
@@ -42,7 +40,7 @@ def replace_with_the_same_dates(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "reason"),
     [
         (flip, "sha256 differs"),
         (replace_with_the_same_dates, "sha256 differs"),
@@ -52,15 +50,15 @@ def replace_with_the_same_dates(path: Path) -> None:
         (lambda path: path.write_bytes(CONTENT + b"x"), "bytes, not"),
     ],
 )
-def test_a_changed_file_is_never_opened(added: Registry, harm: object, told: str) -> None:
+def test_a_changed_file_is_never_opened(added: Registry, harm: object, reason: str) -> None:
     assert callable(harm)
     harm(stored(added))
-    for attempt in (lambda: added.opened("tiny"), lambda: added.serving("chat"), lambda: added.use("chat", "tiny")):
-        with pytest.raises(ModelError, match=told):
+    for attempt in (lambda: added.opened("tiny"), lambda: added.use("chat", "tiny")):
+        with pytest.raises(ModelError, match=reason):
             attempt()
     for full in (False, True):
         [problem] = added.problems("tiny", full)
-        assert told in render(problem, "en")
+        assert reason in render(problem, "en")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "deep/down/code.py"])

@@ -11,6 +11,8 @@ from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.grid import find_ruled
 from localmed.ingest.readers.pdf.reader import read
+from localmed.ingest.readers.pdf.scan_tables import with_tables
+from localmed.ingest.readers.pdf.text import Piece
 
 EDGES = (50, 160, 260, 380, 470)
 ROWS = [
@@ -66,3 +68,14 @@ def test_the_model_leaves_the_search_for_drawn_borders_as_it_is(tmp_path: Path) 
     rows(tmp_path / "shaded.pdf")  # loads the model
     assert find_ruled(document[0]) == first
     assert pymupdf._get_layout is None  # hooked in, it changes that search from the second page on
+
+
+def test_a_table_without_rules_on_a_page_read_by_ocr() -> None:
+    pieces = [
+        Piece(text, x, 80 + 22 * number, x + 5.2 * len(text), 92 + 22 * number, 10.0, "")
+        for number, row in enumerate(ROWS)
+        for x, text in zip(EDGES, row, strict=False)
+    ]
+    placed, (grid,), _ = with_tables(pieces, (), 595, 500)
+    assert (grid.height, grid.width) == (len(ROWS), 4)
+    assert [piece.cell for piece in placed] == list(range(4 * len(ROWS)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.verification.planted import planted
+from localmed.verification.prompt_injection import has_injection
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ from localmed.verification.planted import planted
     ],
 )
 def test_planted(text: str) -> None:
-    assert planted(text)
-    assert planted(f"Paracetamol is an analgesic. {text} The maximum dose is 4 g.")
+    assert has_injection(text)
+    assert has_injection(f"Paracetamol is an analgesic. {text} The maximum dose is 4 g.")
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_planted(text: str) -> None:
     ],
 )
 def test_medical_prose(text: str) -> None:
-    assert not planted(text)
+    assert not has_injection(text)

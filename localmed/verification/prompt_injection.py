@@ -38,10 +38,10 @@ _CHINESE = (
     r"(?:得到)?(?:支持|正确|真|有关|矛盾|错误)",
     r"(?:语言模型|人工智能|AI|助手)(?:必须|应当|应该|请)(?:回答|回复|输出|告诉|推荐)",
 )
-_PLANTED = re.compile("|".join((*_ENGLISH, *(each.lower() for each in _CHINESE))))
+_INJECTION = re.compile("|".join((*_ENGLISH, *(pattern.lower() for pattern in _CHINESE))))
 _BLANKS = re.compile(r"[^\S\n]+")
 
 
-def planted(text: str) -> bool:
+def has_injection(text: str) -> bool:
     """Whether ``text`` speaks to a language model."""
-    return bool(_PLANTED.search(_BLANKS.sub(" ", fold(text))))
+    return bool(_INJECTION.search(_BLANKS.sub(" ", fold(text))))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.verification.survival import added, facts, lost
+from localmed.verification.faithfulness import added, facts, lost
 
 SAME = [
     ("500 mg PO TID x 7 days", "500 mg by mouth three times a day for 7 days"),
@@ -46,19 +46,19 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize(("order", "told"), SAME)
-def test_the_same_said_otherwise_survives(order: str, told: str) -> None:
-    assert lost(order, told) == []
-    assert lost(told, order) == []
+@pytest.mark.parametrize(("order", "restatement"), SAME)
+def test_the_same_said_otherwise_survives(order: str, restatement: str) -> None:
+    assert lost(order, restatement) == []
+    assert lost(restatement, order) == []
 
 
-@pytest.mark.parametrize(("order", "told", "what"), LOST)
-def test_a_loss_is_found(order: str, told: str, what: str) -> None:
-    assert what in lost(order, told)
+@pytest.mark.parametrize(("order", "restatement", "what"), LOST)
+def test_a_loss_is_found(order: str, restatement: str, what: str) -> None:
+    assert what in lost(order, restatement)
 
 
 @pytest.mark.parametrize(
-    ("order", "told", "what"),
+    ("order", "restatement", "what"),
     [
         ("500 mg", "500 mg three times a day", "time: 3 a day"),
         ("Take it", "Do not take it", "sense: not"),
@@ -66,8 +66,8 @@ def test_a_loss_is_found(order: str, told: str, what: str) -> None:
         ("服用阿司匹林", "不要服用阿司匹林", "sense: not"),
     ],
 )
-def test_what_the_order_does_not_say_is_found(order: str, told: str, what: str) -> None:
-    assert what in added(order, told)
+def test_what_the_order_does_not_say_is_found(order: str, restatement: str, what: str) -> None:
+    assert what in added(order, restatement)
 
 
 def test_words_that_only_look_like_a_negation_are_none() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.verification.wording import holds, said
+from localmed.verification.verbatim import find_verbatim, holds
 
 TEXT = """Do not give ramipril in pregnancy. Avoid macrolides in patients with
 a prolonged QT interval. Give 1,000 mg, i.e. 1 g, in two doses.
@@ -35,7 +35,7 @@ Is aspirin safe for children? Take 5-10 mg for ≥ 3 days. Treat for five days i
     ],
 )
 def test_whole_sentences_are_said_whatever_their_punctuation(statement: str) -> None:
-    place = said(TEXT, statement)
+    place = find_verbatim(TEXT, statement)
     assert place
     assert holds(TEXT, statement)
     assert TEXT[slice(*place)][0] in statement or TEXT[slice(*place)][0].lower() in statement
@@ -60,17 +60,17 @@ def test_whole_sentences_are_said_whatever_their_punctuation(statement: str) -> 
     ],
 )
 def test_nothing_less_and_nothing_else(statement: str) -> None:
-    assert said(TEXT, statement) is None
+    assert find_verbatim(TEXT, statement) is None
 
 
 def test_rows_of_a_table_are_sentences() -> None:
     rows = "Step: 1; Action: Measure blood lactate\nStep: 2; Action: Take blood cultures"
-    assert said(rows, "Step: 2; Action: Take blood cultures", rows=True) == (39, 75)
-    assert said(rows, "Action: Take blood cultures", rows=True) is None
+    assert find_verbatim(rows, "Step: 2; Action: Take blood cultures", rows=True) == (39, 75)
+    assert find_verbatim(rows, "Action: Take blood cultures", rows=True) is None
 
 
 def test_the_place_is_that_of_the_sentence_with_its_stop() -> None:
-    start, end = said(TEXT, "avoid macrolides in patients with a prolonged qt interval") or (0, 0)
+    start, end = find_verbatim(TEXT, "avoid macrolides in patients with a prolonged qt interval") or (0, 0)
     assert TEXT[start:end] == "Avoid macrolides in patients with\na prolonged QT interval."
 
 
@@ -91,5 +91,5 @@ def test_holds_asks_for_the_words_anywhere(text: str, statement: str, held: bool
 
 @given(st.text(max_size=200), st.text(max_size=100))
 def test_any_text_can_be_asked(text: str, statement: str) -> None:
-    place = said(text, statement)
+    place = find_verbatim(text, statement)
     assert place is None or 0 <= place[0] < place[1] <= len(text)

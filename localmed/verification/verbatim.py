@@ -1,10 +1,11 @@
 """Whether a text says a statement word for word: the one kind of support that a rule can be certain of.
 
-``said`` asks for whole sentences of the text, one or several on end. What stands in the middle of a sentence may be
-denied or limited by the rest of it ("Do not | give aspirin | unless ..."), so it does not count; neither do a question,
-an item of a list (its heading may turn it round), or a line that continues another. Compared are the words, numbers and
-signs in their order: capitals, punctuation, line breaks, grouping commas and numbers written as English words make no
-difference; every other change of a word, number, sign or unit does. ``holds`` asks for the words anywhere.
+``find_verbatim`` asks for whole sentences of the text, one or several on end. What stands in the middle of a sentence
+may be denied or limited by the rest of it ("Do not | give aspirin | unless ..."), so it does not count; neither do a
+question, an item of a list (its heading may turn it round), or a line that continues another. Compared are the words,
+numbers and signs in their order: capitals, punctuation, line breaks, grouping commas and numbers written as English
+words make no difference; every other change of a word, number, sign or unit does. ``holds`` asks for the words
+anywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from localmed.clinical.numbers import english
 from localmed.language import HAN, content_words, fold
 
 LEAST_WORDS = 2  # content words of a statement; "Pregnancy." as a sentence of its own states nothing
@@ -21,12 +23,6 @@ _TOKEN = re.compile(
     rf"[{HAN}]|(?P<grouped>\d{{1,3}}(?:,\d{{3}})+(?![\d,]))|\d+(?:[.,·]\d+)*|[^\W\d_{HAN}]+|(?P<minus>[-–−](?=\d))"
     rf"|[^\s\w{_SIGNLESS}-]"
 )
-_NUMBERS = {
-    word: str(value)
-    for value, word in enumerate(
-        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-    )
-}
 _ITEM_CHARACTERS = 12  # before a sentence, in which the mark of a list's item stands
 _STOP = re.compile(r"[.!?](?=$|[\s\"'”’)\]])|[。！？]")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -44,16 +40,16 @@ class _Token:
     end: int
 
 
-def said(text: str, statement: str, rows: bool = False) -> tuple[int, int] | None:
+def find_verbatim(text: str, statement: str, rows: bool = False) -> tuple[int, int] | None:
     """Where ``text`` says ``statement`` in whole sentences, ``None`` if nowhere; with ``rows`` its lines are sentences.
 
     Nothing is said by a statement of hardly a word or by one that asks.
     """
-    asked = [token.text for token in _tokens(statement)]
+    words = [token.text for token in _tokens(statement)]
     if len(set(content_words(statement))) < LEAST_WORDS or statement.rstrip().endswith(("?", "？")):
         return None
     tokens = list(_tokens(text))
-    for first, last in _runs([token.text for token in tokens], asked):
+    for first, last in _runs([token.text for token in tokens], words):
         if _begins(text, tokens, first, rows) and _ends(text, tokens, last, rows):
             return tokens[first].start, _with_stop(text, tokens[last].end)
     return None
@@ -61,22 +57,22 @@ def said(text: str, statement: str, rows: bool = False) -> tuple[int, int] | Non
 
 def holds(text: str, statement: str) -> bool:
     """Whether ``text`` has the words of ``statement`` in their order, anywhere: "5 mg" is not in "15 mg"."""
-    asked = [token.text for token in _tokens(statement)]
-    return bool(asked) and next(_runs([token.text for token in _tokens(text)], asked), None) is not None
+    words = [token.text for token in _tokens(statement)]
+    return bool(words) and next(_runs([token.text for token in _tokens(text)], words), None) is not None
 
 
 def _tokens(text: str) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text):
         plain = "-" if match["minus"] else fold(match[0])
         plain = plain.replace(",", "") if match["grouped"] else plain
-        yield _Token(_NUMBERS.get(plain, plain), match.start(), match.end())
+        yield _Token(str(english().get(plain, plain)), match.start(), match.end())
 
 
-def _runs(tokens: Sequence[str], asked: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The first and last place of every stretch of ``tokens`` that is ``asked``."""
-    for first in range(len(tokens) - len(asked) + 1):
-        if tokens[first : first + len(asked)] == asked:
-            yield first, first + len(asked) - 1
+def _runs(tokens: Sequence[str], words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The first and last place of every stretch of ``tokens`` that is ``words``."""
+    for first in range(len(tokens) - len(words) + 1):
+        if tokens[first : first + len(words)] == words:
+            yield first, first + len(words) - 1
 
 
 def _begins(text: str, tokens: Sequence[_Token], at: int, rows: bool) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from localmed.agents.budget import NOTE_TOKENS, TURN_TOKENS, fit
+from localmed.agents.chat import NOTE_TOKENS, TURN_TOKENS, fit
 from localmed.domain import message
 from localmed.errors import ModelError
 

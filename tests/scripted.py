@@ -1,4 +1,4 @@
-"""A ``ChatModel`` that says what it was given to say: for tests, demonstrations and trying a workflow without a model.
+"""A ``ChatModel`` that says what it was given to say.
 
 It is held to the port's rules like the others: a conversation that is too long, a reply that does not fit its schema or
 a label that is not offered is a ``ModelError``; a cancelled request raises ``Cancelled``. A token is a word here.
@@ -41,8 +41,8 @@ class ScriptedChat:
             raise ModelError(
                 "chat.prompt_too_long", prompt=prompt, context=self.identity.context, reply=request.max_tokens
             )
-        said = self._next(request.messages)
-        words = (said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)).split(" ")
+        answer = self._next(request.messages)
+        words = (answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)).split(" ")
         text = " ".join(words[: request.max_tokens])
         for number, word in enumerate(text.split(" ")):
             _go_on(watch)
@@ -72,25 +72,25 @@ class ScriptedChat:
             return self._script(messages)
         if isinstance(self._script, Mapping):
             last = messages[-1].content if messages else ""
-            for key, said in self._script.items():
+            for key, answer in self._script.items():
                 if key in last:
-                    return said
-            raise ModelError("chat.script_silent")
+                    return answer
+            raise ModelError("the script has nothing to say to this")
         with self._lock:
             if self._said >= len(self._script):
-                raise ModelError("chat.script_over", count=self._said)
+                raise ModelError(f"the script is over after {self._said} answers")
             self._said += 1
             return self._script[self._said - 1]
 
 
-def _choice(said: Said, labels: Sequence[str]) -> Choice:
-    weights = {said: 1.0} if isinstance(said, str) else dict(said)
+def _choice(answer: Said, labels: Sequence[str]) -> Choice:
+    weights = {answer: 1.0} if isinstance(answer, str) else dict(answer)
     if set(weights) - set(labels):
-        raise ModelError("chat.script_label")
+        raise ModelError("the script names a label that is not offered")
     total = sum(weights.values())
     if not total > 0:
-        raise ModelError("chat.script_weight")
-    return Choice(tuple(weights.get(label, 0.0) / total for label in labels), measured=not isinstance(said, str))
+        raise ModelError("the script weighs no label")
+    return Choice(tuple(weights.get(label, 0.0) / total for label in labels), measured=not isinstance(answer, str))
 
 
 def _go_on(watch: Watch) -> None:

@@ -1,0 +1,83 @@
+"""How a command ends that failed: one line on standard error in the reader's language, and an exit code."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from localmed.cli.common import echo
+from localmed.cli.speaking import error_line, language, text
+from localmed.errors import LocalmedError, details
+from localmed.presentation.neutral import one_line
+
+INTERRUPTED = 130
+_PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped command or option looks, unlike a question
+
+
+def end(error: BaseException, debug: bool) -> NoReturn:
+    """Print the line of ``error``, before it the traceback of what is no mistake of usage where ``debug`` is set."""
+    if isinstance(error, click.Abort | KeyboardInterrupt):  # click aborts at a question only
+        if sys.stderr.isatty():
+            echo(err=True)  # ends the terminal's ^C
+        _fail(text("cli.not_confirmed" if isinstance(error, click.Abort) else "cli.interrupted"), INTERRUPTED)
+    if isinstance(error, click.ClickException):
+        _fail(_usage(error), error.exit_code)
+    if debug:
+        for detail in details(error.message) if isinstance(error, LocalmedError) else ():
+            error.add_note(detail)
+        traceback.print_exception(error)
+    if isinstance(error, LocalmedError):
+        _fail(error_line(error), error.exit_code)
+    _fail(text("cli.unexpected", error=_described(error)), 1)
+
+
+def _fail(line: str, code: int) -> NoReturn:
+    echo(f"localmed: {one_line(line)}", err=True)
+    sys.exit(code)
+
+
+def _usage(error: click.ClickException) -> str:
+    """One line on a command that cannot be taken as it is; a question typed in a command's place is not repeated."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = context.command_path if context else "localmed"
+    name = getattr(error, "command_name", getattr(error, "option_name", ""))
+    if isinstance(name, str) and not _PLAIN.fullmatch(name):
+        return text("cli.no_command")
+    problem = " ".join(error.format_message().split()).rstrip(".")
+    if language() == "en":  # which click speaks
+        end = "" if problem.endswith("?") else "."
+        return text("cli.usage", where=where, problem=f"{problem[:1].lower()}{problem[1:]}{end}")
+    return _usage_words(error, context, where, problem)
+
+
+def _usage_words(error: click.ClickException, context: click.Context | None, where: str, problem: str) -> str:
+    """What click says in the reader's language; quoted where we have no words."""
+    parameter = getattr(error, "param", None)
+    hint = getattr(error, "param_hint", None) or (parameter.get_error_hint(context) if parameter else "")
+    name = hint if isinstance(hint, str) else " / ".join(hint)
+    if isinstance(error, click.NoSuchOption):
+        return text("cli.usage_no_option", where=where, name=error.option_name)
+    if isinstance(error, click.exceptions.NoSuchCommand):
+        return text("cli.usage_no_command", where=where, name=error.command_name)
+    if isinstance(error, click.MissingParameter):
+        return text("cli.usage_missing", where=where, name=name)
+    if isinstance(error, click.BadParameter):
+        kind = parameter.type if parameter else None
+        if isinstance(kind, click.IntRange | click.FloatRange):
+            least, most = ("-" if bound is None else f"{bound:g}" for bound in (kind.min, kind.max))
+            return text("cli.usage_range", where=where, name=name, least=least, most=most)
+        if isinstance(kind, click.Choice):
+            return text("cli.usage_choice", where=where, name=name, choices=tuple(map(str, kind.choices)))
+        return text("cli.usage_bad", where=where, name=name, problem=error.message.rstrip("."))
+    return text("cli.usage", where=where, problem=problem)
+
+
+def _described(error: BaseException) -> str:
+    """The kind of error, and for the operating system's (full disk, no rights) its words; never anybody's text."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{type(error).__name__}: {error.strerror}"
+    return type(error).__name__

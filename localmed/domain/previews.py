@@ -1,0 +1,48 @@
+"""What a dry run of an import says of a file: what would become of it, and what of it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from localmed.domain.messages import Message
+from localmed.domain.messages import message as message_of
+from localmed.domain.sources import Document, Passage
+
+Outcome = Literal["new", "changed", "same", "moved", "refused", "skipped", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A part of a file that was refused: ``where`` (a line, a page, a PMID) and why, without its text."""
+
+    where: Message
+    reason: Message
+
+    @property
+    def message(self) -> Message:
+        """Place and reason as one message."""
+        return message_of("error.within", place=self.where, what=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePreview:
+    """A file: what would become of it and why, its documents, each with what would become of it, and what is left out.
+
+    ``folder`` holds the originals that the documents were read from, under their hashes, until the next file.
+    """
+
+    path: str
+    outcome: Outcome
+    reason: Message | None = None
+    documents: tuple[tuple[tuple[Document, tuple[Passage, ...]], Outcome], ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[Message, ...] = ()
+    going: int = 0  # documents stored of it that are in it no more
+    folder: Path = Path()
+
+    @property
+    def passages(self) -> int:
+        """How many passages it would have."""
+        return sum(len(passages) for (_, passages), _ in self.documents)
