@@ -1,4 +1,4 @@
-"""The layers of BERT (Devlin et al. 2019), written out for the encoders that come as packages; reranking by their tokens.
+"""The layers of BERT (Devlin et al. 2019), for the encoders that come as packages; and reranking by their tokens.
 
 Loading them through transformers costs four seconds of a cold question; and in bfloat16, with passages of like length
 together, they run about three times as fast as sentence-transformers in float32 (tests/benchmarks/RESULTS.md).
