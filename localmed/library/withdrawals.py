@@ -27,9 +27,9 @@ from pathlib import Path
 from localmed import files
 from localmed.domain import Document, digest
 from localmed.errors import Damaged, LocalmedError
+from localmed.files import told_if_full
 from localmed.library import generations
 from localmed.library.anchors import PLANNED, REPAIRED, Anchor, anchors, extent
-from localmed.library.space import told_if_full
 
 
 @dataclass(frozen=True, slots=True)
