@@ -152,12 +152,23 @@ class Cancelled(ModelError):
 
 
 def reason(error: Exception) -> Parameter:
-    """What went wrong, as a parameter: in the reader's words where it is one of the system's usual reasons."""
-    if not isinstance(error, OSError):
-        return type(error).__name__
-    if error.errno in _KNOWN_REASONS:
+    """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
+    if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")
-    return error.strerror or type(error).__name__
+    system = isinstance(error, OSError) and bool(error.strerror)
+    detail = str(error.strerror) if isinstance(error, OSError) and system else type(error).__name__
+    return Message("system.failed" if system else "system.malformed", (("detail", detail),))
+
+
+def details(part: Parameter) -> tuple[str, ...]:
+    """What libraries call what went wrong, from a message and those in it."""
+    if isinstance(part, tuple):
+        return tuple(detail for value in part for detail in details(value))
+    if not isinstance(part, Message):
+        return ()
+    return tuple(
+        detail for name, value in part.parameters for detail in ((str(value),) if name == "detail" else details(value))
+    )
 
 
 # --- across processes -------------------------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ from localmed.domain import Answer, AnswerStatus, Collection, Origin, SearchFilt
 from localmed.errors import BadSettings, ModelError, UsageError
 from localmed.hooks import Hooks
 from localmed.ingest.manifest import Manifest
-from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from localmed.ports import Message
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
+from tests.scripted import ScriptedChat
 from tests.values import in_words
 
 QUESTION = "What is the maximum dose of paracetamol in adults?"

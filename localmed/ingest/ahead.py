@@ -19,13 +19,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 
 import psutil
 
@@ -76,7 +75,7 @@ class _Job:
         self.page: tuple[int, int, bool] | None = None  # being read: its number, of how many, by OCR
 
 
-class Parsers:
+class Parsers(AbstractContextManager["Parsers"]):
     """Parses tasks in child processes; a context manager that leaves no child and no thread behind."""
 
     def __init__(
@@ -100,10 +99,7 @@ class Parsers:
         self._parsers: list[Parser] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:

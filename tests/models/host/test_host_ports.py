@@ -11,17 +11,17 @@ from localmed import errors
 from localmed.config import ChatSettings, HostSettings
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError, ModelError, UsageError
+from localmed.models.choice import choices
 from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
 from localmed.models.registry.registration import Model, Registrations
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
 from tests.models.host.conftest import Start
 from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
+from tests.scripted import ScriptedChat
 
 TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
 
