@@ -20,7 +20,7 @@ from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
-from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, entry_of, noted, unchecked
+from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
@@ -251,9 +251,9 @@ class Session:
         else:
             raise Busy("library.changing")
         self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer=answer)
-        said = (*self.unaudited, *unchecked(self.data))
+        remarks = (*self.unaudited, *unchecked(self.data))
         self.unaudited.clear()
-        return replace(answer, notes=(*answer.notes, *said)) if said else answer
+        return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 
     def _holds(self, answer: Answer, workspace: Workspace) -> bool:
         """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
@@ -308,5 +308,5 @@ class Session:
         """One line in the audit log, as the caller, of what was done; ``unaudited`` says where it cannot be made."""
         served = f"{generation:04d}" if generation else ""
         entry = entry_of(action, subject, outcome, served, answer, self.caller.user, intent)
-        if missed := noted(self.data, entry):
+        if missed := enter(self.data, entry):
             self.unaudited.append(missed)

@@ -56,8 +56,7 @@ class Manifest:
     """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
 
     ``reason`` is the change that made it, for ``messages.from_text``; in a manifest of before its words in English.
-    ``ledger`` and ``access`` are how far the withdrawals and the access file went when it was built, ``audit`` is the
-    digest of the log's newest entry then.
+    ``ledger`` and ``access``: how far either file went when it was built, ``audit``: the log's newest digest then.
     """
 
     number: int

@@ -167,7 +167,7 @@ class Audit:
         return problems
 
 
-def noted(data: Path, entry: AuditEntry) -> Message | None:
+def enter(data: Path, entry: AuditEntry) -> Message | None:
     """Enter ``entry`` now, else when it can be; what the reader is told where it is not in the log yet."""
     try:
         with closing(Audit(data)) as log:

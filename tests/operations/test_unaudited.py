@@ -62,7 +62,7 @@ def full(_: Settings) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def asked(session: Session) -> Answer:
+def answer_of(session: Session) -> Answer:
     return session.ask(QUESTION, SearchFilter())
 
 
@@ -80,23 +80,23 @@ def entries(settings: Settings) -> list[AuditEntry]:
 @pytest.mark.parametrize("trouble", [locked, full])
 def test_an_answer_that_cannot_be_audited_now_is_given_and_entered_later(filled: Settings, trouble: Trouble) -> None:
     with opened(filled, HashedWords()) as session:
-        whole = audited(asked(session))
+        whole = audited(answer_of(session))
         start = time.monotonic()
         with trouble(filled):
-            answer = asked(session)
-            again = asked(session)
+            answer = answer_of(session)
+            again = answer_of(session)
         assert time.monotonic() - start < 20
         assert whole == []
         assert audited(answer) == ["audit.later"], "a log that is locked can be read"
         assert answer.statements == again.statements != ()
         before = len([entry for entry in entries(filled) if entry.action == "ask"])
         assert before == 1, "nothing but an entry enters what waits"
-        assert audited(asked(session)) == []
+        assert audited(answer_of(session)) == []
     late = [entry for entry in entries(filled) if entry.entered]
     assert [(entry.action, entry.outcome) for entry in late] == [("ask", "answered")] * 2
     assert all(entry.time <= entry.entered for entry in late)
     with opened(filled, HashedWords()) as session:
-        asked(session)
+        answer_of(session)
     assert [entry for entry in entries(filled) if entry.entered] == late, "entered once"
 
 
@@ -105,7 +105,7 @@ def test_an_answer_says_that_the_log_could_not_be_read(filled: Settings) -> None
         file.unlink()
     (filled.data / "audit.sqlite").write_bytes(b"not a log" * 1000)
     with opened(filled, HashedWords(), caller=reader_of("nurses")) as session:
-        assert audited(asked(session)) == ["audit.later", "audit.unread"]
+        assert audited(answer_of(session)) == ["audit.later", "audit.unread"]
 
 
 def test_what_waits_is_bounded(filled: Settings) -> None:
@@ -118,8 +118,8 @@ def test_what_waits_is_bounded(filled: Settings) -> None:
     assert file.stat().st_size == audit.PENDING_BYTES
     with opened(filled, HashedWords()) as session:
         with locked(filled):
-            assert "audit.not" in audited(asked(session))
-        assert audited(asked(session)) == []
+            assert "audit.not" in audited(answer_of(session))
+        assert audited(answer_of(session)) == []
     assert len([one for one in entries(filled) if one.entered]) == kept
 
 
