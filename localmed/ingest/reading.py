@@ -21,10 +21,11 @@ from localmed.ingest.duplicates import Twins, Versions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Part, within
 from localmed.ingest.parsed import FILE, Fault, SourceRecord, named
+from localmed.ingest.readers import values
 from localmed.ingest.sources import Source
-from localmed.language import detect
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import governance_of
+from localmed.messages import LANGUAGES
 
 # Before the recipe of a file:
 UNSETTLED = "again:"  # a copy of what another file holds was left out, or a document removed: it may have to come back
@@ -62,11 +63,14 @@ class Descriptions:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self.facts(source)
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
-        language = record.language or self.manifest.collection.language or detect(sample)
+        language = record.language or self.manifest.collection.language or values.language_of(sample)
+        language = facts.get("language") or language
+        notes = () if language in LANGUAGES else (_in_other(language),)
         return replace(
             record,
+            notes=(*record.notes, *notes),
             title=facts.get("title") or record.title or source.path.stem,
-            language=facts.get("language") or language,
+            language=language,
             edition=facts.get("edition") or record.edition,
             status=facts.get("status") or record.status,
             replaced_by=facts.get("replaced_by") or record.replaced_by,
@@ -243,6 +247,11 @@ def _called(record: SourceRecord) -> Message:
 def _holds(part: Parameter, code: str) -> bool:
     """Whether a message or one of its parameters has the code."""
     return isinstance(part, Message) and (part.code == code or any(_holds(value, code) for _, value in part.parameters))
+
+
+def _in_other(language: str) -> Message:
+    unknown = message("import.language_unknown")
+    return unknown if language == values.UNKNOWN else message("import.language_other", language=language)
 
 
 def refusal(

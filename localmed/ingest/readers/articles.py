@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, SourceRecord
+from localmed.ingest.readers import values
 
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
@@ -21,7 +22,7 @@ _NOTED_LINKS = {
     "erratum_in": message("reader.corrected"),
     "update_in": message("reader.updated"),
 }
-_NO_OTHER_LANGUAGE = frozenset({"eng", "und", "mul"})
+_NO_OTHER_LANGUAGE = frozenset({"en", "und", "mul"})
 
 
 def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
@@ -53,7 +54,7 @@ def record(
         notes.append(message("reader.no_abstract"))
     kinds = {kind for kind, _ in links}
     notes += [note for kind, note in _NOTED_LINKS.items() if kind in kinds]
-    if others := set(languages) - _NO_OTHER_LANGUAGE:
+    if others := {code for code in languages if values.language(code) not in _NO_OTHER_LANGUAGE}:
         notes.append(message("reader.other_language", languages=tuple(sorted(others))))
     return SourceRecord(
         key=pmid,

@@ -32,19 +32,23 @@ _PLAIN = ("id", "title", "edition", "language", "url", "status", "replaced_by")
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
-def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> SourceRecord:
-    """``value`` as a record, called ``name`` if it has no id; raise ``Unusable`` where it cannot be one."""
+def record_of(value: dict[str, Any], name: str, mapping: FieldMapping, titled: bool = False) -> SourceRecord:
+    """``value`` as a record, called ``name`` if it has no id; raise ``Unusable`` where it cannot be one.
+
+    ``titled``: one that has a title alone is that title, with a note.
+    """
     blocks = tuple(_blocks(value, mapping))
-    if not any(block.kind != "heading" for block in blocks):
-        raise Unusable(message("reader.has_no_text"))
     plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
     lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
+    untold = not any(block.kind != "heading" for block in blocks)
+    if untold and not (titled and plain["title"]):
+        raise Unusable(message("reader.has_no_text"))
     scheme = mapping.options.get("id_scheme", "")
     known = plain["id"] or ("" if name.startswith("#") else name)  # a place in the file is nobody's identifier
     return SourceRecord(
         key=known or name,
         title=plain["title"],
-        blocks=blocks,
+        blocks=(Block.of("paragraph", plain["title"]),) if untold else blocks,
         edition=values.edition(plain["edition"]),
         language=values.language(plain["language"]),
         url=plain["url"],
@@ -53,6 +57,7 @@ def record_of(value: dict[str, Any], name: str, mapping: FieldMapping) -> Source
         mesh=lists["mesh"],
         status=values.status(plain["status"]),
         replaced_by=plain["replaced_by"],
+        notes=(message("reader.no_abstract"),) if untold else (),
     )
 
 

@@ -4,8 +4,9 @@ Shapes: an array of objects; one object; an object of id -> object; JSON lines (
 whose first line is an object with more after it), which are read a line at a time and never as a whole. An array is
 taken apart an object at a time, so only its text is in memory.
 
-Rules: which field means what is ``fields.py``'s. An object that makes no record or whose id came before is a ``Fault``,
-as is a broken line; a broken array ends the file there. A record without an id is called by its place (``#7``).
+Rules: which field means what is ``fields.py``'s. An object with a title alone is kept, as PubMed's are. An object that
+makes no record or whose id came before is a ``Fault``, as is a broken line; a broken array ends the file there. A
+record without an id is called by its place (``#7``).
 
 Not covered: JSON (not JSON lines) beyond what fits in the child's memory as text; JSON lines in UTF-16 are read whole.
 """
@@ -35,21 +36,21 @@ Item = tuple[Message, str, Any]  # where it stands, its id where its place gives
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each object of the file; faults for what is none."""
-    yield from records(items(path, mapping), mapping)
+    yield from records(items(path, mapping), mapping, titled=True)
 
 
 def read_lines(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """A record for each line of JSON lines by name (``.jsonl``), even where the first one is broken."""
-    yield from records(line_items(path, mapping), mapping)
+    yield from records(line_items(path, mapping), mapping, titled=True)
 
 
-def records(values: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The records that ``values`` are under ``mapping``; a fault for each that is none."""
+def records(values: Iterator[Item], mapping: FieldMapping, titled: bool = False) -> Iterator[SourceRecord | Fault]:
+    """The records that ``values`` are under ``mapping``; a fault for each that is none (``titled``: ``fields.py``)."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):
         raise InputError("reader.unknown_field", field=unknown[0], fields=NAMES)
     seen: set[str] = set()
     for number, (where, name, value) in enumerate(values, start=1):
-        item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping)
+        item = value if isinstance(value, Fault) else _checked(value, where, name or f"#{number}", mapping, titled)
         if isinstance(item, SourceRecord) and item.key in seen:
             item = Fault(where, message("reader.id_twice"))
         elif isinstance(item, SourceRecord):
@@ -184,10 +185,10 @@ def _blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _checked(value: Any, where: Message, name: str, mapping: FieldMapping) -> SourceRecord | Fault:
+def _checked(value: Any, where: Message, name: str, mapping: FieldMapping, titled: bool) -> SourceRecord | Fault:
     if not isinstance(value, dict):
         return Fault(where, message("reader.no_object"))
     try:
-        return record_of(value, name, mapping)
+        return record_of(value, name, mapping, titled)
     except (ValueError, RecursionError) as error:
         return Fault(where, why_unusable(error))

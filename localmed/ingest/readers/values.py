@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -18,6 +19,7 @@ from typing import Any
 
 from localmed.domain import message
 from localmed.ingest.parsed import Unusable
+from localmed.language import detect
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES, start=1)}
@@ -28,6 +30,14 @@ _NUMERIC = re.compile(
 _COMPACT = re.compile(r"(?P<year>\d{4})(?P<month>[01]\d)(?P<day>[0-3]\d)")
 _MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})\.?,? (?P<year>\d{4})")
 _YEAR_MONTH = re.compile(r"(?P<year>\d{4}) (?P<month>[A-Za-z]{3,9})(?: (?P<day>\d{1,2}))?")
+
+UNKNOWN = "und"  # ISO 639: undetermined
+_WORD = re.compile(r"[^\W\d_]+")
+_KANA_HANGUL = re.compile("[\u3041-\u30ff\u1100-\u11ff\uac00-\ud7af]")
+_OTHER_SCRIPTS = re.compile("[\u0370-\u1fff]")  # between Latin and its additions: Greek, Cyrillic, Arabic, Thai, ...
+_ELSEWHERE = 0.05  # of the letters: Japanese and Korean have more of their own, Chinese next to none
+_CLEARLY, _LEAST_WORDS = 2, 3  # times the English function words, and so many more, to be another language
+_ENOUGH_WORDS, _LEAST_SHARE = 100, 0.01  # lists of medicines have fewer function words than prose, but some
 
 _RAISED = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾")
 
@@ -67,6 +77,31 @@ def language(value: str) -> str:
     """The two-letter code of a language given as a code of two or three letters, a locale or a name."""
     code = re.split(r"[-_]", value.strip().lower())[0]
     return meaning("languages", code) or code
+
+
+def language_of(text: str) -> str:
+    """The language that ``text`` is written in: "zh", one of ``[function_words]``, or "und" where none is made out.
+
+    Too few words to tell are taken for English.
+    """
+    letters = sum(map(str.isalpha, text))
+    if len(_KANA_HANGUL.findall(text)) > _ELSEWHERE * letters:
+        return UNKNOWN
+    if detect(text) == "zh":
+        return "zh"
+    if len(_OTHER_SCRIPTS.findall(text)) > letters / 2:
+        return UNKNOWN
+    words = Counter(_WORD.findall(text.casefold()))
+    counts = {code: sum(words[word] for word in listed) for code, listed in _function_words().items()}
+    best = max(counts, key=lambda code: (counts[code], code == "en"))
+    if counts[best] >= _CLEARLY * counts["en"] + _LEAST_WORDS:
+        return best
+    return UNKNOWN if words.total() >= _ENOUGH_WORDS and counts["en"] < _LEAST_SHARE * words.total() else "en"
+
+
+@cache
+def _function_words() -> Mapping[str, frozenset[str]]:
+    return {code: frozenset(listed.split()) for code, listed in vocabulary()["function_words"].items()}
 
 
 def status(value: str) -> str:

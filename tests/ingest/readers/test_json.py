@@ -183,6 +183,14 @@ def test_sections_as_an_object_and_headings_without_text(tmp_path: Path) -> None
     assert keys(read(tmp_path / "b.json", [{"text": "# only a heading"}])) == ["! record 1"]
 
 
+def test_a_record_with_a_title_alone_is_that_title_with_a_note(tmp_path: Path) -> None:
+    (record, fault) = read(tmp_path / "a.json", [{"id": "1", "title": "Aspirin in stroke", "text": ""}, {"id": "2"}])
+    assert isinstance(record, SourceRecord)
+    assert record.blocks == (Block.of("paragraph", "Aspirin in stroke"),)
+    assert words(record.notes) == ("no abstract",)
+    assert isinstance(fault, Fault)
+
+
 def test_a_misspelt_field_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="called titel"):
         read(tmp_path / "a.json", [], {"titel": "x"})

@@ -9,7 +9,7 @@ import pytest
 from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord
-from localmed.ingest.readers import encoding, markdown, text
+from localmed.ingest.readers import encoding, markdown, text, values
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ZH = "高血压患者应当限制食盐，每日摄入量不超过五克。\n医生须告知病人并记录血压。"
@@ -199,3 +199,24 @@ def test_the_title_of_markdown_is_its_first_heading(tmp_path: Path) -> None:
     record = one(path)
     assert record.title == "Fever in adults"
     assert record.blocks[1] == Block("paragraph", (Line("text"),))
+
+
+@pytest.mark.parametrize(
+    ("prose", "language"),
+    [
+        (
+            "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas.",
+            "fr",
+        ),
+        ("Die Behandlung der Lungenentzündung wird für fünf Tage gegeben und nicht ohne einen Grund verlängert.", "de"),
+        ("El tratamiento de la neumonía se da por cinco días, y no se prolonga para los pacientes que mejoran.", "es"),
+        ("Treat pneumonia for five days, and stop if the patient has had no fever for 48 hours.", "en"),
+        ("肺炎的疗程为五天，体温正常48小时后停药。", "zh"),
+        ("肺炎の治療は五日間とし、解熱後四十八時間で中止する。患者の状態を確認すること。", "und"),
+        ("Лечение пневмонии продолжают пять дней.", "und"),
+        ("hoito kestää viisi päivää ja lopetetaan kun potilas voi hyvin kuume laskenut " * 10, "und"),
+        ("Amoxicillin 500 mg. Doxycycline 100 mg.", "en"),
+    ],
+)
+def test_the_language_of_a_text_is_made_out_or_said_to_be_unknown(prose: str, language: str) -> None:
+    assert values.language_of(prose) == language
