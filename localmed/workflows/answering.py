@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Evidence, Statement, Verification, message
-from localmed.verification import citations
+from localmed.domain import Badge, Evidence, Message, Statement, Verification, message
+from localmed.verification import citations, scope
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import gate
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
+UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
+DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
+          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,19 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Writ
     written = yield from _written(task, plan, role)
     account = yield from gate.badged(task.question, written.statements, task.evidence, written.verification, plan.jury)
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
-    return replace(written, verification=account, notes=notes)
+    lacking = scope.lacking(task.question, written.statements, task.evidence)
+    notes += (message(UNNAMED, words=lacking),) if lacking else ()
+    return replace(written, verification=downgraded(account, notes), notes=notes)
+
+
+def downgraded(verification: Verification, notes: Notes) -> Verification:
+    """Never green where what is quoted does not name what narrows the question, or a part of it found nothing."""
+    lacking = next((note for note in notes if note.code in DOUBTS), None)
+    if lacking is None or verification.badge is not Badge.GREEN:
+        return verification
+    before = Badge.YELLOW if verification.badge_before is Badge.GREEN else verification.badge_before
+    reason = Message(DOUBTS[lacking.code], lacking.parameters)
+    return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
 def _written(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:

@@ -61,7 +61,6 @@ from localmed.workflows.ask import (
     compared,
     completed_answer,
     initial_answer,
-    unnamed_note,
     without_statements,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
@@ -192,7 +191,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = unnamed_note(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
+    notes = _no_medicine(case, written) + fitting.notes
     answer = completed_answer(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,

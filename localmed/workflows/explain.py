@@ -301,7 +301,7 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
     written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
     if not written.stands:
         return (), False
-    if written.verification.badge not in (Badge.GREEN, Badge.NONE) or searched.leading.relevance.unnamed:
+    if written.verification.badge not in (Badge.GREEN, Badge.NONE):
         return (), True
     cited.keep(evidence, written.statements)
     return written.statements, False
