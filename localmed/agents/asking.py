@@ -95,6 +95,7 @@ class AnswerInput(QuestionInput):
 
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
     with the answer before this one (LINS, PCA). ``left_out`` tells of passages that did not fit the model's context.
+    ``beside`` is other evidence of the same answer, whose markers are taken.
     """
 
     evidence: tuple[Evidence, ...]
@@ -102,6 +103,7 @@ class AnswerInput(QuestionInput):
     reference: str = ""
     conflict: tuple[Message, ...] = ()
     left_out: Message | None = None
+    beside: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

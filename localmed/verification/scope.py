@@ -31,7 +31,8 @@ CHILDHOOD = 18  # years at which it ends
 
 _AGE = re.compile(r"(\d{1,3})\s?-?\s?(?:years?|yrs?)?[ -]?old\b|(\d{1,3})\s?岁(?!以|及|或)")
 _AGES = re.compile(
-    r"(?:(?:aged?|over|above|from|least|older than)\s(?P<low>\d{1,3})|(?P<and>\d{1,3})\s(?:years\s)?(?:(?:of age\s)?and|or) (?:over|older|above)"
+    r"(?:(?:aged?|over|above|from|least|older than)\s(?P<low>\d{1,3})"
+    r"|(?P<and>\d{1,3})\s(?:years\s)?(?:(?:of age\s)?and|or) (?:over|older|above)"
     r"|(?:under|below|younger than|up to)\s(?P<high>\d{1,3}))(?=\s(?:years|and|or)|\b)"
     r"|(?P<zlow>\d{1,3})\s?岁(?:及|或)?以上|(?P<zhigh>\d{1,3})\s?岁(?:及|或)?以下"
 )
@@ -74,7 +75,8 @@ def lacking(question: str, statements: Sequence[Statement], evidence: Sequence[E
     lacks = [tuple(_lacking(question, place)) for place in places]
     if 2 * sum(not words for words in lacks) > len(lacks):
         return ()
-    return tuple(dict.fromkeys(min(filter(None, lacks), key=len, default=())))[:MOST]
+    fewest = min((words for words in lacks if words), key=len, default=())
+    return tuple(dict.fromkeys(fewest))[:MOST]
 
 
 def _lacking(question: str, place: Place) -> Iterator[str]:

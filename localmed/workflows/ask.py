@@ -113,11 +113,11 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
+    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense, beside=theirs), plan)
     if not written.stands:
         return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
-    return completed_answer(answer, written, evidence, possible=possible)
+    return completed_answer(answer, written, (*written.evidence, *theirs), possible=possible)
 
 
 def compared(
@@ -247,7 +247,7 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
         return without_statements(answer, written, evidence)
     missing = count - len(parts)
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
-    return completed_answer(answer, written, evidence, notes)
+    return completed_answer(answer, written, written.evidence, notes)
 
 
 # --- what the reader is told ------------------------------------------------------------------------------------------

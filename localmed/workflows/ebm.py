@@ -182,7 +182,7 @@ def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ..
 def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> Flow:
     """The recommendation, checked, and beside it what bears on the patient."""
     dense, ours = gathered.leading.result.dense, gathered.ours
-    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record)
+    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record, beside=gathered.theirs)
     written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
         return without_statements(replace(answer, parts=_of_case(case)), written)
@@ -192,7 +192,7 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
     notes = _no_medicine(case, written) + fitting.notes
-    answer = completed_answer(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
+    answer = completed_answer(answer, written, (*written.evidence, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,
         *_of_case(case),

@@ -250,7 +250,7 @@ def _quoted_or_written(
     written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
     if not written.stands:
         return ()
-    cited.keep(evidence, written.statements)
+    cited.keep(written.evidence, written.statements)
     return written.statements
 
 
@@ -298,12 +298,14 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
     if not searched.leading:
         return (), False
     evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
-    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
+    written: Written = yield from write(
+        AnswerInput(alone, evidence, searched.leading.result.dense, beside=cited.evidence), plan
+    )
     if not written.stands:
         return (), False
     if written.verification.badge not in (Badge.GREEN, Badge.NONE):
         return (), True
-    cited.keep(evidence, written.statements)
+    cited.keep(written.evidence, written.statements)
     return written.statements, False
 
 

@@ -39,7 +39,7 @@ def plan_sources(
     written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
     if not written.stands:
         return without_statements(answer, written)
-    return completed_answer(answer, written, evidence)
+    return completed_answer(answer, written, written.evidence)
 
 
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
