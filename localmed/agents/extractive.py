@@ -26,7 +26,7 @@ from localmed.retrieval.relevance import relevance, unnamed, weigh
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
-CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
+CLOSE_TO_BEST = 0.75  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
 UNNAMED = 3  # words of the question that no source holds are told, at most

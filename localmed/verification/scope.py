@@ -89,7 +89,10 @@ def _lacking(question: str, place: Place) -> Iterator[str]:
 def _other_medicines(question: str, place: Place) -> Iterator[str]:
     mentions = medicines.mentions(place.whole)
     named = {name for mention in mentions for name in (*mention.ingredients, *mention.classes)}
+    which = medicines.asks_which(question)
     for mention in medicines.mentions(question):
+        if which and not mention.ingredients:
+            continue  # "which antibiotic": that is for the answer to say
         if named.isdisjoint((*mention.ingredients, *mention.classes)):
             yield mention.written
 

@@ -67,7 +67,7 @@ from localmed.retrieval.search import Found
 from localmed.verification import citations
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, overdue, write
+from localmed.workflows.answering import UNNAMED, Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, TierSearch
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
@@ -303,7 +303,8 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
     )
     if not written.stands:
         return (), False
-    if written.verification.badge not in (Badge.GREEN, Badge.NONE):
+    lacking = any(note.code == UNNAMED for note in written.notes)
+    if lacking or written.verification.badge not in (Badge.GREEN, Badge.NONE):
         return (), True
     cited.keep(written.evidence, written.statements)
     return written.statements, False

@@ -91,7 +91,7 @@ def test_copies_are_quoted_once(extractive: Extractive) -> None:
 
 
 def test_statements_are_in_the_order_of_the_sources(extractive: Extractive) -> None:
-    first = evidence("1", "The maximum dose of ibuprofen is known to pharmacists.")
+    first = evidence("1", "The maximum dose of ibuprofen with food is known to pharmacists.")
     best = evidence("2", "Take the maximum dose of ibuprofen with food: 2.4 g.")
     places = [
         (int(citation.marker), citation.start)
