@@ -29,7 +29,7 @@ def source(text: str, title: str, heading: str = "", table: bool = False) -> Evi
         ("How is pain managed in pancreatitis?", PANCREAS, "Pain", "Give morphine 2 mg.", ()),
         ("How is status treated in a 70 year old?", STATUS, "", "Give lorazepam 4 mg.", ()),
         ("How is status treated in a 7 year old?", STATUS, "", "Give lorazepam 4 mg.", ("7 year old",)),
-        ("How is a hip fracture fixed in a 25 year old?", "Hip fracture", "", "In patients aged 60 and over use screws.",
+        ("How is a hip fracture fixed in a 25 year old?", "Hip fracture", "", "Patients aged 60 and over need screws.",
          ("25 year old",)),
         ("How is autoimmune pancreatitis treated?", PANCREAS, "", "Give fluids.", ("autoimmune",)),
         ("How is eclampsia treated?", STATUS, "Scope", "This guideline does not cover eclampsia.", ("eclampsia",)),
