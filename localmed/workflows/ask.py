@@ -60,6 +60,7 @@ ALL_WITHHELD = message("workflow.all_withheld")
 IN_PARTS = message("workflow.in_parts")
 OWN = message("workflow.own_knowledge")
 NO_TIER = message("workflow.no_tier")
+NOT_CALIBRATED = message("workflow.not_calibrated")
 LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
@@ -105,6 +106,8 @@ def initial_answer(question: str, searched: TierSearch, provenance: Provenance) 
     notes: Notes = ()
     if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
+    if not all(search.relevance.calibrated for search in tried):
+        notes += (NOT_CALIBRATED,)
     if searched.skipped:
         notes += (message("workflow.skipped", names=tuple(map(_display_name, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
@@ -220,7 +223,7 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
     lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
-    reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
+    reason = message("workflow.differing", words=differing) if differing else _reason(searched)
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
             for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
     nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
@@ -228,6 +231,12 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
     return abstained(with_nearest_sentences(answer, evidence), reason)
+
+
+def _reason(searched: TierSearch) -> Message:
+    """Why the tier that came nearest does not answer."""
+    nearest = max(searched.tried, key=lambda tried: tried.relevance.probability, default=None)
+    return (nearest.relevance.reason if nearest else None) or NOT_ENOUGH
 
 
 def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
