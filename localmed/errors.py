@@ -44,7 +44,7 @@ class LocalmedError(Exception):
 
     exit_code = 1
 
-    def __init__(self, code: str | Message, remedy: str | Message = "", /, **parameters: Parameter) -> None:
+    def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
         self.message = code if isinstance(code, Message) else message(code, **parameters)
         self._remedy = remedy
         super().__init__(self.message.code)
@@ -52,14 +52,10 @@ class LocalmedError(Exception):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What happened, and what to do next where that can be said."""
-        from localmed.messages import known, parts
+        from localmed.messages import parts
 
         what, *remedy = parts(self.message)
-        if not what.parameters and not known(what.code):  # of a caller that has no words in the catalogue yet
-            what = message("literal", text=what.code)
-        if self._remedy:
-            remedy = [self._remedy if isinstance(self._remedy, Message) else message("literal", text=self._remedy)]
-        return what, *remedy
+        return (what, self._remedy) if self._remedy else (what, *remedy)
 
     @property
     def full_message(self) -> Message:
@@ -156,12 +152,23 @@ class Cancelled(ModelError):
 
 
 def reason(error: Exception) -> Parameter:
-    """What went wrong, as a parameter: in the reader's words where it is one of the system's usual reasons."""
-    if not isinstance(error, OSError):
-        return type(error).__name__
-    if error.errno in _KNOWN_REASONS:
+    """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
+    if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")
-    return error.strerror or type(error).__name__
+    system = isinstance(error, OSError) and bool(error.strerror)
+    detail = str(error.strerror) if isinstance(error, OSError) and system else type(error).__name__
+    return Message("system.failed" if system else "system.malformed", (("detail", detail),))
+
+
+def details(part: Parameter) -> tuple[str, ...]:
+    """What libraries call what went wrong, from a message and those in it."""
+    if isinstance(part, tuple):
+        return tuple(detail for value in part for detail in details(value))
+    if not isinstance(part, Message):
+        return ()
+    return tuple(
+        detail for name, value in part.parameters for detail in ((str(value),) if name == "detail" else details(value))
+    )
 
 
 # --- across processes -------------------------------------------------------------------------------------------------

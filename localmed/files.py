@@ -12,16 +12,21 @@ import fcntl
 import io
 import os
 import re
+import shutil
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.errors import InputError
+from localmed.errors import InputError, LibraryError, LocalmedError
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
+LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
 
 
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -101,3 +106,22 @@ def _inert(cell: object) -> object:
 def csv_cell(text: str) -> str:
     """What was written as ``text`` by ``csv_text``."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text
+
+
+@contextmanager
+def told_if_full(data: Path) -> Iterator[None]:
+    """Raise ``LibraryError`` in place of any exception that a full disk under ``data`` explains."""
+    try:
+        yield
+    except LocalmedError:
+        raise
+    except Exception as error:
+        if not _explained(error, data):
+            raise
+        raise LibraryError("library.full", data=str(data)) from error
+
+
+def _explained(error: Exception, data: Path) -> bool:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    return bool(_WORDS.search(str(error))) or (data.exists() and shutil.disk_usage(data).free < LEAST_FREE)

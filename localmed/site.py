@@ -24,7 +24,6 @@ from localmed.library.library import Library, today
 from localmed.library.reading import reading, unaltered
 from localmed.models import chat_choice, choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.host.choices import choices
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
 from localmed.models.registry.registry import Registry
@@ -228,7 +227,7 @@ class Site:
 
     def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
         """Be the model host of this data folder until something can be read from the file number ``stop``."""
-        from localmed.library.nearest import Nearest
+        from localmed.library.dense import Nearest
         from localmed.models.host import hosting
 
         def made() -> Host:
@@ -243,7 +242,7 @@ class Site:
         return hosting.status(self.data, self.settings.host, self._choices())
 
     def _choices(self) -> dict[str, str]:
-        return choices(self.serving, self.registry.registrations, self.settings.chat)
+        return choice.choices(self.serving, self.registry.registrations, self.settings.chat)
 
 
 _Key = tuple[int, Path, frozenset[str]]  # which choice of models, which generation, the collections hidden

@@ -137,20 +137,15 @@ class Workspace:
             known = tuple(presets)
             raise UnknownName("settings.preset_unknown", known=known, name=preset)
         catalogue, hidden = self.library.catalogue, self.library.hidden
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
         named = [[name for name in tier if name not in hidden] for tier in presets[preset]] if preset else ()
-        return tiers_of(named, catalogue.collections(), filled, only)
+        return tiers_of(named, catalogue.collections(), self._filled(), only)
 
     def sources(self, filters: SearchFilter) -> Sources:
         """The collections of each source of a plan: those of its kind that hold a passage and that ``filters``
         allow."""
-        catalogue = self.library.catalogue
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
-        there = [
-            collection for collection in catalogue.collections() if collection.name in (filters.collections or filled)
-        ]
+        allowed = filters.collections or self._filled()
         named = {
-            source: tuple(collection.name for collection in there if collection.kind is kind)
+            source: tuple(name for name in self.of_kinds((kind,)) if name in allowed)
             for source, kind in SOURCES.items()
         }
         return Sources(**named, graph=bool(self.library.graph.counts()))
@@ -183,13 +178,14 @@ class Workspace:
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
         """The collections of ``kinds`` that hold a passage, first priority first."""
-        catalogue = self.library.catalogue
-        filled = {name for name, (_, passages) in catalogue.counts().items() if passages}
+        filled, collections = self._filled(), self.library.catalogue.collections()
         return tuple(
-            collection.name
-            for collection in catalogue.collections()
-            if collection.kind in kinds and collection.name in filled
+            collection.name for collection in collections if collection.kind in kinds and collection.name in filled
         )
+
+    def _filled(self) -> set[str]:
+        """The collections that hold a passage."""
+        return {name for name, (_, passages) in self.library.catalogue.counts().items() if passages}
 
     def _known(self, filters: SearchFilter) -> None:
         for name in filters.collections:

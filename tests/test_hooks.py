@@ -18,11 +18,12 @@ from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.errors import Cancelled
 from localmed.hooks import Cancel, Hooks, following
 from localmed.messages import render
-from localmed.models.minilm import BATCH, MiniLM
+from localmed.models.bert import BATCH
+from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEncoder
-from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from tests.fakes import HashedWords, described, import_into, opened, write
+from tests.scripted import ScriptedChat
 
 QUESTION = "What thins blood?"
 ROLES = ("keywords", "relevance", "cited_answer", "coherence", "decomposition")

@@ -9,6 +9,7 @@ import click
 
 from localmed.cli import evaluate_badges, evaluate_claims, evaluate_links, evaluate_stance, reporting
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.speaking import language
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
     with reporting.resumable(out):
         result = _measured(ctx, out, resume, not as_json, **choices)
     if out:
-        texts = {"table.md": report.as_markdown(result), "table.csv": report.as_csv(result)}
-        texts["report.json"] = report.as_json(result)
-        reporting.write(out, texts, lambda folder: plot.draw(result, folder))
+        texts = {"table.md": report.as_markdown(result, language()), "table.csv": report.as_csv(result)}
+        texts["report.json"] = report.as_json(result, language())
+        reporting.write(out, texts, lambda folder: plot.draw(result, folder, language()))
     if as_json:
         print_json(result)
         return

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, json_option, opened, print_table, progress
+from localmed.cli.common import echo, json_option, opened, progress
+from localmed.cli.speaking import language
 from localmed.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ def command(
     with reporting.resumable(out):
         result = _measured(ctx, questions, named, out, resume, show=not as_json)
     texts = {"report.json": badges.as_json(result), "table.csv": badges.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder))
+    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder, language()))
     if as_json:
         echo(badges.as_json(result), nl=False)
         return
     for title, columns, rows in badges.tables(result):
-        print_table(title, columns, rows)
+        reporting.table(title, columns, rows)
     reporting.tell(badges.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 

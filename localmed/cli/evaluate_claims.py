@@ -10,7 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import columns, text
+from localmed.cli.speaking import columns, language, text
 from localmed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
         result = claims.report(file.name, session.site.entailment.name, results)
     if out:
         texts = {"report.json": _json(result.as_dict()), "table.csv": claims.as_csv(result)}
-        reporting.write(out, texts, lambda folder: plot.draw_claims(result, folder))
+        reporting.write(out, texts, lambda folder: plot.draw_claims(result, folder, language()))
     if as_json:
         print_json(result.as_dict())
         return
@@ -104,7 +104,9 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
     values = {**result.as_dict(), "claims": [{"is": is_so, "judged": judged, "claims": n} for (is_so, judged), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:
-        reporting.write(out, {"report.json": _json(values)}, lambda folder: plot.draw_confusion(result, folder))
+        reporting.write(
+            out, {"report.json": _json(values)}, lambda folder: plot.draw_confusion(result, folder, language())
+        )
     if as_json:
         print_json(values)
         return

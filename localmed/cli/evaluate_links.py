@@ -14,10 +14,10 @@ from localmed.cli.common import (
     filter_options,
     json_option,
     opened,
-    print_table,
     progress,
     search_filter,
 )
+from localmed.cli.speaking import language
 
 if TYPE_CHECKING:
     from localmed.domain import SearchFilter
@@ -64,11 +64,11 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choice
     with reporting.resumable(out):
         result = _measured(ctx, out, seed, not as_json, **choices)
     texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder))
+    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder, language()))
     if as_json:
         echo(links.as_json(result), nl=False)
         return
-    print_table("Link-Eval", *links.table(result))
+    reporting.table("Link-Eval", *links.table(result))
     reporting.tell(links.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")
 
 

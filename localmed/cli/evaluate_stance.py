@@ -10,7 +10,7 @@ import click
 
 from localmed.cli import reporting
 from localmed.cli.common import json_option, opened, print_json, print_table, progress
-from localmed.cli.speaking import columns, text
+from localmed.cli.speaking import columns, language, text
 
 if TYPE_CHECKING:
     from localmed.evaluation.stance import JudgeScores, StanceReport
@@ -51,7 +51,7 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
     result = _measured(ctx, pairs, tune, seed, show=not as_json)
     if out:
         texts = {"report.json": json.dumps(result.as_dict(), indent=2, ensure_ascii=False)}
-        reporting.write(out, texts, lambda folder: plot.draw_confusion(result, folder))
+        reporting.write(out, texts, lambda folder: plot.draw_confusion(result, folder, language()))
     if as_json:
         print_json(result)
     else:

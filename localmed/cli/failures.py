@@ -11,7 +11,7 @@ import click
 
 from localmed.cli.common import echo
 from localmed.cli.speaking import error_line, language, text
-from localmed.errors import LocalmedError
+from localmed.errors import LocalmedError, details
 from localmed.presentation.neutral import one_line
 
 INTERRUPTED = 130
@@ -27,6 +27,8 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     if isinstance(error, click.ClickException):
         _fail(_usage(error), error.exit_code)
     if debug:
+        for detail in details(error.message) if isinstance(error, LocalmedError) else ():
+            error.add_note(detail)
         traceback.print_exception(error)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import echo_wrapped
+from localmed.cli.common import echo_wrapped, print_table
 from localmed.cli.speaking import say, words
 from localmed.domain import Message
 from localmed.errors import InputError, reason
@@ -63,9 +63,18 @@ def resumable(out: Path | None) -> Iterator[None]:
         raise
 
 
-def tell(facts: Iterable[Message | str], out: Path | None, *files: str) -> None:
+def table(title: Message | str, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table whose title, headings and cells may be messages."""
+    print_table(_shown(title), [_shown(name) for name in columns], [[_shown(cell) for cell in row] for row in rows])
+
+
+def _shown(value: object) -> str:
+    return words(value) if isinstance(value, Message) else str(value)
+
+
+def tell(facts: Iterable[Message], out: Path | None, *files: str) -> None:
     """Print what the tables do not say, and the ``files`` that were written to ``out``."""
     for fact in facts:
-        echo_wrapped(words(fact) if isinstance(fact, Message) else fact, "- ", "  ")
+        echo_wrapped(words(fact), "- ", "  ")
     if out:
         say("cli.written_to", out=str(out), files=files)

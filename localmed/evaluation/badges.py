@@ -113,32 +113,33 @@ def _share(count: int, total: int) -> float:
 
 # --- how it is shown --------------------------------------------------------------------------------------------------
 
-Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]  # title, columns, rows
+Cell = Message | str | int
+Table = tuple[Message, tuple[Cell, ...], list[tuple[Cell, ...]]]  # title, columns, rows
 
 
 def tables(report: BadgeReport) -> list[Table]:
     """Every table, for the screen."""
-    total = report.questions
+    total, names = report.questions, tuple(_column(colour.value) for colour in COLOURS)
     shown: list[Table] = [
-        ("Badges by source", ("source", "green", "yellow", "red", "of them unanswered"), [
-            (row.source, _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
+        (Message("evaluation.title.badges"), (_column("source"), *names, _column("unanswered")), [
+            (source(row.source), _of(row.green, total), _of(row.yellow, total), _of(row.red, total), row.unanswered)
             for row in report.summaries
         ]),
     ]  # fmt: skip
-    names = tuple(colour.value for colour in COLOURS)
     for pair in report.agreements:
-        rows: list[tuple[object, ...]] = [
-            (f"{pair.first} {name}", *(_of(count, total) for count in row), _of(sum(row), total))
-            for name, row in zip(names, pair.matrix, strict=True)
+        rows: list[tuple[Cell, ...]] = [
+            (f"{pair.first} {colour.value}", *(_of(count, total) for count in row), _of(sum(row), total))
+            for colour, row in zip(COLOURS, pair.matrix, strict=True)
         ]
         sums = [sum(column) for column in zip(*pair.matrix, strict=True)]
-        rows.append(("column total", *(_of(sum_, total) for sum_ in sums), _of(total, total)))
-        shown.append((f"{pair.first} against {pair.second}", (pair.second, *names, "row total"), rows))
+        rows.append((_column("column_total"), *(_of(sum_, total) for sum_ in sums), _of(total, total)))
+        title = message("evaluation.title.agreement", first=pair.first, second=pair.second)
+        shown.append((title, (pair.second, *names, _column("row_total")), rows))
     if len(report.sources) > 1:
-        shown.append(("Combinations of all sources", (*report.sources, "questions"), [
+        shown.append((Message("evaluation.title.combinations"), (*report.sources, _column("questions")), [
             (*colours, _of(count, total)) for colours, count in report.combinations
         ]))  # fmt: skip
-        shown.append(("Novelty: green in this source alone", ("source", "share"), [
+        shown.append((Message("evaluation.title.novelty"), (_column("source"), _column("share")), [
             (name, f"{share:.1%}") for name, share in report.novelty
         ]))  # fmt: skip
     return shown
@@ -163,6 +164,15 @@ def facts(report: BadgeReport) -> tuple[Message, ...]:
     return (*agreed, green, message("evaluation.facts.badge"), *made)
 
 
+def _column(name: str) -> Message:
+    return Message(f"column.{name}")
+
+
+def source(name: str) -> Message | str:
+    """A source as people read it."""
+    return _column("all_sources") if name == COMBINED else name
+
+
 def _of(count: int, total: int) -> str:
     return f"{count} ({_share(count, total):.1%})"
 
@@ -184,7 +194,7 @@ def as_csv(report: BadgeReport) -> str:
         rows.append(("combination", ", ".join(report.sources), ", ".join(colours), count))
     for source, alone in report.novelty:
         rows.append(("novelty", source, "share", f"{alone:.6f}"))
-    rows.append(("at least one green", "", "share", f"{report.at_least_one_green:.6f}"))
+    rows.append(("at_least_one_green", "", "share", f"{report.at_least_one_green:.6f}"))
     return csv_text(rows)
 
 
@@ -193,10 +203,10 @@ def as_json(report: BadgeReport) -> str:
     return json.dumps(asdict(report), ensure_ascii=False, indent=2) + "\n"
 
 
-def alternative(report: BadgeReport) -> str:
+def alternative(report: BadgeReport) -> Message:
     """The plot in words, for those who cannot see it."""
-    bars = "; ".join(
-        f"{summary.source}: green {summary.green}, yellow {summary.yellow}, red {summary.red}"
-        for summary in report.summaries
+    bars = tuple(
+        message("evaluation.plot.bar", source=source(row.source), green=row.green, yellow=row.yellow, red=row.red)
+        for row in report.summaries
     )
-    return f"A bar of badges for each source, {report.questions} questions. {bars}."
+    return message("evaluation.plot.badge_bars", count=report.questions, bars=bars)

@@ -231,11 +231,18 @@ def _metric(name: str, value: float | None) -> Message:
     return message("evaluation.facts.share", metric=metric, value=value)
 
 
-def alternative(report: ClaimsReport) -> str:
+def label_of(label: str) -> Message:
+    """A label as people read it."""
+    return Message(f"evaluation.label_of.{label}")
+
+
+def alternative(report: ClaimsReport) -> Message:
     """The plot in words, for those who cannot see it."""
-    bars = (f"{name}: " + ", ".join(f"{label.replace('_', ' ')} {count}" for label, count in counts.items())
-            for name, counts in (("responses", report.responses), ("claims", report.claims)))  # fmt: skip
-    return f"Two bars of labels. {'; '.join(bars)}."
+    return message("evaluation.plot.label_bars", responses=_bar(report.responses), claims=_bar(report.claims))
+
+
+def _bar(counts: Mapping[str, int]) -> tuple[Message, ...]:
+    return tuple(message("evaluation.plot.part", label=label_of(label), count=n) for label, n in counts.items())
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

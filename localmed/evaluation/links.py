@@ -22,8 +22,6 @@ from localmed.evaluation.link_files import LinkRow
 from localmed.files import csv_text
 from localmed.verification.link_eval import MOST_COMPARED
 
-UNDEFINED = "undefined"
-NOT_MEASURED = "not measured"
 TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fluency"))
 
 
@@ -82,19 +80,24 @@ def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScore
 # --- how it is shown --------------------------------------------------------------------------------------------------
 
 
-def table(report: LinkReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(report: LinkReport) -> tuple[tuple[Message, ...], list[tuple[Message | str, ...]]]:
     """Column names and a row a metric."""
-    rows: list[tuple[str, ...]] = [
-        (metric.name.replace("_", " "), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
+    rows: list[tuple[Message | str, ...]] = [
+        (metric_name(metric), shown(metric), interval(metric), str(metric.defined), str(metric.undefined))
         for metric in report.metrics
     ]
-    return ("metric", "mean", "95 %", "defined", UNDEFINED), rows
+    return tuple(Message(f"column.{name}") for name in ("metric", "mean", "interval", "defined", "undefined")), rows
 
 
-def shown(metric: MetricScores) -> str:
+def metric_name(metric: MetricScores) -> Message:
+    """The name of a metric as people read it."""
+    return Message(f"links.metric.{metric.name}")
+
+
+def shown(metric: MetricScores) -> Message | str:
     """The mean, or why there is none."""
     if metric.mean is None:
-        return NOT_MEASURED if metric.name == "fluency" else UNDEFINED
+        return Message("column.not_measured" if metric.name == "fluency" else "column.undefined")
     return f"{metric.mean:.3f}"
 
 
@@ -106,7 +109,10 @@ def interval(metric: MetricScores) -> str:
 def facts(report: LinkReport) -> tuple[Message, ...]:
     """What the table does not say."""
     total, made = report.totals, report.made_with
-    ended = tuple(f"{number} {status}" for status, number in sorted(report.statuses.items()))
+    ended = tuple(
+        message("evaluation.plot.part", label=Message(f"evaluation.ended.{status.replace(' ', '_')}"), count=number)
+        for status, number in sorted(report.statuses.items())
+    )
     other = (message("evaluation.facts.other_encoder"),) if made.get("other_encoder") else ()
     return (
         message("evaluation.facts.questions", count=report.questions, ended=ended),
@@ -140,9 +146,16 @@ def as_json(report: LinkReport) -> str:
     return json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n"
 
 
-def alternative(report: LinkReport) -> str:
+def alternative(report: LinkReport) -> Message:
     """The plot in words."""
-    return "Link-Eval. " + "; ".join(
-        f"{metric.name.replace('_', ' ')} {shown(metric)} ({interval(metric)}, {metric.defined} questions)"
+    metrics = tuple(
+        message(
+            "evaluation.plot.metric",
+            metric=metric_name(metric),
+            mean=shown(metric),
+            interval=interval(metric),
+            count=metric.defined,
+        )
         for metric in report.metrics
     )
+    return message("evaluation.plot.metrics", metrics=metrics)

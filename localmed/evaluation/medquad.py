@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from localmed.domain import Document, SearchFilter
+from localmed.domain import Document, SearchFilter, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.evaluation.sets import MOST_BYTES, Pair, Question, QuestionSet, read_bytes
 from localmed.language import clean
@@ -97,9 +97,9 @@ def liveqa(
         for document in matches:
             judgements[question][document] = max(gain, judgements[question].get(document, 0))
     notes = (
-        f"{len(judged) - unmatched} of {len(judged)} judgements are of answers in the library; the others are left out",
-        "unjudged answers count as not relevant; gain = grade - 1, relevant = grade 3 or 4",
-        f"questions as worded in: {wording}",
+        message("evaluation.note.judgements", count=len(judged) - unmatched, judgements=len(judged)),
+        message("evaluation.note.grades"),
+        message("evaluation.note.wording", wording=wording),
     )
     return QuestionSet("LiveQA on MedQuAD", queried, judgements, search_filter, RELEVANT_FROM, "nDCG@10", notes)
 

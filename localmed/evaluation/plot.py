@@ -6,9 +6,11 @@ Readable without colour: with the reranker a filled square, without it a hollow 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from localmed.domain import Message, Parameter, message
 from localmed.errors import ModelError
 from localmed.evaluation import badges, claims, links
 from localmed.evaluation.badges import BadgeReport
@@ -17,9 +19,14 @@ from localmed.evaluation.links import LinkReport
 from localmed.evaluation.measures import MEASURES
 from localmed.evaluation.report import Report, alternative
 from localmed.evaluation.stance import JudgeScores, StanceReport
+from localmed.messages import FALLBACK, render
 
 INCHES = (11.0, 3.4)
 DOTS = 150  # an inch, of the PNG: 1650 x 510 pixels
+FONTS = {  # with Chinese, which the library's own font has not; the first that the machine has
+    "zh": ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Microsoft YaHei",
+           "SimHei", "Droid Sans Fallback"),
+}  # fmt: skip
 PANEL_INCHES = 3.4  # of one judge's confusion, either way
 
 
@@ -35,7 +42,7 @@ def require() -> Any:
     return mpl
 
 
-def draw(report: Report, folder: Path) -> tuple[Path, ...]:
+def draw(report: Report, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``; equal reports give equal files."""
     library = require()
     figure = library.figure.Figure(figsize=INCHES, layout="constrained")
@@ -44,27 +51,28 @@ def draw(report: Report, folder: Path) -> tuple[Path, ...]:
         zip(MEASURES, figure.subplots(1, len(MEASURES), sharey=True), strict=True)
     ):
         _panel(axes, report, measure, labelled=number == 0)
-    figure.suptitle(f"{report.set}, {report.questions} questions: means and 95 % bootstrap intervals", fontsize=11)
-    return _saved(figure, alternative(report), folder, "plot")
+    figure.suptitle(_say(language, "evaluation.plot.intervals", set=report.set, count=report.questions), fontsize=11)
+    return _saved(figure, alternative(report), folder, "plot", language)
 
 
-def draw_confusion(report: StanceReport, folder: Path) -> tuple[Path, ...]:
+def draw_confusion(report: StanceReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``confusion.png`` and ``confusion.svg`` into ``folder``; equal reports give equal files."""
     library = require()
     figure = library.figure.Figure(figsize=(PANEL_INCHES * len(report.judges), PANEL_INCHES), layout="constrained")
     library.backends.backend_agg.FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(report.judges), sharey=True, squeeze=False)[0]
     for axes, scores in zip(panels, report.judges, strict=True):
-        _confusion(axes, scores, report.labels)
-    panels[0].set_ylabel("is")
-    figure.suptitle(f"{report.set}, {report.pairs} pairs", fontsize=11)
-    described = "; ".join(
-        f"{judge.judge}: accuracy {judge.accuracy:.3f}, macro-F1 {judge.macro_f1:.3f}" for judge in report.judges
+        _confusion(axes, scores, report.labels, _say(language, "evaluation.plot.judged_as"))
+    panels[0].set_ylabel(_say(language, "column.is"))
+    figure.suptitle(_say(language, "evaluation.plot.pairs", set=report.set, count=report.pairs), fontsize=11)
+    judges = tuple(
+        message("evaluation.plot.judge", judge=scores.judge, accuracy=scores.accuracy, macro_f1=scores.macro_f1)
+        for scores in report.judges
     )
-    return _saved(figure, f"Confusion of labels. {described}", folder, "confusion")
+    return _saved(figure, message("evaluation.plot.confusion", judges=judges), folder, "confusion", language)
 
 
-def draw_links(report: LinkReport, folder: Path) -> tuple[Path, ...]:
+def draw_links(report: LinkReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a point a metric, those undefined said in words."""
     library = require()
     figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1]), layout="constrained")
@@ -72,21 +80,21 @@ def draw_links(report: LinkReport, folder: Path) -> tuple[Path, ...]:
     axes = figure.subplots()
     for place, metric in enumerate(report.metrics):
         if metric.mean is None:
-            axes.text(0.02, place, links.shown(metric), va="center", fontsize=9)
+            axes.text(0.02, place, _words(language, links.shown(metric)), va="center", fontsize=9)
             continue
         low, high = metric.interval or (metric.mean, metric.mean)
         spread = [[max(0.0, metric.mean - low)], [max(0.0, high - metric.mean)]]
         axes.errorbar(metric.mean, place, xerr=spread, fmt="s", color="black", capsize=3, markersize=6)
-    names = [f"{scores.name.replace('_', ' ')} (n = {scores.defined})" for scores in report.metrics]
+    names = [f"{_words(language, links.metric_name(scores))} (n = {scores.defined})" for scores in report.metrics]
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)
     axes.grid(axis="x", color="0.85", linewidth=0.6)
-    figure.suptitle(f"Link-Eval, {report.questions} questions: means and 95 % bootstrap intervals", fontsize=11)
-    return _saved(figure, links.alternative(report), folder, "plot")
+    figure.suptitle(_say(language, "evaluation.plot.intervals", set="Link-Eval", count=report.questions), fontsize=11)
+    return _saved(figure, links.alternative(report), folder, "plot", language)
 
 
-def draw_claims(report: ClaimsReport, folder: Path) -> tuple[Path, ...]:
+def draw_claims(report: ClaimsReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar of labels of the responses, one of the claims."""
     library = require()
     figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1] * 0.7), layout="constrained")
@@ -98,17 +106,24 @@ def draw_claims(report: ClaimsReport, folder: Path) -> tuple[Path, ...]:
             if count:
                 share = count / total
                 axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)
-                text = f"{label.replace('_', ' ')}\n{count}"
+                text = f"{_words(language, claims.label_of(label))}\n{count}"
                 axes.text(start + share / 2, place, text, ha="center", va="center", fontsize=8)
                 start += share
-    axes.set_yticks((0, 1), (f"responses ({report.answers})", f"claims ({sum(report.claims.values())})"), fontsize=9)
+    axes.set_yticks(
+        (0, 1),
+        [
+            _say(language, "evaluation.plot.responses", count=report.answers),
+            _say(language, "evaluation.plot.claims", count=sum(report.claims.values())),
+        ],
+        fontsize=9,
+    )
     axes.set_ylim(1.5, -0.5)
     axes.set_xlim(0, 1)
-    figure.suptitle(f"{report.set}: M-Eval, judged by {report.judge}", fontsize=10)
-    return _saved(figure, claims.alternative(report), folder, "plot")
+    figure.suptitle(_say(language, "evaluation.plot.judged", set=report.set, judge=report.judge), fontsize=10)
+    return _saved(figure, claims.alternative(report), folder, "plot", language)
 
 
-def draw_badges(report: BadgeReport, folder: Path) -> tuple[Path, ...]:
+def draw_badges(report: BadgeReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar a source, its colours told apart by hatching."""
     library = require()
     figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, 1.2 + 0.5 * len(report.summaries)), layout="constrained")
@@ -120,25 +135,59 @@ def draw_badges(report: BadgeReport, folder: Path) -> tuple[Path, ...]:
             count = getattr(summary, name)
             if count:
                 axes.barh(place, count / total, left=start, color=face, hatch=hatch, edgecolor="black", height=0.6)
-                text = axes.text(start + count / total / 2, place, f"{name} {count}", ha="center", va="center")
+                text = axes.text(
+                    start + count / total / 2,
+                    place,
+                    f"{_say(language, f'column.{name}')} {count}",
+                    ha="center",
+                    va="center",
+                )
                 text.set(fontsize=8, backgroundcolor="white")
                 start += count / total
-    axes.set_yticks(range(len(report.summaries)), [summary.source for summary in report.summaries], fontsize=9)
+    axes.set_yticks(
+        range(len(report.summaries)),
+        [_words(language, badges.source(row.source)) for row in report.summaries],
+        fontsize=9,
+    )
     axes.set_ylim(len(report.summaries) - 0.5, -0.5)
     axes.set_xlim(0, 1)
-    figure.suptitle(f"Badges by source, {report.questions} questions", fontsize=11)
-    return _saved(figure, badges.alternative(report), folder, "plot")
+    figure.suptitle(_say(language, "evaluation.plot.badges", count=report.questions), fontsize=11)
+    return _saved(figure, badges.alternative(report), folder, "plot", language)
 
 
-def _saved(figure: Any, described: str, folder: Path, name: str) -> tuple[Path, Path]:
+def _say(language: str, code: str, /, **parameters: Parameter) -> str:
+    return render(message(code, **parameters), _drawn_in(language))
+
+
+def _words(language: str, label: Message | str) -> str:
+    return render(label, _drawn_in(language)) if isinstance(label, Message) else label
+
+
+def _saved(figure: Any, description: Message, folder: Path, name: str, language: str) -> tuple[Path, Path]:
     library, png, svg = require(), folder / f"{name}.png", folder / f"{name}.svg"
-    figure.savefig(png, dpi=DOTS, metadata={"Description": described, "Software": None})
-    with library.rc_context({"svg.hashsalt": "localmed", "svg.fonttype": "none"}):
-        figure.savefig(svg, metadata={"Description": described, "Date": None})
+    text = render(description, language)
+    fonts = [*library.rcParams["font.family"], *filter(None, (_font(language),))]
+    with library.rc_context({"svg.hashsalt": "localmed", "svg.fonttype": "none", "font.family": fonts}):
+        figure.savefig(png, dpi=DOTS, metadata={"Description": text, "Software": None})
+        figure.savefig(svg, metadata={"Description": text, "Date": None})
     return png, svg
 
 
-def _confusion(axes: Any, scores: JudgeScores, labels: tuple[str, ...]) -> None:
+@cache
+def _font(language: str) -> str:
+    """A font of this machine that has what the library's own lacks for ``language``; "" where there is none."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {entry.name for entry in fontManager.ttflist}
+    return next((name for name in FONTS.get(language, ()) if name in installed), "")
+
+
+def _drawn_in(language: str) -> str:
+    """``language``, or English where this machine has no font for it."""
+    return language if language not in FONTS or _font(language) else FALLBACK
+
+
+def _confusion(axes: Any, scores: JudgeScores, labels: tuple[str, ...], below: str) -> None:
     """Shares of each row as shades, counts as text."""
     shares = [[count / max(1, sum(row)) for count in row] for row in scores.confusion]
     axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
@@ -149,7 +198,7 @@ def _confusion(axes: Any, scores: JudgeScores, labels: tuple[str, ...]) -> None:
     axes.set_title(f"{scores.judge}\nmacro-F1 {scores.macro_f1:.2f}", fontsize=9)
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.set_xlabel("judged as")
+    axes.set_xlabel(below)
 
 
 def _panel(axes: Any, report: Report, measure: str, labelled: bool) -> None:

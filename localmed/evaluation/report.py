@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from localmed import __version__, language
+from localmed import __version__, messages
+from localmed.domain import Message, message
 from localmed.evaluation import statistics
 from localmed.evaluation.ablation import Bench
 from localmed.evaluation.measures import JUDGED, MEASURES, Run, scores
 from localmed.evaluation.sets import QuestionSet
 from localmed.files import csv_text
+from localmed.language import detect
+from localmed.messages import render
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Report:
     permutations: int
     version: str
     date: str
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
 
 def assess(question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> tuple[Row, ...]:
@@ -107,10 +110,10 @@ def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], see
     )
 
 
-def _unknown_languages(bench: Bench, question_set: QuestionSet) -> tuple[str, ...]:
+def _unknown_languages(bench: Bench, question_set: QuestionSet) -> tuple[Message, ...]:
     known = bench.encoder.identity.languages
-    number = sum(language.detect(question.text) not in known for question in question_set.questions)
-    return (f"{number} questions are in a language that the encoder does not know: words only",) if number else ()
+    number = sum(detect(question.text) not in known for question in question_set.questions)
+    return (message("evaluation.note.unknown_language", count=number),) if number else ()
 
 
 # --- how it is shown ---------------------------------------------------------------------------------------------
@@ -156,41 +159,43 @@ def _p(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def facts(report: Report) -> tuple[str, ...]:
+def facts(report: Report) -> tuple[Message, ...]:
     """What the figures were made with, one line each, and the notes."""
-    half = () if report.reranker != "none" else ("no reranker is set: the variants with +rerank are left out",)
+    stated = {
+        name: str(getattr(report, name)) for name in ("generation", "encoder", "reranker", "version", "date", "seed")
+    }
     return (
-        f"{report.questions} questions of {report.set}; {report.depth} passages a question, collapsed to documents",
-        f"library generation {report.generation}; encoder {report.encoder}; reranker {report.reranker}; "
-        f"localmed {report.version}; {report.date}; seed {report.seed}",
-        f"intervals: 95 %, percentile bootstrap, {report.resamples} resamples; p: two-sided paired randomisation test "
-        f"against {report.reference}, {report.permutations} permutations, and corrected by Holm within the measure",
-        f"of the first ten documents of {report.reference} {report.rows[-1].judged:.0%} are judged",
-        *half,
+        message("evaluation.facts.searched", count=report.questions, set=report.set, depth=report.depth),
+        message("evaluation.facts.searched_with", **stated),
+        message(
+            "evaluation.facts.tests",
+            resamples=report.resamples,
+            reference=report.reference,
+            permutations=report.permutations,
+        ),
+        message("evaluation.facts.judged", reference=report.reference, share=report.rows[-1].judged),
+        *((message("evaluation.facts.no_reranker"),) if report.reranker == "none" else ()),
         *report.notes,
     )
 
 
-def alternative(report: Report) -> str:
+def alternative(report: Report) -> Message:
     """The plot in words, for those who cannot see it."""
-    values = "; ".join(
-        f"{row.variant} {_shown(row.measures[report.measure])}"
-        for row in sorted(report.rows, key=lambda row: -row.measures[report.measure].value)
-    )
-    return (
-        f"One panel a measure; in each a point with its 95 % interval for every variant. {report.measure}, best first: "
-        f"{values}."
-    )
+    rows = sorted(report.rows, key=lambda row: -row.measures[report.measure].value)
+    values = tuple(f"{row.variant} {_shown(row.measures[report.measure])}" for row in rows)
+    return message("evaluation.plot.panels", measure=report.measure, values=values)
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: Report, language: str) -> str:
     """The table, what it was made with, and the plot's description."""
     names = columns(report)
-    lines = [f"# Retrieval: {report.set}", "", f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    title = render(message("evaluation.title.retrieval", set=report.set), language)
+    lines = [f"# {title}", "", f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     lines += [f"| {' | '.join(row)} |" for row in cells(report)]
-    lines += ["", *(f"- {fact}" for fact in facts(report)), "", f"![{alternative(report)}](plot.svg)", ""]
+    lines += ["", *(f"- {render(fact, language)}" for fact in facts(report))]
+    lines += ["", f"![{render(alternative(report), language)}](plot.svg)", ""]
     settings = ", ".join(f"{name} = {value}" for name, value in report.settings.items())
-    return "\n".join([*lines, f"Search settings: {settings}", ""])
+    return "\n".join([*lines, render(message("evaluation.facts.settings", settings=settings), language), ""])
 
 
 def as_csv(report: Report) -> str:
@@ -213,6 +218,7 @@ def as_csv(report: Report) -> str:
     return csv_text(rows)
 
 
-def as_json(report: Report) -> str:
-    """Everything."""
-    return json.dumps(asdict(report), ensure_ascii=False, indent=2) + "\n"
+def as_json(report: Report, language: str) -> str:
+    """Everything, the notes with their words."""
+    values = asdict(report) | {"notes": [messages.as_json(note, language) for note in report.notes]}
+    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localmed.domain import SearchFilter
+from localmed.domain import Message, SearchFilter, message
 from localmed.errors import InputError, UsageError, reason
 from localmed.language import clean
 from localmed.library.library import Library
@@ -52,7 +52,7 @@ class QuestionSet:
     search_filter: SearchFilter = field(default_factory=SearchFilter)
     relevant_from: int = 1
     measure: str = "MRR@10"
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
     def answerable(self) -> QuestionSet:
         """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
@@ -60,7 +60,7 @@ class QuestionSet:
         if len(kept) < LEAST_QUESTIONS:
             raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
         left_out = len(self.questions) - len(kept)
-        note = f"{left_out} of {len(self.questions)} questions have no relevant document in the library: left out"
+        note = message("evaluation.note.left_out", count=left_out, questions=len(self.questions))
         notes = (*self.notes, note) if left_out else self.notes
         judged = {question.id: self.judgements[question.id] for question in kept}
         return replace(self, questions=kept, judgements=judged, notes=notes)
@@ -98,9 +98,7 @@ def known_item(
         raise InputError("evaluation.not_imported", count=missing)
     questions = tuple(Question(blankless(record), clean(question)) for question, record in pairs)
     judgements = {blankless(record): {documents.get(record, f"missing:{blankless(record)}"): 1} for _, record in pairs}
-    note = (
-        f"{missing} questions ask for a record that is stored under an identical text or not at all: counted as misses"
-    )
+    note = message("evaluation.note.misses", count=missing)
     return QuestionSet(name, questions, judgements, search_filter, notes=(note,) if missing else ())
 
 

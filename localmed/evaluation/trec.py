@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from localmed.domain import ID_LENGTH, Document, SearchFilter
+from localmed.domain import ID_LENGTH, Document, Message, SearchFilter, message
 from localmed.errors import InputError
 from localmed.evaluation.sets import Question, QuestionSet, read_bytes
 from localmed.language import clean
@@ -58,9 +58,9 @@ def load(
                 judgement.gain, judgements[judgement.question].get(document, 0)
             )
     lost = len({judgement.document for judgement in judged} - set(owners))
-    notes = ["unjudged documents count as not relevant"]
+    notes = [message("evaluation.note.unjudged")]
     if lost:
-        notes.append(f"{lost} judged documents are not in the library: left out")
+        notes.append(message("evaluation.note.lost", count=lost))
     graded = any(judgement.gain > 1 for judgement in judged)
     measure = "nDCG@10" if graded else "MRR@10"
     return QuestionSet(queries.stem, questions, judgements, search_filter, relevant_from, measure, tuple(notes))
@@ -78,7 +78,7 @@ def read_queries(file: Path) -> tuple[Question, ...]:
         seen.add(name)
         return Question(name, clean(text).strip())
 
-    return tuple(_rows(file, "ID<TAB>QUESTION with an id that is not repeated", row))
+    return tuple(_rows(file, Message("evaluation.form.queries"), row))
 
 
 def read_qrels(file: Path) -> list[Judgement]:
@@ -90,10 +90,10 @@ def read_qrels(file: Path) -> list[Judgement]:
             return None
         return Judgement(number, columns[0], columns[2], max(0, int(columns[3])))
 
-    return _rows(file, f"QUESTION ITERATION DOCUMENT GRADE with a grade up to {MOST_GRADE}", row)
+    return _rows(file, message("evaluation.form.judgements", most=MOST_GRADE), row)
 
 
-def _rows(file: Path, form: str, row: Callable[[int, str], _Row | None]) -> list[_Row]:
+def _rows(file: Path, form: Message, row: Callable[[int, str], _Row | None]) -> list[_Row]:
     """Every line but blank ones through ``row``; raise ``InputError`` naming the lines it refuses."""
     try:
         lines = read_bytes(file).decode("utf-8-sig").split("\n")

@@ -19,12 +19,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 
 import psutil
 
@@ -70,7 +69,7 @@ class _Job:
         self.error: BaseException | None = None
 
 
-class Parsers:
+class Parsers(AbstractContextManager["Parsers"]):
     """Parses tasks in child processes; a context manager that leaves no child and no thread behind."""
 
     def __init__(
@@ -87,10 +86,7 @@ class Parsers:
         self._parsers: list[Parser] = []
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:

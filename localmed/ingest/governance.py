@@ -5,11 +5,11 @@
     file             owner     approver   effective from   review by    edition
     sepsis.pdf       Dr Lin    Dr Wu      2026-12-01       2028-12-01   2026-11
 
-The first row names the columns, in English or Chinese (``HEADERS``); their order is free and others are left alone,
-which is told. ``file`` is the path within the imported folder, the name alone where no other file of the collection
-has it, or the start of a document's id. An empty cell changes nothing, "-" takes back what was set. Dates may be
-written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused. A character that is not
-printed (a control, a mark of direction, a blank at an end) stands in ``template`` as its escape, ``\\u001b``, and
+The first row names the columns, in English or Chinese (``readers/vocabulary.toml``); their order is free and others are
+left alone, which is told. ``file`` is the path within the imported folder, the name alone where no other file of the
+collection has it, or the start of a document's id. An empty cell changes nothing, "-" takes back what was set. Dates
+may be written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused. A character that is
+not printed (a control, a mark of direction, a blank at an end) stands in ``template`` as its escape, ``\\u001b``, and
 ``read`` takes a name so written as well as the name itself.
 
 CSV (any encoding and separator that an import reads) or XLSX (its first sheet). Not covered: formulas without a value.
@@ -34,14 +34,7 @@ from localmed.library.governed import DATES, FIELDS
 SHEET_BYTES = 10 * 2**20  # a row has some 100 bytes
 SHEET_ROWS = 20_000  # the files of the largest collections
 CLEAR = "-"
-HEADERS: Mapping[str, tuple[str, ...]] = {
-    "file": ("file", "filename", "file name", "document", "id", "文件", "文件名", "文档"),
-    "edition": ("edition", "edition date", "version date", "版本", "版本日期", "发布日期"),
-    "owner": ("owner", "responsible", "负责人", "责任人", "归口科室"),
-    "approver": ("approver", "approved by", "批准人", "审批人"),
-    "effective_from": ("effective from", "effective", "effective date", "生效日期", "生效", "实施日期"),
-    "review_by": ("review by", "review", "review date", "next review", "复审日期", "复审", "复审期限", "审查日期"),
-}
+COLUMNS = tuple(values.vocabulary()["governance"])
 LEAST_ID = 6  # characters of a document's id
 _ID = re.compile(rf"[0-9a-f]{{{LEAST_ID},32}}")
 _PART = re.compile(r"\d+|[A-Za-z]+")  # of a date
@@ -84,8 +77,8 @@ def read(path: Path) -> Sheet:
     twice = [name for name, number in Counter(known).items() if number > 1]
     if "file" not in known or len(known) < 2 or twice:
         if twice:
-            raise InputError("governance.column_twice", name=path.name, column=twice[0], columns=tuple(HEADERS))
-        raise InputError("governance.no_columns", name=path.name, columns=tuple(HEADERS))
+            raise InputError("governance.column_twice", name=path.name, column=twice[0], columns=COLUMNS)
+        raise InputError("governance.no_columns", name=path.name, columns=COLUMNS)
     rows = tuple(
         row for number, cells in enumerate(table[header + 1 :], header + 2) if (row := _row(number, cells, columns))
     )
@@ -110,7 +103,8 @@ def _table(path: Path) -> list[list[str]]:
 def _field(header: str) -> str:
     """The field that a header names, "" if none."""
     plain = re.sub(r"[\s_-]+", " ", header).strip().casefold()
-    return next((field for field, names in HEADERS.items() if plain in names or plain.replace(" ", "_") == field), "")
+    own = plain.replace(" ", "_")
+    return own if own in COLUMNS else values.meaning("governance", plain)
 
 
 def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | None:

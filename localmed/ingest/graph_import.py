@@ -24,18 +24,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from localmed.domain import Document, Status, digest, message
+from localmed.domain import Document, digest, message
 from localmed.errors import BadSettings, InputError
 from localmed.ingest import readers
-from localmed.ingest.parsed import Fault, FieldMapping
+from localmed.ingest.duplicates import Twins
+from localmed.ingest.opening import Part
+from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.ingest.pipeline import Importer
 from localmed.ingest.report import Line
 from localmed.ingest.sources import Source, find
-from localmed.ingest.twins import Twins
 from localmed.library import graph
 from localmed.library.catalogue import ImportedFile
-from localmed.library.governed import governance_of
 from localmed.library.library import Builder
 from localmed.library.state import Quarantined, State
 from localmed.library.terms import Term
@@ -190,24 +190,8 @@ class GraphImporter(Importer):
             raise InputError("graph.no_terms", name=name)
 
     def _described(self, source: Source, sha256: str) -> Document:
-        facts, path, own = self._descriptions.facts(source), str(source.path), self._manifest.collection
-        return Document(
-            id=digest(self._name, path),
-            collection=self._name,
-            key=path,
-            title=facts.get("title") or own.title,
-            language=facts.get("language") or own.language or "en",
-            source=path,
-            file_sha256=sha256,
-            content=digest("graph", sha256),
-            media_type=self._reader(source),
-            edition=facts.get("edition") or str(self._mapping(source).options.get("edition", "")),
-            status=Status(facts.get("status") or "current"),
-            replaced_by=self._replaced_by(source, facts),
-            governance=governance_of(facts),
-        )
-
-    def _replaced_by(self, source: Source, facts: Mapping[str, str]) -> str:
-        """The document of the file beside this one that ``replaced_by`` names."""
-        other = facts.get("replaced_by")
-        return digest(self._name, str(source.path.parent / other)) if other else ""
+        own, edition = self._manifest.collection, str(self._mapping(source).options.get("edition", ""))
+        record = SourceRecord("", own.title, (), edition, own.language or "en")
+        part = Part(sha256, self._reader(source), source.path.name)
+        completed = self._descriptions.completed(record, source)
+        return self._descriptions.document(completed, source, part, digest("graph", sha256))

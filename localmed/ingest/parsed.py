@@ -49,6 +49,12 @@ class Block:
         """A block of one unplaced line."""
         return cls(kind, (Line(text),), level)
 
+    @classmethod
+    def paragraph(cls, lines: Iterable[str]) -> Iterator[Block]:
+        """A paragraph of unplaced lines; none without any."""
+        if placed := tuple(map(Line, lines)):
+            yield cls("paragraph", placed)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
@@ -117,7 +123,7 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``archives.py``)."""
+    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``opening.py``)."""
 
     name: str
     file: str

@@ -24,10 +24,9 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from localmed import children, errors
 from localmed.config import ReadBounds
@@ -52,7 +51,7 @@ _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
-class Parser:
+class Parser(AbstractContextManager["Parser"]):
     """Parses files in child processes; a context manager that leaves no child behind."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -62,10 +61,7 @@ class Parser:
         self._starting = threading.Lock()  # between starting a child and ``stop``
         self._stopped = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -283,7 +279,7 @@ def _item(kind: str, values: list[Any]) -> Item:
         raise ValueError
     fields = dict(zip(FIELDS, values, strict=True))
     blocks = tuple(_block(*block) for block in fields.pop("blocks"))
-    relations = tuple(_pair(*pair) for pair in fields.pop("relations"))
+    relations = _rows(fields.pop("relations"), 2)
     notes = tuple(map(received, fields.pop("notes")))
     pages, lost = int(fields.pop("pages")), int(fields.pop("lost"))
     lists: dict[str, Any] = {name: _strings(fields.pop(name)) for name in _LISTS}
@@ -299,19 +295,11 @@ def _member(name: Any, file: Any) -> Member:
 
 
 def _term(fields: dict[str, Any]) -> Term:
-    names = tuple(_triple(*name) for name in fields.pop("names"))
-    relations = tuple(_quadruple(*relation) for relation in fields.pop("relations"))
+    names = _rows(fields.pop("names"), 3)
+    relations = _rows(fields.pop("relations"), 4)
     xrefs, end = _strings(fields.pop("xrefs")), int(fields.pop("end"))
     plain: dict[str, Any] = dict(zip(fields, _strings(fields.values()), strict=True))
     return Term(names=names, relations=relations, xrefs=xrefs, end=end, **plain)
-
-
-def _triple(text: Any, language: Any, kind: Any) -> tuple[str, str, str]:
-    return _string(text), _string(language), _string(kind)
-
-
-def _quadruple(subject: Any, predicate: Any, target: Any, detail: Any) -> tuple[str, str, str, str]:
-    return _string(subject), _string(predicate), _string(target), _string(detail)
 
 
 def _block(kind: Any, level: Any, lines: Any) -> Block:
@@ -330,8 +318,12 @@ def _line(line: Any) -> Line:
     return Line(_string(text), Box(int(page), x0, y0, x1, y1), sure[0] if sure else None)
 
 
-def _pair(kind: Any, identifier: Any) -> tuple[str, str]:
-    return _string(kind), _string(identifier)
+def _rows(values: Any, width: int) -> tuple[Any, ...]:
+    """Rows of ``width`` texts each; raise ``ValueError`` or ``TypeError`` for anything else."""
+    rows = tuple(_strings(row) for row in values)
+    if any(len(row) != width for row in rows):
+        raise ValueError
+    return rows
 
 
 def _strings(values: Iterable[Any]) -> tuple[str, ...]:

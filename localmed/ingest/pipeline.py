@@ -6,7 +6,7 @@ import found under the same folder and is gone now is removed, unless the whole 
 missing mount than a wish. Nothing is served before the swap, and Ctrl-C or kill -9 before it leaves the old generation.
 
 Of a collection whose manifest asks for the latest versions a record stands once, whatever files hold it
-(``versions.py``). A file of which such a record was passed over is read again when a file goes or changes.
+(``duplicates.py``). A file of which such a record was passed over is read again when a file goes or changes.
 
 Files are parsed in several children, large ones first, and taken in one order whatever child is faster (``ahead.py``),
 so that the same folder makes the same generation.
@@ -26,15 +26,13 @@ from localmed.domain import Document, Status, message
 from localmed.errors import InputError, UsageError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries
-from localmed.ingest.describing import Descriptions
+from localmed.ingest.duplicates import in_order
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
-from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Taken, read, refusal, unmarked
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
 from localmed.ingest.report import Line, Report
 from localmed.ingest.sources import Source, absolute, empty, find, missing
-from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions, in_order
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
@@ -122,10 +120,7 @@ class Importer:
         return [absolute(path) for path in self._paths if path.is_dir()]
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
-        replaced = [str(source.path) for source in unread]
-        twins = Twins(builder.catalogue, replaced)
-        versions = Versions(builder.catalogue, (*replaced, *missing_paths)) if self._manifest.latest else None
-        context = Context(self._descriptions, self._settings.chunk, twins, versions)
+        context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths)
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
             with Opening(self._settings, self._manifest, builder.keep) as opening:
@@ -233,9 +228,7 @@ class Importer:
             # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
             refused = [Quarantined(self._name, path, None, sha256, recipe, error.full_message)]
             self.report.lines.append(Line(path, "quarantined", error.full_message))
-            builder.remove(document.id for document in context.twins.refuse(self._name, path))
-            if context.versions:
-                context.versions.refuse(path)
+            builder.remove(document.id for document in context.refuse(self._name, path))
             self._progress(size, source.path.name)
         else:
             refused = [
@@ -243,9 +236,7 @@ class Importer:
             ]
             self.report.lines += [Line(path, "quarantined", fault.message) for fault in reading.faults]
             self.report.lines += [Line(path, "note", note) for note in reading.notes]
-            context.twins.accept(reading.contents)
-            if context.versions:
-                context.versions.accept((document.id for document, _ in reading.documents), path)
+            context.accept(reading, path)
             root = source.root or (before.root if before else "")
             file = ImportedFile(self._name, path, sha256, reading.mark + recipe, root)
             self._waiting.append(Taken(file, reading, size))

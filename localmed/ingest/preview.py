@@ -2,8 +2,10 @@
 
 Files are found, copied, unpacked and parsed as by an import (``opening.py``, ``reading.py``), but the copies go to a
 folder of their own among the system's temporary files and are removed with it; if the preview is killed, by the next
-one. Only a few files are copied ahead, and a disk that is full is said to be. Each document is compared with what the
-library holds, if there is one: new, changed, the same, or moved from a file that is gone.
+one: a folder in use is locked, and the kernel unlocks it when its process has ended, also by kill -9; those that nobody
+has locked any more are removed before another is made. Only a few files are copied ahead, and a disk that is full is
+said to be. Each document is compared with what the library holds, if there is one: new, changed, the same, or moved
+from a file that is gone.
 
 Not covered: what encoding and the indexes may say; terminologies, which have no pages; quarantine, since everything is
 read again. An archive is unpacked whole into that folder.
@@ -11,31 +13,34 @@ read again. An archive is unpacked whole into that folder.
 
 from __future__ import annotations
 
+import os
+import shutil
+import stat
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from localmed import files
 from localmed.config import Settings
 from localmed.domain import Document, Kind, message
 from localmed.domain.previews import FilePreview, Outcome
 from localmed.errors import InputError, NoLibrary, UsageError
-from localmed.files import Opener, open_regular
-from localmed.ingest import temporary
+from localmed.files import Opener, open_regular, told_if_full
 from localmed.ingest.ahead import children_of
-from localmed.ingest.describing import Descriptions
+from localmed.ingest.duplicates import in_order
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
-from localmed.ingest.reading import Context, Reading, read
-from localmed.ingest.sources import Source, absolute, empty, find, missing
-from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions, in_order
+from localmed.ingest.reading import Context, Descriptions, Reading, read
+from localmed.ingest.sources import absolute, empty, find, missing
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
-from localmed.library.space import told_if_full
 
+FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
 PREFIX = "localmed-preview-"  # of the temporary folder's name
 AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large
 
@@ -58,7 +63,7 @@ class Preview:
         sources, skipped = find(paths, patterns=self._manifest.files)
         roots = [absolute(path) for path in paths if path.is_dir()]
         with ExitStack() as stack:
-            folder = stack.enter_context(temporary.folder(PREFIX))
+            folder = stack.enter_context(temporary_folder(PREFIX))
             stack.enter_context(told_if_full(folder))
             catalogue = _catalogue(self._settings.data, folder, stack)
             known = catalogue.files(self._manifest.collection.name)
@@ -68,7 +73,7 @@ class Preview:
             if started:
                 started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
-            context = self._context(catalogue, ordered, missing_paths)
+            context = Context.of(self._descriptions, catalogue, ordered, missing_paths)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes
@@ -85,11 +90,6 @@ class Preview:
         few = min(ingest.ahead_files, AHEAD * children_of(ingest))
         return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
 
-    def _context(self, catalogue: Catalogue, sources: Sequence[Source], missing_paths: Sequence[str]) -> Context:
-        replaced = [str(source.path) for source in sources]
-        versions = Versions(catalogue, (*replaced, *missing_paths)) if self._manifest.latest else None
-        return Context(self._descriptions, self._settings.chunk, Twins(catalogue, replaced), versions)
-
     def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> FilePreview:
         """One file; the originals of the one before it are removed."""
         path, name, parts = str(opened.source.path), self._manifest.collection.name, [opened.sha256]
@@ -97,15 +97,11 @@ class Preview:
         try:
             reading = read(_noted(opened.content, parts), opened.source, context)
         except InputError as error:
-            context.twins.refuse(name, path)
-            if context.versions:
-                context.versions.refuse(path)
+            context.refuse(name, path)
             return FilePreview(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
-        context.twins.accept(reading.contents)
-        if context.versions:
-            context.versions.accept((document.id for document, _ in reading.documents), path)
+        context.accept(reading, path)
         return _compared(path, reading, before, catalogue, folder / "files")
 
     # --- copies ------------------------------------------------------------------------------------------------------
@@ -171,3 +167,42 @@ def _outcome(document: Document, before: dict[str, Document], catalogue: Catalog
         return "new"
     here = replace(catalogue.marked(document), file_sha256=stored.file_sha256)  # another record of its file may differ
     return "same" if stored == here else "changed"
+
+
+# --- a folder that does not outlive its process ----------------------------------------------------------------------
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A new folder, for this user only, whose name begins with ``prefix``; it is removed at the end."""
+    _sweep(prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix) as name:
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            _lock(handle)
+            yield Path(name)
+        finally:
+            os.close(handle)
+
+
+def _sweep(prefix: str) -> None:
+    """Remove what processes that have ended left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError):  # another process removes it too, or it cannot be opened
+            status = left.lstat()
+            fresh = time.time() - status.st_mtime < FRESH
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or fresh:
+                continue
+            handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if _lock(handle):
+                    shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock the folder; False where another process has, or where the file system knows no locks."""
+    with suppress(OSError):
+        return files.lock(handle)
+    return False

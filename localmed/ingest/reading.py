@@ -1,35 +1,115 @@
 """What an import has read of a file, until it is written: documents, passages, refusals, and what it displaces.
 
-``read`` makes it of the records: each becomes a document and its passages, or a reason why it has none. Nothing is
+``Descriptions`` says what the manifest makes of a file and a record: language, title, and what it is called. ``read``
+makes a reading of the records: each becomes a document and its passages, or a reason why it has none. Nothing is
 written here, so that a preview reads as an import does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from localmed.config import ChunkSettings
-from localmed.domain import Document, Message, Parameter, Passage, message
+from localmed.domain import STATED, Document, Message, Parameter, Passage, Status, digest, message
 from localmed.errors import InputError
-from localmed.ingest import chunking
-from localmed.ingest.archives import Part, within
-from localmed.ingest.describing import Descriptions
-from localmed.ingest.opening import Content
+from localmed.ingest import chunking, readers
+from localmed.ingest.duplicates import Twins, Versions
+from localmed.ingest.manifest import Manifest
+from localmed.ingest.opening import Content, Part, within
 from localmed.ingest.parsed import FILE, Fault, SourceRecord, named
 from localmed.ingest.sources import Source
-from localmed.ingest.twins import Twins
-from localmed.ingest.versions import Versions
-from localmed.library.catalogue import ImportedFile
+from localmed.language import detect
+from localmed.library.catalogue import Catalogue, ImportedFile
+from localmed.library.governed import governance_of
 
 # Before the recipe of a file:
 UNSETTLED = "again:"  # a copy of what another file holds was left out, or a document removed: it may have to come back
 UNFINISHED = "unread:"  # OCR failed on pages of it: they may be read another time
 OUTDATED = "older:"  # a record is newer in another file: it may have to come back when a file goes or changes
 
+RECIPE = 2  # goes up when chunking or the encoder's text changes: every file is then read again
+DETECT_CHARACTERS = 4000  # of a document, to tell its language
+
 Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
+
+
+class Descriptions:
+    """What a manifest makes of files and records."""
+
+    def __init__(self, manifest: Manifest, chunk: ChunkSettings, ocr: str = "") -> None:
+        """``ocr`` is the engine that reads scanned pages, "" if none does."""
+        self.manifest, self.chunk, self._ocr = manifest, chunk, ocr
+        self._name = manifest.collection.name
+
+    def facts(self, source: Source) -> dict[str, str]:
+        """What the manifest says of the file."""
+        return self.manifest.facts(source)
+
+    def recipe(self, source: Source) -> str:
+        """How the file is read: another recipe may make other passages of the same bytes."""
+        try:
+            reader = readers.name_of(source.path, self.manifest.reader)
+        except InputError:
+            reader = ""
+        version = readers.version_of(reader, self._ocr)
+        return digest(str(RECIPE), reader, version, repr(self.chunk), self.manifest.recipe(self.facts(source)))
+
+    def completed(self, record: SourceRecord, source: Source) -> SourceRecord:
+        """``record`` with the manifest's facts about its file, a language and a title."""
+        facts = self.facts(source)
+        sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
+        language = record.language or self.manifest.collection.language or detect(sample)
+        return replace(
+            record,
+            title=facts.get("title") or record.title or source.path.stem,
+            language=facts.get("language") or language,
+            edition=facts.get("edition") or record.edition,
+            status=facts.get("status") or record.status,
+            replaced_by=facts.get("replaced_by") or record.replaced_by,
+        )
+
+    def document(self, record: SourceRecord, source: Source, part: Part, content: str) -> Document:
+        """The document of a completed ``record``, which was read from ``part`` of ``source``."""
+        key = self._key(source, record.key)
+        return Document(
+            id=digest(self._name, key),
+            collection=self._name,
+            key=key,
+            title=record.title,
+            language=record.language,
+            source=str(source.path),
+            file_sha256=part.sha256,
+            content=content,
+            media_type=part.reader,
+            edition=record.edition,
+            status=Status(record.status) if record.status in STATED else Status.CURRENT,
+            replaced_by=self._successor(record, source),
+            url=record.url,
+            identifiers=record.identifiers,
+            publication_types=record.publication_types,
+            mesh=record.mesh,
+            relations=record.relations,
+            pages=record.pages,
+            notes=record.notes,
+            governance=governance_of(self.facts(source)),
+        )
+
+    def _key(self, source: Source, record: str) -> str:
+        """What a document is known by: its file and the record in it, or the record alone where versions count."""
+        if self.manifest.latest and record:
+            return record
+        return f"{source.path}#{record}" if record else str(source.path)
+
+    def _successor(self, record: SourceRecord, source: Source) -> str:
+        """The document id of the record, or of the file beside this one, that ``replaced_by`` names."""
+        if not record.replaced_by:
+            return ""
+        key = self._key(source, record.replaced_by) if record.key else str(source.path.parent / record.replaced_by)
+        return digest(self._name, key)
 
 
 @dataclass(slots=True)
@@ -80,7 +160,28 @@ class Context:
     descriptions: Descriptions
     chunk: ChunkSettings
     twins: Twins
-    versions: Versions | None = None
+    versions: Versions | None
+
+    @classmethod
+    def of(
+        cls, descriptions: Descriptions, catalogue: Catalogue, sources: Iterable[Source], missing_paths: Sequence[str]
+    ) -> Self:
+        """The context of an import that reads ``sources`` in place of what ``catalogue`` holds of them."""
+        replaced = [str(source.path) for source in sources]
+        versions = Versions(catalogue, (*replaced, *missing_paths)) if descriptions.manifest.latest else None
+        return cls(descriptions, descriptions.chunk, Twins(catalogue, replaced), versions)
+
+    def accept(self, reading: Reading, path: str) -> None:
+        """A file was taken: its documents are stored from now on."""
+        self.twins.accept(reading.contents)
+        if self.versions:
+            self.versions.accept((document.id for document, _ in reading.documents), path)
+
+    def refuse(self, collection: str, path: str) -> list[Document]:
+        """A file was refused and keeps what was stored of it; return those whose content another has taken since."""
+        if self.versions:
+            self.versions.refuse(path)
+        return self.twins.refuse(collection, path)
 
 
 def read(content: Content, source: Source, context: Context) -> Reading:

@@ -59,9 +59,7 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
         try:
-            shown = document[page - 1]
-            scale = _scale(shown.rect.width, shown.rect.height, dpi)
-            picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+            picture, scale = _picture(document[page - 1], dpi)
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
             raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
     shown_boxes = [box for box in boxes if box.page == page]
@@ -75,9 +73,7 @@ def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
             if not 1 <= number <= document.page_count:
                 continue
             try:
-                shown = document[number - 1]
-                scale = _scale(shown.rect.width, shown.rect.height, THUMBNAIL_DPI, THUMBNAIL_PIXELS)
-                picture = shown.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False)
+                picture, _ = _picture(document[number - 1], THUMBNAIL_DPI, THUMBNAIL_PIXELS)
                 packed = picture.tobytes("jpeg", jpg_quality=THUMBNAIL_QUALITY)
             except Exception:  # noqa: S112  MuPDF raises many classes; whoever asked sees which page is missing
                 continue
@@ -96,8 +92,7 @@ def render_text(title: str, text: str, start: int, end: int, output: Path) -> No
     with pymupdf.open() as document:
         page = document.new_page(width=TEXT_WIDTH, height=height)
         page.insert_htmlbox(_frame(height), body, css=TEXT_STYLE)
-        scale = _scale(TEXT_WIDTH, height, DPI)
-        _save(page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), alpha=False), output)
+        _save(_picture(page, DPI)[0], output)
 
 
 def _frame(height: float) -> Any:
@@ -115,6 +110,12 @@ def _text_height(body: str) -> float:
         story.reset()
         height *= 2
     return height
+
+
+def _picture(page: Any, dpi: int, most: int = MOST_PIXELS) -> tuple[Any, float]:
+    """A page drawn, and its pixels per point."""
+    scale = _scale(page.rect.width, page.rect.height, dpi, most)
+    return page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csRGB, alpha=False), scale
 
 
 def _scale(width: float, height: float, dpi: int, most: int = MOST_PIXELS) -> float:

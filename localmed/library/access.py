@@ -26,9 +26,9 @@ from pathlib import Path
 
 from localmed import files
 from localmed.errors import Damaged, NoLibrary, UsageError
+from localmed.files import told_if_full
 from localmed.library import generations
 from localmed.library.anchors import PLANNED, Anchor, anchors
-from localmed.library.space import told_if_full
 
 FILE = "access.json"
 OLDER = "readers.json"  # of format 1

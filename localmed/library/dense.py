@@ -12,12 +12,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Passage, SearchFilter
-from localmed.errors import Damaged
+from localmed.errors import Damaged, NoLibrary
+from localmed.library import generations
 from localmed.library.editions import edition_number, edition_range
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search m
 PROBES = 24  # partitions searched, where there are several
 REFINE = 2  # times the limit, scored again with the full vectors; 4 finds no more of the true ten, in twice the time
 IDS_A_DELETE = 500  # in one SQL expression
+OPEN = 2  # indexes: the generation being served, and the one before while questions to it end
 
 
 class DenseIndex:
@@ -159,3 +162,38 @@ def _condition(filters: SearchFilter) -> str:
 
 def _quoted(values: Iterable[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+
+
+class Nearest:
+    """The dense indexes of a data folder, each opened when it is first asked for: dense search for other processes.
+
+    Importing LanceDB costs a command more time than all the rest of a question; the model host keeps the indexes open.
+    The caller holds the lease on the generation, so that nothing is removed while it is searched. One thread at a time.
+    """
+
+    def __init__(self, data: Path) -> None:
+        """Nothing is opened yet."""
+        self._data = data
+        self._opened: dict[tuple[str, int], DenseIndex] = {}
+
+    def warm(self) -> None:
+        """Open the index being served, if there is a library."""
+        with suppress(NoLibrary, Damaged):
+            self._index(generations.current(self._data).name)
+
+    def __call__(
+        self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
+    ) -> list[tuple[str, str, float]]:
+        """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""
+        return self._index(generation).search(vector, limit, filters)
+
+    def _index(self, generation: str) -> DenseIndex:
+        folder = generations.folder(self._data) / generation
+        if not generation.isdigit() or not (folder / FOLDER).is_dir():
+            raise Damaged("generation.no_dense")
+        key = (generation, folder.stat().st_ino)  # a number may come again, after a build that failed
+        if key not in self._opened:
+            while len(self._opened) >= OPEN:
+                del self._opened[next(iter(self._opened))]
+            self._opened[key] = DenseIndex(folder)
+        return self._opened[key]

@@ -27,7 +27,7 @@ import numpy as np
 from localmed.config import LibrarySettings
 from localmed.domain import Collection, Document, Message, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
-from localmed.files import Opener, open_regular
+from localmed.files import Opener, open_regular, told_if_full
 from localmed.library import generations, originals
 from localmed.library.access import Access
 from localmed.library.allowed import Found, Search, allowed
@@ -41,7 +41,6 @@ from localmed.library.graph_build import GraphBuild
 from localmed.library.holding import Holding
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, reading, unaltered
-from localmed.library.space import told_if_full
 from localmed.library.sparse import SparseIndex
 from localmed.library.summaries import SummaryTable
 from localmed.library.tantivy_index import Writer

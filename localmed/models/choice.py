@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localmed.config import NONE, built_in
+from localmed.config import NONE, ChatSettings, built_in
+from localmed.domain import digest
 from localmed.errors import ModelError, UnknownName, UsageError
 from localmed.models.checkpoint import ENGLISH, Checkpoint
 
 if TYPE_CHECKING:
-    from localmed.models.registry.registration import Model
+    from localmed.models.registry.registration import Model, Registrations
     from localmed.models.registry.registry import Registry
     from localmed.ports import Embedder, Entailment, Reranker
 
 FLAG_EMBEDDING = "FlagEmbedding"
+HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
 
 def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
@@ -28,6 +30,10 @@ def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
         from localmed.models.minilm import MiniLM
 
         return MiniLM()
+    if name == "e5":
+        from localmed.models.e5 import E5
+
+        return E5()
     model = _registered(registry, "encoder", name)
     if model.library == FLAG_EMBEDDING:
         from localmed.models.flag_embedding import BgeM3
@@ -44,10 +50,10 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
     if name == NONE:
         return None
     if name == "maxsim":
-        from localmed.models.maxsim import MaxSim
+        from localmed.models.bert import BertEncoder, MaxSim
         from localmed.models.minilm import MiniLM
 
-        return MaxSim(shared if isinstance(shared, MiniLM) else MiniLM())
+        return MaxSim(shared if isinstance(shared, BertEncoder) else MiniLM())
     model = _registered(registry, "reranker", name)
     if model.role == "encoder":
         return _multi_vector(registry, model, shared)
@@ -106,3 +112,18 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
         model.query_prefix,
         model.passage_prefix,
     )
+
+
+def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
+    """Role -> what serves it, in words that a command and a host compare: the same model, loaded in the same way.
+
+    By name and fingerprint of the registered model, and for the chat model its settings too; what needs no registered
+    model is of the same version of localmed, which both sides compare before. ``chosen`` is ``config.chosen_models``'s.
+    """
+    by_role = {}
+    for role in HOSTED:
+        name = chosen.get(role, NONE)
+        model = registrations.models.get(name)
+        by_role[role] = f"{name} {model.fingerprint}" if model else name
+    by_role["chat"] += f" {digest(repr(settings))[:12]}"
+    return by_role

@@ -5,25 +5,21 @@ are served in turn, so that whoever asks a hundred times delays the others by on
 What is asked at low priority (the nightly refresh) is served when nobody else waits. Both bounds are named; above them
 the request is refused with ``Busy`` at once instead of waiting for longer than anyone stays.
 
-``Worker`` is the one thread that takes the turns, and ``Queued`` is a ``ChatModel`` for one user in front of it.
+``Worker`` is the one thread that takes the turns.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as NotYet
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from localmed.errors import Busy, Cancelled
-from localmed.ports import UNWATCHED, ChatIdentity, ChatModel, Choice, Message, Reply, Request, Watch
+from localmed.errors import Busy
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_LOOK = 0.05  # seconds between two looks whether a waiting request was cancelled
 
 
 class Turns(Generic[Item]):
@@ -125,39 +121,3 @@ class Worker:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._turns))
             return self._turns.next() if len(self._turns) else None
-
-
-class Queued:
-    """A ``ChatModel`` for one user, who takes turns with the others."""
-
-    def __init__(self, model: ChatModel, worker: Worker, user: str, low: bool = False) -> None:
-        self._model, self._worker, self._user, self._low = model, worker, user, low
-
-    @property
-    def identity(self) -> ChatIdentity:
-        """See ``ChatModel``."""
-        return self._model.identity
-
-    def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        """See ``ChatModel``; raise ``Busy`` where too many wait."""
-        return self._done(lambda: self._model.complete(request, watch), watch)
-
-    def choose(
-        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
-    ) -> list[Choice]:
-        """See ``ChatModel``; raise ``Busy`` where too many wait."""
-        return self._done(lambda: self._model.choose(prefix, branches, labels, watch), watch)
-
-    def _done(self, call: Callable[[], Result], watch: Watch) -> Result:
-        """The result of ``call``; one that is cancelled while it waits leaves the queue."""
-        future = self._worker.submit(self._user, call, self._low)
-        while True:
-            try:
-                return future.result(_LOOK)
-            except NotYet:
-                if future.done():  # the call itself ran out of time
-                    raise
-                if watch.cancelled():
-                    future.cancel()  # one that runs is cancelled by the model, which watches too
-            except CancelledError:
-                raise Cancelled("model.cancelled_waiting") from None

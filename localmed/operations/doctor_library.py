@@ -13,12 +13,12 @@ from pathlib import Path
 from localmed import files
 from localmed.domain import Message
 from localmed.errors import Damaged, NoLibrary
+from localmed.files import LEAST_FREE
 from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.anchors import AUDIT_FILE, anchors
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
-from localmed.library.space import LEAST_FREE
 from localmed.library.state import State
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations.audit import ANEW, Audit, missing

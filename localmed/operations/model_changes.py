@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.library.space import told_if_full
+from localmed.files import told_if_full
 
 if TYPE_CHECKING:
     from localmed.models.registry.registration import Model

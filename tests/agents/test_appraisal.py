@@ -8,9 +8,9 @@ import pytest
 
 from localmed.agents.appraisal import APPRAISAL, READ, RULES, AppraisalInput
 from localmed.agents.chat import ChatRoles
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message
 from localmed.verification.reliability import ASPECTS
+from tests.scripted import ScriptedChat
 
 STUDY = AppraisalInput("A trial", "Adults were randomly assigned. The trial was open-label. Ten dropped out.")
 

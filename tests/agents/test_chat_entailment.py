@@ -8,8 +8,8 @@ import pytest
 
 from localmed.agents.chat_entailment import INSTRUCTIONS, LABELS, ChatEntailment
 from localmed.errors import Cancelled
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, Choice, Message, Watch
+from tests.scripted import ScriptedChat
 
 ZINC = "Zinc shortened the cold by a day."
 MASKS = "Masks were compared in two wards."

@@ -31,8 +31,8 @@ from localmed.domain import Origin
 from localmed.domain import message as left_out
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.models import structured
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message
+from tests.scripted import ScriptedChat
 from tests.values import evidence, hit
 
 QUESTION = "What is the dose of adrenaline?"

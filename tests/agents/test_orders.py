@@ -24,7 +24,7 @@ from localmed.agents.orders_rules import defines, explain, names_for, names_of, 
 from localmed.agents.roles import Role, Writing
 from localmed.domain import message
 from localmed.errors import Rejected
-from localmed.models.scripted import ScriptedChat
+from tests.scripted import ScriptedChat
 from tests.values import evidence, passage
 
 ORDER = "Start metformin 500 mg PO BID. Hold for 2 days."

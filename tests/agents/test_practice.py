@@ -28,8 +28,8 @@ from localmed.agents.subject import Subject
 from localmed.domain import Origin
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import Rejected
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message
+from tests.scripted import ScriptedChat
 from tests.values import evidence
 
 QUESTION = "Should metformin be continued in this patient?"

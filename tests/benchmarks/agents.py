@@ -26,11 +26,11 @@ from localmed.domain import SearchFilter
 from localmed.ingest import manifest
 from localmed.language import content_words, sentences
 from localmed.models.minilm import PACKAGE
-from localmed.models.scripted import Said, ScriptedChat
 from localmed.operations import importing
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import opened
+from tests.scripted import Said, ScriptedChat
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 HELD = 0.6  # of the question's content words in a passage that the script calls relevant

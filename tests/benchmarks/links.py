@@ -187,7 +187,7 @@ def rows(session: Session) -> list[Row]:
 
 def _metrics(report: links.LinkReport) -> Row:
     figures = "; ".join(
-        f"{metric.name.replace('_', ' ')} {links.shown(metric)}"
+        f"{metric.name.replace('_', ' ')} {'undefined' if metric.mean is None else links.shown(metric)}"
         + (f" ({links.interval(metric)})" if metric.interval else "")
         for metric in report.metrics
     )

@@ -19,8 +19,8 @@ import pytest
 
 from localmed.config import Settings
 from localmed.errors import ModelError
+from localmed.models.choice import choices
 from localmed.models.host.adapters import HostEncoder, connect
-from localmed.models.host.choices import choices
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.minilm import MiniLM
 from localmed.models.registry.registration import Registrations

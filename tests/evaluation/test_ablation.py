@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from localmed.config import SearchSettings
-from localmed.domain import SearchFilter
+from localmed.domain import SearchFilter, message
 from localmed.errors import BadSettings, UsageError
 from localmed.evaluation import ablation, plot, report
 from localmed.evaluation.ablation import VARIANTS, Bench
 from localmed.evaluation.measures import MEASURES, Run
 from localmed.evaluation.report import Report, Row
 from localmed.evaluation.sets import Question, QuestionSet
+from localmed.messages import render
 from tests.evaluation.conftest import SUBJECTS
 from tests.fakes import HashedWords
 
@@ -190,26 +191,31 @@ def test_the_same_seed_gives_the_same_report(
 
 
 def test_the_report_says_what_it_was_made_with(made: Report) -> None:
-    text = report.as_markdown(made)
+    text = report.as_markdown(made, "en")
     for fact in ("0001 of ", "hashed-words-1-32", "names-its-subject 1", "9 questions", "seed 1", "2000 resamples",
                  "9999 permutations", "against both+rerank", "rrf_k = 60", made.date):  # fmt: skip
         assert fact in text, fact
 
 
 def test_no_question_in_anything_written(made: Report) -> None:
-    for text in (report.as_markdown(made), report.as_csv(made), report.as_json(made), report.alternative(made)):
+    for text in (
+        report.as_markdown(made, "en"),
+        report.as_csv(made),
+        report.as_json(made, "en"),
+        render(report.alternative(made), "en"),
+    ):
         assert "treatment" not in text.lower()
         assert not [subject for subject in SUBJECTS if subject in text.lower()]
 
 
 def test_the_formats_agree(made: Report) -> None:
-    rows = json.loads(report.as_json(made))["rows"]
+    rows = json.loads(report.as_json(made, "en"))["rows"]
     lines = report.as_csv(made).splitlines()
     assert len(lines) == 1 + len(VARIANTS) * (len(MEASURES) + 1)
     for row in rows:
         value = row["measures"]["nDCG@10"]["value"]
         assert any(line.startswith(f"subjects,9,{row['variant']},nDCG@10,{value:.6f},") for line in lines)
-        assert f"{value:.3f} [" in report.as_markdown(made)
+        assert f"{value:.3f} [" in report.as_markdown(made, "en")
     names, shown = report.overview(made)
     assert [len(row) for row in shown] == [len(names)] * len(VARIANTS)
     assert shown[-1][-2:] == ("-", "-")
@@ -219,9 +225,7 @@ def test_questions_in_a_language_that_the_encoder_does_not_know(bench: Bench, qu
     chinese = replace(questions, questions=(Question("q0", "哮喘怎么治疗"), *questions.questions[1:]))
     runs = ablation.run_all(bench, bench.variants(), chinese, silent)
     assert runs["dense"]["q0"] == []
-    assert any(
-        note.startswith("1 questions are in a language") for note in report.report(bench, chinese, runs, 1).notes
-    )
+    assert message("evaluation.note.unknown_language", count=1) in report.report(bench, chinese, runs, 1).notes
 
 
 def test_the_plot_shows_every_variant_and_is_the_same_each_time(made: Report, tmp_path: Path) -> None:
@@ -234,7 +238,7 @@ def test_the_plot_shows_every_variant_and_is_the_same_each_time(made: Report, tm
     assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (1650, 510)
     for name in (*MEASURES, *(variant.name for variant in VARIANTS), "95 %"):
         assert name in svg, name
-    assert report.alternative(made) in svg.replace("&gt;", ">")
+    assert render(report.alternative(made), "en") in svg.replace("&gt;", ">")
     changed = replace(made, rows=made.rows[:3])
     plot.draw(changed, tmp_path)
     assert files[0].read_bytes() != png

@@ -74,7 +74,7 @@ def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
     png, svg = plot.draw_badges(paper, tmp_path)
     assert png.stat().st_size > 1000
     assert "Perplexity" in svg.read_text()
-    assert badges.tables(paper)[0][0] == "Badges by source"
+    assert render(badges.tables(paper)[0][0], "zh") == "各来源的标记"
     assert any("at least one source is green for 72.7%" in render(fact, "en") for fact in badges.facts(paper))
 
 

@@ -170,5 +170,5 @@ def test_the_plot_is_drawn_and_said_in_words(tmp_path: Path) -> None:
     outcome = report(claims.run(items(tmp_path), verified, silent, None, resume=False))
     files = plot.draw_claims(outcome, tmp_path)
     assert all(file.stat().st_size > 1000 for file in files)
-    assert "responses: correct 1, mistaken 1" in claims.alternative(outcome)
+    assert "Responses: correct 1, mistaken 1" in render(claims.alternative(outcome), "en")
     plot.draw_claims(report(()), tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import Message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import link_files, links, plot
@@ -149,12 +150,12 @@ def test_means_leave_out_what_is_undefined() -> None:
 def test_undefined_is_said_in_words() -> None:
     report = links.report([LinkRow("1", "en", "answered", LinkCounts(statements=1, uncited=1))], MADE, seed=1)
     _, rows = links.table(report)
-    assert [row[1] for row in rows] == [*["undefined"] * 5, "not measured"]
+    assert [row[1] for row in rows] == [*[Message("column.undefined")] * 5, Message("column.not_measured")]
     line = links.as_csv(report).splitlines()[1]
     assert line.startswith("1,en,answered,,,,,,,1,1,")
     record = json.loads(links.as_json(report))
     assert record["rows"][0]["metrics"]["citation_precision"] is None
-    assert "undefined" in links.alternative(report)
+    assert "undefined" in render(links.alternative(report), "en")
     assert any("1 without a citation" in render(fact, "en") for fact in links.facts(report))
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Document, SearchFilter
+from localmed.domain import Document, SearchFilter, message
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import medquad, pubmedqa, sets
 from localmed.evaluation.sets import Question, QuestionSet
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.library import Library
+from localmed.messages import render
 from tests.fakes import described, import_into, write
 
 ANY = SearchFilter()
@@ -112,7 +113,7 @@ def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:
     kept = QuestionSet("s", questions, judged, relevant_from=2).answerable()
     assert [question.id for question in kept.questions] == ["0", "2"]
     assert set(kept.judgements) == {"0", "2"}
-    assert kept.notes == ("2 of 4 questions have no relevant document in the library: left out",)
+    assert kept.notes == (message("evaluation.note.left_out", count=2, questions=4),)
     with pytest.raises(InputError, match="of 4 questions 1 has a relevant document"):
         QuestionSet("s", questions, judged, relevant_from=3).answerable()
 
@@ -144,7 +145,7 @@ def test_a_record_that_is_not_stored_stays_in_as_a_miss(folder: Path, documents:
     pairs = medquad.questions(folder)
     known = sets.known_item("m", pairs, medquad.records(documents[1:]), ANY).answerable()
     assert len(known.questions) == 4
-    assert known.notes[0].startswith("1 questions ask for a record")
+    assert render(known.notes[0], "en").startswith("1 question asks for a record")
 
 
 def test_none_of_the_records_or_no_question_at_all(folder: Path, tmp_path: Path) -> None:
@@ -202,8 +203,8 @@ def test_judged_answers_are_found_by_their_text(folder: Path, tmp_path: Path, do
         "2": {stored["B/0000007.xml#0000007-1"]: 2, stored["A/0000007.xml#0000007-1"]: 0},
     }
     assert question_set.relevant_from == 2
-    assert "5 of 6 judgements are of answers in the library; the others are left out" in question_set.notes
-    assert any("unjudged answers count as not relevant" in note for note in question_set.notes)
+    assert message("evaluation.note.judgements", count=5, judgements=6) in question_set.notes
+    assert message("evaluation.note.grades") in question_set.notes
 
 
 def test_other_wordings(folder: Path, tmp_path: Path, documents: list[Document]) -> None:

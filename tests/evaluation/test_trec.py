@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import SearchFilter
+from localmed.domain import SearchFilter, message
 from localmed.errors import InputError
 from localmed.evaluation import trec
 from localmed.library.library import Library
@@ -124,7 +124,7 @@ def test_a_name_of_several_documents_is_an_error(tmp_path: Path, library: Librar
 def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, library: Library) -> None:
     queries, qrels = written(tmp_path, "q.tsv", "1\tx\n"), written(tmp_path, "r.txt", "1 0 n1 1\n1 0 a 1\n1 0 b 0\n")
     question_set = trec.load(queries, qrels, library, ANY)
-    assert "2 judged documents are not in the library: left out" in question_set.notes
+    assert message("evaluation.note.lost", count=2) in question_set.notes
     with pytest.raises(InputError, match="none of the 1 judged documents"):
         loaded(tmp_path, library, "1 0 nowhere 1\n")
     with pytest.raises(InputError, match="none of the 1 judged documents"):

@@ -17,7 +17,7 @@ import pytest
 
 from localmed.config import Settings
 from localmed.errors import InputError
-from localmed.ingest import archives, sources
+from localmed.ingest import opening, sources
 from localmed.library import originals
 from localmed.library.state import State
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
@@ -86,7 +86,7 @@ def test_members_are_files_of_their_own(settings: Settings, corpus: Path, tmp_pa
     assert answers(settings, "insulin kept cool", limit=1) == {"ward"}
     page = next(document for document in stored.values() if document.media_type == "pdf")
     assert originals.path_of(settings.data, page.file_sha256).read_bytes() == pdf
-    assert not (settings.data / archives.FOLDER).exists()
+    assert not (settings.data / opening.FOLDER).exists()
     assert import_into(settings, corpus).count("unchanged") == 1
     verify(settings.data)
 
@@ -174,7 +174,7 @@ def test_a_hostile_archive_is_refused_whole(settings: Settings, corpus: Path, wh
     assert set(documents(settings)) == {"other.txt"}
     assert report.counts["quarantined"] == 1
     assert why in reasons(settings)[""]
-    assert not (settings.data / archives.FOLDER).exists()
+    assert not (settings.data / opening.FOLDER).exists()
     assert not (corpus.parent / "etc").exists()
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from localmed.errors import InputError
 from localmed.ingest import readers
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS
+from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term, folded
 from tests.words import words

@@ -13,7 +13,7 @@ import pytest
 
 from localmed.config import LibrarySettings, Settings
 from localmed.errors import Busy, LibraryError
-from localmed.library.space import told_if_full
+from localmed.files import told_if_full
 from localmed.library.vectors import VectorCache
 from tests.fakes import HashedWords, answers, documents, import_into, verify, write
 from tests.strict import cannot

@@ -22,9 +22,9 @@ from localmed.ingest.manifest import Manifest
 from localmed.library import generations
 from localmed.library.access import Access, groups_of
 from localmed.library.catalogue import FILE
+from localmed.library.dense import Nearest
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
-from localmed.library.nearest import Nearest
 from localmed.retrieval import studies
 from localmed.retrieval.search import HybridSearch
 from tests.fakes import HashedWords, WeighedWords, import_into, opened, write

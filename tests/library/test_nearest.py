@@ -10,8 +10,8 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.errors import Damaged
 from localmed.library import generations
+from localmed.library.dense import OPEN, Nearest
 from localmed.library.library import Library
-from localmed.library.nearest import OPEN, Nearest
 from tests.fakes import ANY, HashedWords, import_into, write
 
 VECTOR = HashedWords().encode(["adrenaline dose"], "query")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localmed.models.maxsim import MaxSim
+from localmed.models.bert import MaxSim
 from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
 
 PASSAGES = [

@@ -13,12 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from localmed.errors import Busy, Cancelled, ModelError
-from localmed.models.queue import Queued, Turns, Worker
-from localmed.models.scripted import ScriptedChat
-from localmed.ports import UNWATCHED, Message, Reply, Request, Watch
-
-ASK = Request((Message("user", "?"),), 5)
+from localmed.errors import Busy, ModelError
+from localmed.models.queue import Turns, Worker
 
 
 def order(turns: Turns[str]) -> list[str]:
@@ -116,13 +112,13 @@ def test_an_error_belongs_to_whoever_asked(worker: Worker) -> None:
     assert well.result(5) == 7
 
 
-def test_a_request_that_is_cancelled_while_it_waits_leaves_the_queue(worker: Worker) -> None:
-    gate, model = threading.Event(), ScriptedChat(["never said", "said"])
+def test_a_request_that_is_cancelled_while_it_waits_is_never_done(worker: Worker) -> None:
+    gate, done = threading.Event(), list[str]()
     worker.submit("first", gate.wait)
-    with pytest.raises(Cancelled, match="waited"):
-        Queued(model, worker, "a").complete(ASK, Watch(cancelled=lambda: True))
+    assert worker.submit("a", lambda: done.append("a")).cancel()
     gate.set()
-    assert Queued(model, worker, "b").complete(ASK).text == "never said"
+    worker.submit("b", lambda: done.append("b")).result(5)
+    assert done == ["b"]
 
 
 def test_who_has_gone_keeps_no_place_and_no_text() -> None:
@@ -146,24 +142,6 @@ def test_who_has_gone_keeps_no_place_and_no_text() -> None:
             assert worker.waiting() == 2
         gate.set()
         assert [future.result(5) for future in kept] == [1, 1]
-
-
-def test_a_queued_model_answers_as_the_model_does(worker: Worker) -> None:
-    model = Queued(ScriptedChat(["one", "yes"]), worker, "a")
-    assert model.identity.name == "scripted"
-    assert model.complete(ASK).text == "one"
-    assert model.choose(ASK.messages, ["!"], ["yes", "no"])[0].best == 0
-    with pytest.raises(ModelError, match="over"):
-        model.complete(ASK)
-
-
-def test_a_call_that_runs_out_of_time_says_so_once(worker: Worker) -> None:
-    class Late(ScriptedChat):
-        def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-            raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        Queued(Late([]), worker, "a").complete(ASK)
 
 
 def test_closing_cancels_who_waits_and_refuses_who_comes() -> None:

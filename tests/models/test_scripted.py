@@ -8,8 +8,8 @@ import pytest
 
 from localmed.errors import Cancelled, ModelError, UsageError
 from localmed.models import structured
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message, Request, Watch
+from tests.scripted import ScriptedChat
 
 ASK = (Message("system", "Be brief."), Message("user", "Which dose?"))
 LABEL = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}

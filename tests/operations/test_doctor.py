@@ -318,7 +318,7 @@ def test_a_model_that_does_not_fit(full_site: Site) -> None:
 
 def test_a_check_that_fails_is_a_line(site: Site) -> None:
     def known(site: Site) -> Iterator[Check]:
-        raise LibraryError("it is broken", "Mend it")
+        raise LibraryError("library.none", data="x")
 
     def unknown(site: Site) -> Iterator[Check]:
         raise PermissionError("somebody's text")
@@ -327,7 +327,7 @@ def test_a_check_that_fails_is_a_line(site: Site) -> None:
     assert [(check.name, check.level) for check in checks] == [
         ("known", Level.PROBLEM), ("unknown", Level.PROBLEM), ("last", Level.OK),
     ]  # fmt: skip
-    assert checks[0].remedy == "Mend it"
+    assert checks[0].remedy.startswith("To begin: localmed collections create")
     assert "somebody" not in checks[1].says
     assert doctor.worst(checks) is Level.PROBLEM
     assert doctor.worst([]) is Level.OK

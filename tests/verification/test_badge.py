@@ -11,9 +11,9 @@ from localmed.agents.judging import BADGE, BADGE_STRICT, CHARACTERS, JudgingInpu
 from localmed.agents.judging_rules import carried
 from localmed.domain import Badge, BadgeJudge, Origin, Statement, Support, Verdict, Verification, message
 from localmed.messages import catalogue, render
-from localmed.models.scripted import ScriptedChat
 from localmed.presentation.answer import badge_view
 from localmed.verification.badge import Criteria, Vote, badge, majority, reason
+from tests.scripted import ScriptedChat
 from tests.values import evidence, quotation
 
 SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")

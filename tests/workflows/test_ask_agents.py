@@ -27,7 +27,7 @@ ALL = replace(PLAN, roles=AGENTS)
 UNSURE = Stance(0.2, 0.6, 0.2)
 AGAINST = Stance(0.1, 0.1, 0.8)
 FOR = Stance(0.8, 0.1, 0.1)
-REFUSED = Rejected("the model replied with nothing", "Ask again")
+REFUSED = Rejected("agents.nothing_said")
 
 
 def generated(text: str = "Give 5 mg by mouth.") -> Statement:

@@ -25,7 +25,6 @@ from localmed.config import LibrarySettings, Settings
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Origin, SearchFilter, Statement, message
 from localmed.errors import Rejected, UsageError
 from localmed.ingest import manifest
-from localmed.models.scripted import ScriptedChat
 from localmed.operations import importing
 from localmed.ports import EncoderIdentity, Stance
 from localmed.presentation.answer import view
@@ -36,6 +35,7 @@ from localmed.workflows.departments import ALWAYS, NO_DEPARTMENT, NO_EMERGENCY, 
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search
 from tests.fakes import HashedWords, described, import_into, opened, write
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
 
 CORPORA = Path(__file__).parents[2] / "corpora"

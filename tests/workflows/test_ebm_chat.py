@@ -19,7 +19,6 @@ from localmed.agents.roles import Role, Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Origin, SearchFilter, Support
 from localmed.domain.parts import ApplicabilityPart, NotJudgedPart, PicoPart
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Message, Stance
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
@@ -27,6 +26,7 @@ from localmed.workflows.ebm import ebm
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, rejected
 from tests.fakes import services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, quotation
 
 QUESTION = "Should metformin be continued in this patient?"

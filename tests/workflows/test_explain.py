@@ -76,7 +76,7 @@ class Served:
             return tuple(minted(str(number), hit) for number, hit in enumerate(request.hits, request.first))
         assert isinstance(request, Perform)
         if request.role.name == self._rejected and not request.by_rules:
-            return Rejected("the reply could not be used", "The rules take its place")
+            return Rejected("agents.nothing_said")
         return self.replies[request.role.name](request.task)
 
 

@@ -128,7 +128,7 @@ def test_each_kind_of_source_alone() -> None:
 
 def test_a_jury_votes_and_a_judge_that_cannot_be_used_gives_way_to_the_rules() -> None:
     plan = replace(PLAN, roles=PLAN.roles | {"badge", "badge_strict"}, jury=("badge", "badge_strict"))
-    rejected = Rejected("the model replied with nothing", "Ask again")
+    rejected = Rejected("agents.nothing_said")
     answer, requests = replay([search_result(), ENOUGH, (SOURCE,), QUOTED, rejected, GREEN, RED], plan=plan)
     assert len(badges(requests)) == 3
     assert answer.verification.badge is Badge.RED, "a tie on grounding is no"

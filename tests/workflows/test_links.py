@@ -17,7 +17,6 @@ from localmed.agents.roles import Rules
 from localmed.domain import Answer, SearchFilter, TraceStep, message
 from localmed.domain.parts import LinkSetPart
 from localmed.hooks import Hooks
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import Stance
 from localmed.presentation.answer import view
 from localmed.retrieval.search import Found
@@ -28,6 +27,7 @@ from localmed.workflows.flow import Driver, Judge, Perform, Search
 from localmed.workflows.links import counts_of, links
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, hit
 from tests.verification.test_link_eval import SCORES, SOURCES, WORKED, by_words, link_statement
 

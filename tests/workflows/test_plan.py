@@ -18,7 +18,6 @@ from localmed.agents.source_plan import SourcePlan, written
 from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
 from localmed.errors import Rejected
 from localmed.hooks import Hooks
-from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import NOT_ENOUGH
@@ -28,6 +27,7 @@ from localmed.workflows.plan import plan_sources
 from localmed.workflows.recording import Recording, replay
 from localmed.workflows.strategies import PLANS, STRATEGIES, Gathered, Sources
 from tests.fakes import Steps, services
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 QUESTION = "How is asthma treated?"

@@ -31,7 +31,7 @@ class Rejecting:
     """A chat model whose replies cannot be used."""
 
     def perform(self, role: Any, task: Any) -> Any:
-        raise Rejected("the model replied with nothing", "Ask again")
+        raise Rejected("agents.nothing_said")
 
 
 def recorded() -> tuple[str, Answer]:

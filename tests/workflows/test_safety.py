@@ -14,13 +14,13 @@ from localmed.agents.chat import ChatRoles
 from localmed.agents.safety import SAFETY, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import screen
 from localmed.domain import AnswerStatus, SearchFilter, message
-from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Perform, Search
 from localmed.workflows.safety import refused, screened
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, in_words
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "cases" / "safety.toml").read_text("utf-8"))[

@@ -21,13 +21,13 @@ from localmed.domain.parts import (
     SupportPart,
 )
 from localmed.messages import render
-from localmed.models.scripted import ScriptedChat
 from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.tiers import Tier
 from localmed.verification.answer_file import VerifyInput
 from localmed.workflows import verify as flow_module
 from localmed.workflows.finding import Plan
 from localmed.workflows.m_eval import Bounds
+from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE
 from tests.workflows.verifying import (
     AGAINST,

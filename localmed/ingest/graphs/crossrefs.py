@@ -5,6 +5,11 @@ The Disease Ontology publishes its whole hierarchy and its mappings so (``HumanD
 ``xrefs`` otherwise. A term with several parents has a row for each. A parent is given by id or by name; a name that is
 no row of the table stays a name.
 
+Tables of drugs that interact (``read_interactions``) have no header: name, id, name, id, separated by ``$``. The two
+lists of the U.S. Office of the National Coordinator (ONC), mapped to DrugBank ids, come so: the high-priority pairs and
+those that need not interrupt anybody. A pair has no order. How severe a list's pairs are stands in the manifest
+(``severity``), because the file does not say; another separator likewise (``delimiter``).
+
 Not covered: cells that run over several lines.
 """
 
@@ -16,12 +21,12 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.errors import InputError
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, is_id, lines, one_line
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.library.terms import Term
 
 COLUMNS = {"id": "id", "name": "label", "parent": "subClassOf", "xrefs": "xrefs"}  # as the Disease Ontology names them
+PAIR = 4  # columns of a table of interactions
 
 Row = tuple[Numbered, dict[str, str]]
 
@@ -88,3 +93,36 @@ def _cells(line: Numbered, delimiter: str) -> list[str] | Fault:
         return next(csv.reader([line.text], delimiter=delimiter, strict=True))
     except (csv.Error, StopIteration):
         return line.fault(message("graph.row_quotes"))
+
+
+# --- interactions ----------------------------------------------------------------------------------------------------
+
+
+def read_interactions(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
+    """Both drugs of every row, and their interaction with the first."""
+    delimiter = str(mapping.options.get("delimiter") or "$")
+    severity = str(mapping.options.get("severity", ""))
+    for line in lines(path):
+        if isinstance(line, Fault):
+            yield line
+        elif line.text.strip():
+            yield from _terms(line, delimiter, severity)
+
+
+def _terms(line: Numbered, delimiter: str, severity: str) -> Iterator[Term | Fault]:
+    cells = [one_line(cell) for cell in line.text.split(delimiter)]
+    if len(cells) == PAIR + 1 and not cells[-1]:  # the separator ends the line as well
+        cells.pop()
+    if len(cells) != PAIR:
+        yield line.fault(message("graph.columns", count=len(cells), expected=PAIR))
+        return
+    drugs = {canonical(cells[place + 1]): cells[place] for place in (0, 2)}
+    if not all(map(is_id, drugs)) or not all(0 < len(name) <= NAME_CHARACTERS for name in drugs.values()):
+        yield line.fault(message("graph.no_drug"))
+    elif len(drugs) < 2:
+        yield line.fault(message("graph.same_drug"))
+    else:
+        first, second = sorted(drugs)
+        pair = ((first, "interacts_with", second, severity),)
+        yield Term(first, drugs[first], relations=pair, end=line.end)
+        yield Term(second, drugs[second], end=line.end)

@@ -2,6 +2,10 @@
 
 Rules: UTF-8, with or without a byte-order mark; UTF-16 is refused whole, because it has no lines of bytes; invisible
 characters are removed as they are from documents, a line with a NUL is refused.
+
+Ids have one spelling (``canonical``), so that sources which name the same thing meet: ``UMLS_CUI:C0011849`` and UMLS's
+own ``C0011849`` are one id, and so are a DrugBank code with and without its prefix. A vocabulary's edition
+(``SNOMEDCT_US_2025_09_01``) is not part of what its codes mean.
 """
 
 from __future__ import annotations
@@ -22,6 +26,9 @@ NAME_CHARACTERS = 3_000  # UMLS allows 3,000 bytes for a name; what is longer is
 _MARK = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ID = re.compile(r"\S{1,200}")
+_BARE = re.compile(r"(?:UMLS(?:_CUI)?:(C\d{7,8})|(?:drugbank|DRUGBANK|DrugBank):(DB\d{5}))")
+_EDITION = re.compile(r"(?:_\d{4})(?:_\d\d)*$")
+_SPELLINGS = {"MSH": "MESH", "MeSH": "MESH", "ICD10": "ICD10", "ICD-10": "ICD10", "MIM": "OMIM", "NCIT": "NCI"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,17 @@ def one_line(text: str) -> str:
 def is_id(text: str) -> bool:
     """Whether ``text`` can be a concept's id: no blanks, no more than 200 characters."""
     return bool(_ID.fullmatch(text))
+
+
+def canonical(code: str) -> str:
+    """``code`` as the graph spells it; one without a prefix stays as it is."""
+    if bare := _BARE.fullmatch(code):
+        return bare[1] or bare[2]
+    prefix, colon, rest = code.partition(":")
+    if not colon:
+        return code
+    prefix = _EDITION.sub("", prefix)
+    return f"{_SPELLINGS.get(prefix, prefix)}:{rest}"
 
 
 def _lines(stream: BinaryIO) -> Iterator[Numbered | Fault]:

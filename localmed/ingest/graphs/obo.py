@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import Numbered, is_id, lines, one_line
+from localmed.ingest.graphs.lines import Numbered, canonical, is_id, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.errors import InputError
-from localmed.ingest.graphs.codes import canonical
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, lines, one_line
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines, one_line
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.library.terms import Term
 

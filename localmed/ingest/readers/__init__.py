@@ -31,8 +31,10 @@ VERSIONS |= {"omim": 1, "oncokb": 1, "textbook": 1, "wikipedia": 1}  # only wher
 
 MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
     "json": f"{__name__}.json_records",
-    "jsonl": f"{__name__}.json_lines",
+    "jsonl": f"{__name__}.json_records:read_lines",
     "csv": f"{__name__}.csv_rows",
+    "textbook": f"{__name__}.text:read_book",
+    "medline": f"{__name__}.pubmed:read_medline",
     "pdf": f"{__name__}.pdf.reader",
     "xml": f"{__name__}.xml_fields",
 }
@@ -40,30 +42,14 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
 GRAPHS = ("obo", "umls", "crossrefs", "interactions")
 VERSIONS |= dict.fromkeys(GRAPHS, 1)
 MODULES |= {name: f"localmed.ingest.graphs.{name}" for name in GRAPHS}
+MODULES["interactions"] = "localmed.ingest.graphs.crossrefs:read_interactions"
 
-_BY_SUFFIX = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".docm": "docx",
-    ".pptx": "pptx",
-    ".pptm": "pptx",
-    ".xlsx": "xlsx",
-    ".xlsm": "xlsx",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".epub": "epub",
-    ".nbib": "medline",
-}
+_SUFFIXES = {
+    "text": ".txt .text", "markdown": ".md .markdown", "json": ".json", "jsonl": ".jsonl .ndjson", "pdf": ".pdf",
+    "docx": ".docx .docm", "pptx": ".pptx .pptm", "xlsx": ".xlsx .xlsm", "csv": ".csv .tsv",
+    "html": ".html .htm .xhtml", "epub": ".epub", "medline": ".nbib",
+}  # fmt: skip
+_BY_SUFFIX = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2")
 _XML_SUFFIXES = (".xml", ".xml.gz", ".nxml")
 SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES, *_ARCHIVES)
@@ -115,7 +101,8 @@ def version_of(name: str, ocr: str = "") -> str:
 
 def load(name: str) -> Reader:
     """Import the reader called ``name``."""
-    return cast(Reader, importlib.import_module(MODULES[name]).read)
+    module, _, function = MODULES[name].partition(":")
+    return cast(Reader, getattr(importlib.import_module(module), function or "read"))
 
 
 def bounds_of(mapping: FieldMapping) -> ReadBounds:

@@ -1,6 +1,6 @@
 """Archives (.zip, .tar, .tar.gz, .tar.xz, .tar.bz2): their members, each unpacked under a number.
 
-The importer then reads each member as a file of its own (``archives.py``). Rules: an archive is refused as a whole if
+The importer then reads each member as a file of its own (``opening.py``). Rules: an archive is refused as a whole if
 it needs a password, if a member's name leads out of it (``..``, a path from the root), if a member is a device or pipe,
 if it holds too many members or unpacks to too much. A link is a fault and is not followed; what is hidden (``.x``,
 ``__MACOSX``, ``~$x``) is passed over, as in folders. No member's name ever becomes a name on this disk. Names of
@@ -24,9 +24,11 @@ from localmed.config import ReadBounds
 from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded, reason
 from localmed.ingest.parsed import Fault, FieldMapping, Member, named
-from localmed.ingest.readers import bounds_of, zipped
+from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import clean
 
+_ENCRYPTED = 0x1  # a zip member's flag
+FREE_BYTES = 16 * 2**20  # what any archive may unpack to, however small it is: a sheet of zeros packs a thousandfold
 COPIED = 2**20  # bytes at a time
 _UTF8_NAME = 0x800  # a zip member's flag
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
@@ -57,7 +59,7 @@ def _once(members: Iterator[Member | Fault]) -> Iterator[Member | Fault]:
 
 def _zip(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]:
     with zipfile.ZipFile(path) as archive:
-        zipped.check(path, archive, bounds)
+        check_zip(path, archive, bounds)
         for number, member in enumerate(archive.infolist()):
             mode = member.external_attr >> 16
             name = _checked(path, _name(member), mode)
@@ -78,10 +80,10 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
     with tarfile.open(path, "r|*") as archive:
         for number, member in enumerate(archive):
             if number >= bounds.archive_members:
-                raise zipped.too_many(path, bounds)
+                raise too_many(path, bounds)
             name = _checked(path, clean(member.name), _mode(member))
             unpacked += max(member.size, 0)
-            zipped.check_size(path, unpacked, bounds)
+            check_size(path, unpacked, bounds)
             if member.issym() or member.islnk():
                 yield Fault(named(name), message("reader.link"))
             elif member.isfile() and not _hidden(name):
@@ -133,3 +135,29 @@ def _copy(file: IO[bytes], to: Path) -> None:
     with to.open("wb") as target:
         while piece := file.read(COPIED):
             target.write(piece)
+
+
+# --- before anything is taken out of a zip, by the sizes that it states; zipfile never gives more of a member -------
+
+
+def check_zip(path: Path, package: zipfile.ZipFile, bounds: ReadBounds) -> None:
+    """Raise ``InputError`` where ``package`` must not be unpacked."""
+    members = package.infolist()
+    if len(members) > bounds.archive_members:
+        raise too_many(path, bounds)
+    if any(member.flag_bits & _ENCRYPTED for member in members):
+        raise InputError("reader.password", name=path.name)
+    check_size(path, sum(member.file_size for member in members), bounds)
+
+
+def check_size(path: Path, unpacked: int, bounds: ReadBounds) -> None:
+    """Raise ``LimitExceeded`` where ``path`` unpacks to more than it may."""
+    if unpacked > bounds.archive_bytes:
+        raise LimitExceeded("reader.archive_bytes", name=path.name, most=bounds.archive_bytes)
+    if unpacked > FREE_BYTES and unpacked > bounds.archive_ratio * path.stat().st_size:
+        raise LimitExceeded("reader.archive_ratio", name=path.name, most=bounds.archive_ratio)
+
+
+def too_many(path: Path, bounds: ReadBounds) -> LimitExceeded:
+    """The refusal of an archive with too many members."""
+    return LimitExceeded("reader.archive_members", name=path.name, most=bounds.archive_members)

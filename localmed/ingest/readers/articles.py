@@ -7,10 +7,9 @@ A paper that is retracted or withdrawn says so in its publication types, in a li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from localmed.domain import Message, message
+from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, SourceRecord
 
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
@@ -25,59 +24,53 @@ _NOTED_LINKS = {
 _NO_OTHER_LANGUAGE = frozenset({"eng", "und", "mul"})
 
 
-@dataclass(frozen=True, slots=True)
-class Article:
-    """What a reader found. ``links`` are (kind, identifier), "" where PubMed names none; ``languages`` its codes."""
-
-    pmid: str
-    title: str
-    abstract: tuple[Block, ...]
-    edition: str
-    identifiers: tuple[str, ...]
-    types: tuple[str, ...]
-    mesh: tuple[str, ...]
-    links: tuple[tuple[str, str], ...]
-    languages: frozenset[str]
-
-
 def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
     """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
     linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
     return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
 
 
-def record(article: Article) -> SourceRecord | Fault:
-    """The record of ``article``; a fault where it has no text."""
-    if not (article.title or article.abstract):
-        return Fault(message("reader.pmid", key=article.pmid), message("reader.no_title_no_abstract"))
-    taken_back = withdrawn(article.types, article.links, article.title)
+def record(
+    pmid: str,
+    title: str,
+    abstract: tuple[Block, ...],
+    edition: str,
+    identifiers: Iterable[str],
+    types: tuple[str, ...],
+    mesh: tuple[str, ...],
+    links: tuple[tuple[str, str], ...],
+    languages: Iterable[str],
+) -> SourceRecord | Fault:
+    """The record of an article; a fault where it has no text.
+
+    ``links`` are (kind, identifier), "" where PubMed names none; ``languages`` are its codes.
+    """
+    if not (title or abstract):
+        return Fault(message("reader.pmid", key=pmid), message("reader.no_title_no_abstract"))
+    taken_back = withdrawn(types, links, title)
+    notes = [message("reader.retracted")] if taken_back else []
+    if not abstract:
+        notes.append(message("reader.no_abstract"))
+    kinds = {kind for kind, _ in links}
+    notes += [note for kind, note in _NOTED_LINKS.items() if kind in kinds]
+    if others := set(languages) - _NO_OTHER_LANGUAGE:
+        notes.append(message("reader.other_language", languages=tuple(sorted(others))))
     return SourceRecord(
-        key=article.pmid,
-        title=article.title,
-        blocks=article.abstract or (Block.of("paragraph", article.title),),
-        edition=article.edition,
-        language="zh" if _mostly_chinese(article) else "en",
-        identifiers=(f"pmid:{article.pmid}", *article.identifiers),
-        publication_types=article.types,
-        mesh=article.mesh,
-        relations=tuple((kind, target) for kind, target in article.links if target),
+        key=pmid,
+        title=title,
+        blocks=abstract or (Block.of("paragraph", title),),
+        edition=edition,
+        language="zh" if _mostly_chinese(title, abstract) else "en",
+        identifiers=(f"pmid:{pmid}", *identifiers),
+        publication_types=types,
+        mesh=mesh,
+        relations=tuple((kind, target) for kind, target in links if target),
         status="withdrawn" if taken_back else "",
-        notes=tuple(_notes(article, taken_back)),
+        notes=tuple(notes),
     )
 
 
-def _notes(article: Article, taken_back: bool) -> Iterator[Message]:
-    if taken_back:
-        yield message("reader.retracted")
-    if not article.abstract:
-        yield message("reader.no_abstract")
-    kinds = {kind for kind, _ in article.links}
-    yield from (note for kind, note in _NOTED_LINKS.items() if kind in kinds)
-    if languages := article.languages - _NO_OTHER_LANGUAGE:
-        yield message("reader.other_language", languages=tuple(sorted(languages)))
-
-
-def _mostly_chinese(article: Article) -> bool:
+def _mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
     """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
-    text = article.title + "".join(line.text for block in article.abstract for line in block.lines)
+    text = title + "".join(line.text for block in abstract for line in block.lines)
     return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4

@@ -2,7 +2,7 @@
 
 Rules: the separator is the one of comma, semicolon, tab and bar under which the first lines have the most columns
 alike; quoted cells may hold line ends. Without ``[fields]`` the file is one document, read as a sheet is
-(``sheets.py``). With them each row is a record, its fields called as in the first row (``fields.py``).
+(``tables.py``). With them each row is a record, its fields called as in the first row (``fields.py``).
 
 Not covered: quotes other than ``"``; numbers are left as they are written.
 """
@@ -19,7 +19,7 @@ from typing import Any
 from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import bounds_of, json_records, sheets
+from localmed.ingest.readers import bounds_of, json_records, tables
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.text import CUT_SHORT
@@ -38,7 +38,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
         yield from json_records.records(_items(path, rows), mapping)
         return
     cells = [Cell(one_line(text), number, column) for number, row in enumerate(rows) for column, text in enumerate(row)]
-    blocks = tuple(sheets.blocks_of(cells))
+    blocks = tuple(tables.sheet_blocks(cells))
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())

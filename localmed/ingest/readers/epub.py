@@ -23,9 +23,10 @@ from defusedxml.ElementTree import fromstring
 from localmed.domain import message
 from localmed.errors import InputError, reason
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import bounds_of, html, markup_flow, values, zipped
+from localmed.ingest.readers import bounds_of, html, markup, values
+from localmed.ingest.readers.archive import check_zip
 from localmed.ingest.readers.encoding import decode
-from localmed.ingest.readers.markup_flow import flat, name_of
+from localmed.ingest.readers.markup import flat, name_of
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
@@ -36,7 +37,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The book as one record, and a fault for each chapter that cannot be read."""
     try:
         with zipfile.ZipFile(path) as package:
-            zipped.check(path, package, bounds_of(mapping))
+            check_zip(path, package, bounds_of(mapping))
             yield from _book(path, package)
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ParseError, OSError) as error:
         raise InputError("reader.no_epub", name=path.name, reason=reason(error)) from None
@@ -55,7 +56,7 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault
         chapter = message("reader.chapter", number=number)
         try:
             page = html.parsed(chapter, decode(package.read(name)))
-            blocks += markup_flow.blocks_of(page, html.VOCABULARY)
+            blocks += markup.blocks_of(page, html.VOCABULARY)
         except (InputError, KeyError) as error:
             yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):

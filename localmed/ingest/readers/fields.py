@@ -2,7 +2,7 @@
 
 Rules: ``FieldMapping.fields`` maps our names (``NAMES``) to the source's: a name, a dotted path into nested objects
 and through lists, or a list of these, joined as paragraphs. What is not mapped is looked for under the obvious names
-(``_USUAL``). ``sections`` is a list of objects with a heading and a text, or an object of heading -> text;
+(``vocabulary.toml``). ``sections`` is a list of objects with a heading and a text, or an object of heading -> text;
 ``headings`` is a list that names the items of the text's list one by one. In a text, blank lines end paragraphs and a
 line that begins with ``# `` to ``###### `` is a heading. The option ``id_scheme = "pmid"`` makes the id an identifier.
 An object without text, or with a status nobody knows, is a ``ValueError`` in our words.
@@ -18,27 +18,12 @@ from itertools import zip_longest
 from typing import Any
 
 from localmed.domain import message
-from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Unusable
+from localmed.ingest.parsed import Block, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
 
-_USUAL: dict[str, tuple[str, ...]] = {
-    "id": ("id", "_id", "pmid", "PMID", "docid", "doc_id"),
-    "title": ("title", "name", "标题", "名称"),
-    "text": ("text", "content", "body", "abstract", "contents", "正文", "内容", "摘要"),
-    "edition": ("edition", "date", "published", "year"),
-    "language": ("language", "lang"),
-    "url": ("url", "link"),
-    "status": ("status",),
-    "replaced_by": ("replaced_by",),
-    "identifiers": ("identifiers",),
-    "publication_types": ("publication_types",),
-    "mesh": ("mesh",),
-    "sections": ("sections",),
-    "headings": (),
-}
-NAMES = tuple(_USUAL)
+NAMES = tuple(values.vocabulary()["fields"])
 _BODY = ("text", "sections")  # a mapping that names one of the two means that one alone
 _SECTION_HEADINGS, _SECTION_TEXTS = ("heading", "title", "name", "label"), ("text", "content", "body", "paragraphs")
 
@@ -103,15 +88,10 @@ def _section(heading: str, text: str) -> Iterator[Block]:
         start = 0
         for at, line in enumerate(lines):
             if marked := _HEADING.fullmatch(line):
-                yield from _paragraph(lines[start:at])
+                yield from Block.paragraph(lines[start:at])
                 yield Block.of("heading", marked[2].strip(), len(marked[1]))
                 start = at + 1
-        yield from _paragraph(lines[start:])
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    if lines:
-        yield Block("paragraph", tuple(map(Line, lines)))
+        yield from Block.paragraph(lines[start:])
 
 
 def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
@@ -123,7 +103,9 @@ def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
         return [_look(value, path) for path in mapped]
     if name in _BODY and any(body in mapping.fields for body in _BODY):
         return None
-    return next((value[usual] for usual in _USUAL[name] if value.get(usual) not in (None, "", [])), None)
+    return next(
+        (value[usual] for usual in values.vocabulary()["fields"][name] if value.get(usual) not in (None, "", [])), None
+    )
 
 
 def _look(value: Any, path: str) -> Any:

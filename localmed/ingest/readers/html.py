@@ -18,9 +18,9 @@ from typing import Any
 from localmed.domain import Message, Parameter, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import markup_flow, values
+from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.encoding import read_text
-from localmed.ingest.readers.markup_flow import Vocabulary, flat
+from localmed.ingest.readers.markup import Vocabulary, flat
 from localmed.ingest.readers.text import CUT_SHORT
 
 _DECLARED = re.compile(
@@ -52,7 +52,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     text = read_text(path, named)
     page = parsed(path.name, text.removesuffix("\ufffd"))
     body, notes = main_part(page)
-    blocks = tuple(markup_flow.blocks_of(body, VOCABULARY))
+    blocks = tuple(markup.blocks_of(body, VOCABULARY))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_html", name=path.name)
     if text.endswith("\ufffd"):

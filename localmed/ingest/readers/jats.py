@@ -19,10 +19,9 @@ from xml.etree.ElementTree import Element
 from localmed.clinical import publications
 from localmed.domain import message
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
-from localmed.ingest.readers import markup_flow, values
+from localmed.ingest.readers import markup, values
 from localmed.ingest.readers.articles import withdrawn
-from localmed.ingest.readers.markup import elements, texts
-from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
+from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of, texts
 
 _VOCABULARY = Vocabulary(
     skipped=frozenset(
@@ -85,10 +84,10 @@ def _blocks(article: Element, meta: Element) -> Iterator[Block]:
     for abstract in (*meta.iterfind("abstract"), *meta.iterfind("trans-abstract")):
         if abstract.find("title") is None:
             yield Block.of("heading", "Abstract", 1)
-        yield from markup_flow.blocks_of(_bare(abstract), _VOCABULARY, 0 if abstract.find("title") is not None else 1)
+        yield from markup.blocks_of(_bare(abstract), _VOCABULARY, 0 if abstract.find("title") is not None else 1)
     for part in ("body", "back", "floats-group"):
         if (element := article.find(part)) is not None:
-            yield from markup_flow.blocks_of(_bare(element), _VOCABULARY)
+            yield from markup.blocks_of(_bare(element), _VOCABULARY)
 
 
 def _bare(element: Element) -> Element:

@@ -38,6 +38,11 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     yield from records(items(path, mapping), mapping)
 
 
+def read_lines(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
+    """A record for each line of JSON lines by name (``.jsonl``), even where the first one is broken."""
+    yield from records(line_items(path, mapping), mapping)
+
+
 def records(values: Iterator[Item], mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The records that ``values`` are under ``mapping``; a fault for each that is none."""
     if unknown := sorted(set(mapping.fields) - set(NAMES)):

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, Unusable
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, Unusable
 from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.text import CUT_SHORT, has_chinese, paragraphs
@@ -97,8 +97,8 @@ def _block(lines: list[str], level: int) -> Iterator[Block]:
     kept = [line for line in map(values.one_line, lines) if line]
     if kept and level:
         yield Block.of("heading", " ".join(kept), level)
-    elif kept:
-        yield Block("paragraph", tuple(map(Line, kept)))
+    else:
+        yield from Block.paragraph(kept)
 
 
 def _row(header: list[str], cells: list[str]) -> Iterator[Block]:

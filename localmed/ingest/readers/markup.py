@@ -1,26 +1,50 @@
-"""XML read safely: entities and external references refused, errors without the document's text.
+"""Marked-up text: XML read safely, and what a tree of elements (HTML, EPUB, JATS) says as blocks, in order.
 
-Rules: a document type declaration is allowed (PubMed files carry one) but is never fetched, and a declaration of
-entities is refused. Memory stays constant: ``elements`` hands over one element at a time and empties it and its root.
+Rules: a ``Vocabulary`` says which elements are left out, which end a paragraph, which are headings. All other elements
+leave their words where they stand. Raised figures stay raised (``10<sup>9</sup>`` is 10⁹, never 109). A table becomes
+rows under their headers (``tables.py``); one that only lays out a page, for it holds another table or has one column,
+is read as text. Both ElementTree's and lxml's elements will do.
 
-Not covered: namespaces, but for ``local`` names; the other readers' formats use none.
+XML: a document type declaration is allowed (PubMed files carry one) but is never fetched, and a declaration of entities
+is refused. Memory stays constant: ``elements`` hands over one element at a time and empties it and its root. Errors
+hold none of the document's text.
+
+Not covered: formulas beyond their words and figures; tables of the OASIS model, whose cells are read as text.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from localmed.errors import InputError, reason
+from localmed.ingest.parsed import Block, Line
+from localmed.ingest.readers import tables
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.values import one_line, superscript
+
+MOST_LEVELS = 6  # of headings, as HTML has
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What the elements of a format mean, by their names without namespace and in lower case."""
+
+    skipped: frozenset[str]  # with all they hold
+    blocks: frozenset[str]  # before and after them a paragraph ends
+    headings: Mapping[str, int]  # 0: the level is the depth of sections
+    sections: frozenset[str] = frozenset()
+    breaks: frozenset[str] = frozenset({"br", "break"})
+    labels: frozenset[str] = frozenset()  # numbers and marks that go before the next words
 
 
 def elements(path: Path, tags: frozenset[str], local: bool = False) -> Iterator[Element]:
@@ -47,28 +71,157 @@ def elements(path: Path, tags: frozenset[str], local: bool = False) -> Iterator[
         raise InputError("reader.broken", name=path.name, reason=reason(error)) from None
 
 
-def text_of(element: Element | None) -> str:
-    """All text inside ``element`` on one line, tags dropped, raised figures raised; "" for no element."""
-    if element is None:
-        return ""
-    words = element.itertext() if element.find(".//sup") is None else _raised(element)
-    return one_line(clean("".join(words)))
+def name_of(element: Any) -> str:
+    """The name of an element without its namespace; "" for a comment or an instruction."""
+    tag = element.tag
+    return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""
+
+
+def flat(element: Any) -> str:
+    """All words inside ``element`` on one line, raised figures raised; "" for no element."""
+    return "" if element is None else one_line(clean("".join(_words(element))))
 
 
 def texts(element: Element, path: str) -> tuple[str, ...]:
     """The text of every element at ``path`` that has any."""
-    return tuple(filter(None, map(text_of, element.iterfind(path))))
+    return tuple(filter(None, map(flat, element.iterfind(path))))
 
 
-def _raised(element: Element) -> Iterator[str]:
-    """The words of ``element`` with its raised figures: 10 and a raised 9 are no 109."""
-    if element.tag == "sup":
+def blocks_of(element: Any, vocabulary: Vocabulary, depth: int = 0) -> list[Block]:
+    """The blocks that ``element`` holds; ``depth`` sections are around it already."""
+    flow = _Flow(vocabulary)
+    flow.walk(element, depth)
+    flow.close()
+    return flow.blocks
+
+
+def _words(element: Any) -> Iterator[str]:
+    name = name_of(element)
+    if name == "sup":
         yield superscript("".join(element.itertext()))
         return
-    yield element.text or ""
+    if name:
+        yield element.text or ""
     for child in element:
-        yield from _raised(child)
-        yield child.tail or ""
+        around = " " if name_of(child) in _APART else ""
+        yield around
+        if name_of(child) not in _UNSPOKEN:
+            yield from _words(child)
+        yield around + (child.tail or "")
+
+
+_APART = frozenset({"p", "div", "li", "br", "break", "td", "th", "tr", "title", "label", "list-item", "dt", "dd", "ul"})
+_UNSPOKEN = frozenset({"script", "style", "template", "tex-math"})
+
+
+class _Flow:
+    """Blocks so far, and the words of the paragraph that has begun."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.blocks: list[Block] = []
+        self._vocabulary = vocabulary
+        self._words: list[str] = []
+        self._label = ""
+
+    def walk(self, element: Any, depth: int) -> None:
+        """Take in ``element`` without its tail."""
+        words, name = self._vocabulary, name_of(element)
+        if not name or name in words.skipped or _hidden(element):
+            return
+        if name in words.headings:
+            self._heading(element, min(words.headings[name] or max(depth, 1), MOST_LEVELS))
+        elif name in words.labels:
+            self.end()
+            self._label = one_line(f"{self._label} {flat(element)}")
+        elif name in words.breaks:
+            self._words.append("\n")
+        elif name == "sup":
+            self._words.append(superscript("".join(element.itertext())))
+        elif name == "table" and (cells := cells_of(element)):
+            self._table(element, cells)
+        else:
+            self._inside(element, name, depth)
+
+    def end(self) -> None:
+        """End the paragraph that has begun."""
+        lines = [one_line(line) for line in clean("".join(self._words)).split("\n")]
+        self._words.clear()
+        if kept := [line for line in lines if line]:
+            kept[0] = self._labelled(kept[0])
+            self.blocks.append(Block("paragraph", tuple(map(Line, kept))))
+
+    def close(self) -> None:
+        """End the paragraph, and let no label wait for another."""
+        self.end()
+        if self._label:
+            self.blocks.append(Block.of("paragraph", self._labelled("")))
+
+    def _labelled(self, text: str) -> str:
+        label, self._label = self._label, ""
+        return one_line(f"{label} {text}")
+
+    def _inside(self, element: Any, name: str, depth: int) -> None:
+        apart = name in self._vocabulary.blocks
+        if apart:
+            self.end()
+        self._say(element.text)
+        for child in element:
+            self.walk(child, depth + (name in self._vocabulary.sections))
+            self._say(child.tail)
+        if apart:
+            self.end()
+
+    def _say(self, text: str | None) -> None:
+        """Line ends of the source are blanks; only ``breaks`` end a line."""
+        if text:
+            self._words.append(text.replace("\n", " ").replace("\r", " "))
+
+    def _heading(self, element: Any, level: int) -> None:
+        self.end()
+        if text := flat(element):
+            self.blocks.append(Block.of("heading", self._labelled(text), level))
+
+    def _table(self, table: Any, cells: list[tables.Cell]) -> None:
+        self.close()
+        for child in table:
+            if name_of(child) == "caption" and (text := flat(child)):
+                self.blocks.append(Block.of("paragraph", text))
+        self.blocks += tables.blocks_of(cells)
+
+
+def cells_of(table: Any) -> list[tables.Cell]:
+    """The cells of a table of HTML's model; none where it only lays out a page."""
+    if any(name_of(element) == "table" for element in table.iter() if element is not table):
+        return []
+    cells: list[tables.Cell] = []
+    taken: set[tuple[int, int]] = set()
+    rows = [element for element in table.iter() if name_of(element) == "tr" and not _hidden(element)]
+    heads = {id(row) for head in table if name_of(head) == "thead" for row in head.iter() if name_of(row) == "tr"}
+    for number, row in enumerate(rows):
+        column = 0
+        for cell in row:
+            if name_of(cell) not in ("td", "th"):
+                continue
+            while (number, column) in taken:
+                column += 1
+            height = min(_span(cell, "rowspan") or len(rows), len(rows) - number)
+            width = _span(cell, "colspan") or 1
+            header = name_of(cell) == "th" or id(row) in heads
+            cells.append(tables.Cell(flat(cell), number, column, height, width, header))
+            taken |= {(number + down, column + right) for down in range(1, height) for right in range(width)}
+            column += width
+    return cells if tables.width_of(cells) > 1 else []
+
+
+def _span(cell: Any, name: str) -> int:
+    number = str(cell.get(name, "1")).strip()
+    return min(int(number), tables.MOST_SPAN) if number.isdecimal() and number.isascii() and len(number) < 6 else 1
+
+
+def _hidden(element: Any) -> bool:
+    """Whether a browser would not show it."""
+    style = element.get("style", "").replace(" ", "").lower()
+    return element.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style
 
 
 def _opened(path: Path) -> BufferedIOBase:

@@ -19,9 +19,9 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from localmed.domain import message
-from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import clean
-from localmed.ingest.readers.markup import elements, text_of, texts
+from localmed.ingest.readers.markup import elements, flat, texts
 from localmed.ingest.readers.text import paragraphs
 from localmed.ingest.readers.values import one_line
 
@@ -36,7 +36,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     questions = mapping.options.get("index_questions", True) is not False
     for document in elements(path, ROOTS):
         pairs = [pair for name in _PAIRS for pair in document.iterfind(name)]
-        answered = [pair for pair in pairs if text_of(_part(pair, "Answer"))]
+        answered = [pair for pair in pairs if flat(_part(pair, "Answer"))]
         if pairs and not answered:
             yield Fault(FILE, message("reader.answers_empty", count=len(pairs)))
         for pair in answered:
@@ -46,7 +46,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def _record(document: Element, pair: Element, with_question: bool) -> SourceRecord:
     question, answer = _part(pair, "Question"), _part(pair, "Answer")
     qid = "" if question is None else question.get("qid", "")
-    wording = text_of(question)
+    wording = flat(question)
     blocks = [] if answer is None else list(_paragraphs(answer))
     if with_question and wording:
         blocks.insert(0, Block.of("heading", wording, 1))
@@ -68,4 +68,4 @@ def _part(pair: Element, name: str) -> Element | None:
 
 def _paragraphs(answer: Element) -> Iterator[Block]:
     for lines in paragraphs(clean("".join(answer.itertext()))):
-        yield Block("paragraph", tuple(Line(one_line(line)) for line in lines))
+        yield from Block.paragraph(map(one_line, lines))

@@ -20,7 +20,7 @@ from typing import TypeVar
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.errors import InputError, reason
-from localmed.ingest.readers import zipped
+from localmed.ingest.readers.archive import check_zip
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.values import one_line
 
@@ -43,7 +43,7 @@ def checked(path: Path, bounds: ReadBounds) -> list[Message]:
     _check_form(path)
     try:
         with zipfile.ZipFile(path) as package:
-            zipped.check(path, package, bounds)
+            check_zip(path, package, bounds)
             return list(_notes(path, package))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
         raise damaged(path, error) from None

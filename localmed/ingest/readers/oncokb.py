@@ -1,10 +1,10 @@
 """OncoKB: the rows of its table of actionable variants, each turned into a sentence.
 
-The table comes as tab-separated text or as JSON, its columns under several names (``_COLUMNS``). Rules: one record a
-row, keyed by gene, alteration, cancer type, level and drugs; the sentence says resistant for the levels R1 and R2 and
-recommended for 1 to 4, as in LINS ("Local OncoKB database construction"), and adds how strong the evidence of the
-level is. A row without a gene, an alteration, a cancer type or a drug, or of any other level (diagnostic, prognostic),
-is a fault.
+The table comes as tab-separated text or as JSON, its columns under several names (``vocabulary.toml``). Rules: one
+record a row, keyed by gene, alteration, cancer type, level and drugs; the sentence says resistant for the levels R1 and
+R2 and recommended for 1 to 4, as in LINS ("Local OncoKB database construction"), and adds how strong the evidence of
+the level is. A row without a gene, an alteration, a cancer type or a drug, or of any other level (diagnostic,
+prognostic), is a fault.
 
 Not covered: summaries of genes and variants, PMIDs and abstracts of the rows.
 """
@@ -12,7 +12,7 @@ Not covered: summaries of genes and variants, PMIDs and abstracts of the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +24,6 @@ from localmed.ingest.readers.encoding import clean, read_text
 
 FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred; more is not this table
 
-# Our name of a column -> its names in the tables and in the interface's JSON, in lower case.
-_COLUMNS = {
-    "gene": ("gene", "hugo symbol", "hugosymbol"),
-    "variant": ("alterations", "alteration", "variant", "protein change", "proteinchange"),
-    "cancer": ("cancer types", "cancer type", "cancertype", "tumor type"),
-    "level": ("level",),
-    "drugs": ("drugs", "drugs(s)", "drug(s)", "drugs (for therapeutic implications only)"),
-}
-_LEVELS = {
-    "1": "approved by the FDA for this alteration in this cancer",
-    "2": "standard care in this cancer according to professional guidelines",
-    "2A": "standard care in this cancer",
-    "2B": "standard care in another cancer, not in this one",
-    "3A": "convincing clinical evidence in this cancer, not standard care",
-    "3B": "standard or investigational in another cancer, not in this one",
-    "3": "convincing clinical evidence, not standard care",
-    "4": "convincing biological evidence only, not standard care",
-}
-_RESISTANCE = {
-    "R1": "standard care: the alteration is established to predict resistance",
-    "R2": "convincing clinical evidence of resistance, not standard care",
-}
 _LEVEL = re.compile(r"(?:LEVEL[_ ]?)?(\w+)")
 
 Row = Mapping[str, str]
@@ -58,34 +36,33 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 
 def _record(row: Row, where: Message) -> SourceRecord | Fault:
-    empty = [name for name in _COLUMNS if not row[name]]
+    empty = [name for name in _columns() if not row[name]]
     level = _level(row["level"])
-    if "level" not in empty and level not in _LEVELS and level not in _RESISTANCE:
+    effect = next((name for name in ("recommended", "resistant") if level in _oncokb()[name]), "")
+    if "level" not in empty and not effect:
         return Fault(where, message("reader.oncokb_level", levels=("1", "2", "3A", "3B", "4", "R1", "R2")))
     if empty:
         return Fault(where, message("reader.has_no", field=empty[0]))
     if any(len(value) > FIELD_CHARACTERS for value in row.values()):
         return Fault(where, message("reader.field_long", most=FIELD_CHARACTERS))
     gene, variant, cancer = row["gene"], row["variant"], row["cancer"]
+    words = {**row, "level": level, "drugs": " or ".join(_listed(row["drugs"])), "evidence": _oncokb()[effect][level]}
     return SourceRecord(
         key=f"{gene}:{variant}:{cancer}:{level}:{row['drugs']}",
         title=f"{gene} {variant} in {cancer}",
-        blocks=(Block.of("paragraph", _sentence(gene, variant, cancer, level, _drugs(row["drugs"]))),),
+        blocks=(Block.of("paragraph", _oncokb()["sentences"][effect].format_map(words)),),
         language="en",
         identifiers=tuple(f"oncokb:{gene}:{alteration}" for alteration in _listed(variant)),
     )
 
 
-def _sentence(gene: str, variant: str, cancer: str, level: str, drugs: str) -> str:
-    if level in _RESISTANCE:
-        return (
-            f"In {cancer} with {variant} in the gene {gene}, the tumour can be resistant to {drugs}, which speaks "
-            f"against it (OncoKB level {level}; {_RESISTANCE[level]})."
-        )
-    return (
-        f"In {cancer} with {variant} in the gene {gene}, the recommended drug is {drugs} "
-        f"(OncoKB level {level}; {_LEVELS[level]})."
-    )
+def _oncokb() -> Mapping[str, Any]:
+    return values.vocabulary()["oncokb"]
+
+
+def _columns() -> Mapping[str, Sequence[str]]:
+    """Our name of a column -> its names in the tables, in lower case."""
+    return values.vocabulary()["oncokb"]["columns"]  # type: ignore[no-any-return]
 
 
 def _level(value: str) -> str:
@@ -93,12 +70,8 @@ def _level(value: str) -> str:
     return match[1] if match else value
 
 
-def _drugs(value: str) -> str:
-    """Alternatives, which the table lists with commas, joined by "or"; a plus within one is a combination."""
-    return " or ".join(_listed(value))
-
-
 def _listed(value: str) -> list[str]:
+    """Alternatives, which the table separates with commas; a plus within one is a combination."""
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
@@ -109,7 +82,7 @@ def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
     lines = read_text(path).split("\n")
     start = next((number for number, line in enumerate(lines) if line.strip()), 0)
     header = [values.one_line(cell).lower() for cell in lines[start].split("\t")]
-    places = {name: _place(header, names) for name, names in _COLUMNS.items()}
+    places = {name: _place(header, names) for name, names in _columns().items()}
     if missing := [name for name, at in places.items() if at < 0]:
         single = len(header) == 1
         problem = message("reader.no_tabs") if single else message("reader.has_no_column", column=missing[0])
@@ -124,7 +97,7 @@ def _table_rows(path: Path) -> Iterator[tuple[Message, Row | Fault]]:
             yield where, {name: values.one_line(cells[at]) for name, at in places.items()}
 
 
-def _place(header: list[str], names: tuple[str, ...]) -> int:
+def _place(header: list[str], names: Sequence[str]) -> int:
     return next((header.index(name) for name in names if name in header), -1)
 
 
@@ -136,9 +109,9 @@ def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row
             yield where, Fault(where, message("reader.no_object"))
         else:
             known = {key.lower(): item for key, item in value.items()}
-            yield where, {name: _value(known, names) for name, names in _COLUMNS.items()}
+            yield where, {name: _value(known, names) for name, names in _columns().items()}
 
 
-def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def _value(row: Mapping[str, Any], names: Sequence[str]) -> str:
     text = next((row[name] for name in names if isinstance(row.get(name), str)), "")
     return values.one_line(clean(text))

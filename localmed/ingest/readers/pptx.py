@@ -17,7 +17,7 @@ from typing import Any
 from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
-from localmed.ingest.readers import bounds_of, office, tables
+from localmed.ingest.readers import bounds_of, office, tables, values
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.values import superscript
 
@@ -50,7 +50,7 @@ def _presentation(path: str) -> Any:
 
 def _named(title: str) -> str:
     """``title`` unless it is what PowerPoint writes for none."""
-    return "" if title.lower() in ("powerpoint presentation", "powerpoint 演示文稿", "幻灯片 1") else title
+    return "" if values.meaning("placeholders", title.lower()) else title
 
 
 def _slide(number: int, slide: Any) -> Iterator[Block]:

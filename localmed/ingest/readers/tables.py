@@ -8,6 +8,11 @@ two levels is joined. A header that would show in no row, since its column is em
 cells are left out. Which rows are headers is what the source marks; where it marks none, ``guessed`` for tables of
 documents (careful: two columns may be names and values) and ``conventional`` for sheets (their first row, if words).
 
+A sheet (``sheet_blocks``) is tables with lines around them. Empty rows part it. Rows with one cell above a table are
+paragraphs (its title, its notes), and so is a part of one column. A part that begins in the same column and is no wider
+than the table before goes on with its header, so that an empty row within a list costs nothing, if that table was a
+list (``LIST_ROWS``) or the part begins with figures; otherwise its first row is its header where it holds names.
+
 Not covered: headers at the side only; two tables side by side in one sheet.
 """
 
@@ -24,6 +29,7 @@ HEADER_CHARACTERS = 80  # a marked header; the longest in drug tables holds ~70
 PLAIN_HEADER_CHARACTERS = 30  # of one that nothing marks
 SECTION_CHARACTERS = 60  # a full-width row that is longer is a note of the table
 MOST_SPAN = 1_000  # columns or rows that a cell may claim, as HTML allows; more is a slip or an attack
+LIST_ROWS = 3  # below a header: what is shorter may be the names and values above the real table
 _LONGER = 2  # times a header's length: what stands under it is text
 
 
@@ -179,3 +185,59 @@ def _named(row: Row, names: Sequence[str]) -> Iterator[str]:
         name = " / ".join(covered).rstrip(":：")
         colon = "：" if has_chinese(name + cell.text) else ": "
         yield f"{name}{colon}{cell.text}" if name else cell.text
+
+
+# --- sheets ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    first: int
+    columns: int
+    names: tuple[str, ...]
+    rows: int  # below it
+
+    def heads(self, rows: Sequence[Row], first: int, columns: int) -> bool:
+        """Whether ``rows`` after an empty one still stand under it."""
+        fits = any(self.names) and first == self.first and columns <= self.columns
+        return fits and (self.rows >= LIST_ROWS or any(figure(cell.text) for cell in rows[0]))
+
+
+def sheet_blocks(cells: Sequence[Cell]) -> Iterator[Block]:
+    """The blocks of one sheet."""
+    header: _Header | None = None
+    for part in _parts(cells):
+        alone = next((at for at, row in enumerate(part) if len(row) > 1), len(part))
+        yield from (Block.of("paragraph", row[0].text) for row in part[:alone])
+        rows = part[alone:]
+        if not rows:
+            continue
+        columns = max(cell.column + cell.width for row in rows for cell in row)
+        first = min(cell.column for row in rows for cell in row)
+        if header and not alone and header.heads(rows, first, columns):
+            yield from named_rows(rows, header.columns, header.names)
+            continue
+        count = conventional(rows, columns)
+        header = _Header(first, columns, names_of(rows[:count], columns), len(rows) - count)
+        yield from named_rows(rows[count:], columns, header.names, rows[:count])
+
+
+def _parts(cells: Sequence[Cell]) -> Iterator[list[Row]]:
+    """Runs of rows without an empty one between them; a merged cell fills all its rows."""
+    part: list[Row] = []
+    before = -1
+    filled = [cell for cell in cells if cell.text]
+    numbers = sorted({row for cell in filled for row in range(cell.row, cell.row + cell.height)})
+    for number, row in zip(numbers, grid(_reaching(filled, numbers)), strict=True):
+        if part and number > before + 1:
+            yield part
+            part = []
+        part.append(row)
+        before = number
+    if part:
+        yield part
+
+
+def _reaching(filled: Sequence[Cell], numbers: Sequence[int]) -> list[Cell]:
+    """``filled`` and an empty cell in the last row, so that a merged cell reaches down to it."""
+    return [*filled, Cell("", numbers[-1], 0)] if numbers else []

@@ -6,7 +6,12 @@ Rules: the lines of a hard-wrapped paragraph stay lines of one block. A heading 
 numbering its depth. The title is the first line if that is a heading or
 short and alone, else the file's name without its extension.
 
-Not covered: tables in plain text (they stay lines), lists (each item is a line of its paragraph), tables of contents.
+A textbook as MedQA brings them (``read_book``) has a paragraph a line, as LINS segments them ("Local Textbooks database
+construction"), and is called by its file's name. Its headings are parts, chapters, sections, units and appendices with
+their number, in English or Chinese.
+
+Not covered: tables in plain text (they stay lines), lists (each item is a line of its paragraph), tables of contents;
+running heads, indexes and captions of a textbook.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers.encoding import read_text
+from localmed.ingest.readers.values import one_line
 
 HEADING_CHARACTERS = 80  # a longer line is a sentence; guidelines' headings run to ~70
 CHINESE_HEADING_CHARACTERS = 30
@@ -38,6 +44,16 @@ _CAPITALS = re.compile(r"(?:\d{1,2}\.?\s+)?[A-Z][A-Z0-9 ,&/()'’:–-]*[A-Z0-9)
 _CAPITAL_LETTERS = 4  # "II" and "ECG" begin paragraphs too
 _CHINESE = re.compile("[\u3400-\u9fff]")
 
+BOOK_HEADING_CHARACTERS = 120  # a chapter's number and name; a longer line is text that begins with "Chapter 3"
+_BOOK_HEADINGS = (
+    re.compile(r"(?:PART|Part)\s+(?:\d{1,3}|[IVXLC]{1,7})\b.*|第[一二三四五六七八九十百\d]{1,4}[篇编部].*"),
+    re.compile(r"(?:CHAPTER|Chapter|APPENDIX|Appendix)\s+(?:\d{1,3}|[A-Z])\b.*|第[一二三四五六七八九十百\d]{1,4}章.*"),
+    re.compile(
+        r"(?:SECTION|Section|UNIT|Unit)\s+(?:\d{1,3}(?:\.\d{1,3})?|[IVXLC]{1,7})\b.*|第[一二三四五六七八九十百\d]{1,4}节.*"
+    ),
+)
+_BOOK_SENTENCE = re.compile(r"[.。!?！？;；]$|[.!?] [A-Z]|[。！？]")
+
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
     """The file as one record."""
@@ -47,6 +63,17 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
     yield SourceRecord("", _title(blocks) or path.stem, blocks, notes=notes)
+
+
+def read_book(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - as above
+    """The textbook as one record."""
+    text = read_text(path)
+    lines = filter(None, map(one_line, text.removesuffix("\ufffd").split("\n")))
+    levels = [(line, _book_level(line)) for line in lines]
+    blocks = tuple(Block.of("heading" if level else "paragraph", line, level) for line, level in levels)
+    if not any(block.kind == "paragraph" for block in blocks):
+        raise InputError("reader.no_text", name=path.name)
+    yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
 
 
 def blocks_of(text: str) -> Iterator[Block]:
@@ -103,9 +130,7 @@ def _short(line: str) -> bool:
 
 
 def _paragraph(lines: list[str]) -> Iterator[Block]:
-    kept = [line for line in lines if not _UNDERLINE.fullmatch(line)]  # a rule across the page says nothing
-    if kept:
-        yield Block("paragraph", tuple(map(Line, kept)))
+    return Block.paragraph(line for line in lines if not _UNDERLINE.fullmatch(line))  # a rule says nothing
 
 
 def _title(blocks: tuple[Block, ...]) -> str:
@@ -115,3 +140,10 @@ def _title(blocks: tuple[Block, ...]) -> str:
     alone = len(first.lines) == 1 and len(blocks) > 1 and len(text) <= _TITLE_CHARACTERS
     sentence = text.rstrip().endswith((".", "。", "！", "？", "!", ";", "；", ",", "，"))
     return text if first.kind == "heading" or (alone and not sentence) else ""
+
+
+def _book_level(line: str) -> int:
+    """1 for a part, 2 for a chapter, 3 for a section; 0 for text."""
+    if len(line) > BOOK_HEADING_CHARACTERS or _BOOK_SENTENCE.search(line):
+        return 0
+    return next((level for level, pattern in enumerate(_BOOK_HEADINGS, start=1) if pattern.fullmatch(line)), 0)

@@ -2,6 +2,7 @@
 
 Rules: a date becomes ISO as precise as it was given; what is not a date stays as written ("3rd edition"). A language
 becomes its two-letter code. A status that says "no longer valid" in a word we do not know is an error, never "current".
+The words stand in ``vocabulary.toml``.
 
 Not covered: dates with the day before the month (ambiguous; they stay as written).
 """
@@ -9,6 +10,11 @@ Not covered: dates with the day before the month (ambiguous; they stay as writte
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from localmed.domain import message
 from localmed.ingest.parsed import Unusable
@@ -23,35 +29,18 @@ _COMPACT = re.compile(r"(?P<year>\d{4})(?P<month>[01]\d)(?P<day>[0-3]\d)")
 _MONTH_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})\.?,? (?P<year>\d{4})")
 _YEAR_MONTH = re.compile(r"(?P<year>\d{4}) (?P<month>[A-Za-z]{3,9})(?: (?P<day>\d{1,2}))?")
 
-_LANGUAGES = {
-    "eng": "en",
-    "english": "en",
-    "chi": "zh",
-    "zho": "zh",
-    "chinese": "zh",
-    "cn": "zh",
-    "中文": "zh",
-    "英文": "en",
-}
-_STATUSES = {
-    "current": ("current", "active", "valid", "in force", "published", "final", "现行", "有效", "现行有效"),
-    "superseded": ("superseded", "replaced", "outdated", "obsolete", "已更新", "被替代", "已替代", "过期"),
-    "withdrawn": (
-        "withdrawn",
-        "retracted",
-        "removed",
-        "revoked",
-        "repealed",
-        "废止",
-        "已废止",
-        "作废",
-        "撤回",
-        "已撤回",
-        "撤稿",
-    ),
-}
-_STATUS_WORDS = {word: status for status, words in _STATUSES.items() for word in words}
 _RAISED = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾")
+
+
+@cache
+def vocabulary() -> Mapping[str, Mapping[str, Any]]:
+    """The tables of ``vocabulary.toml``."""
+    return tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text("utf-8"))
+
+
+def meaning(name: str, word: str) -> str:
+    """Which entry of the table ``name`` lists ``word``; "" if none does."""
+    return next((entry for entry, words in vocabulary()[name].items() if word in words), "")
 
 
 def iso_date(year: str, month: str = "", day: str = "") -> str:
@@ -77,17 +66,16 @@ def edition(value: str) -> str:
 def language(value: str) -> str:
     """The two-letter code of a language given as a code of two or three letters, a locale or a name."""
     code = re.split(r"[-_]", value.strip().lower())[0]
-    return _LANGUAGES.get(code, code)
+    return meaning("languages", code) or code
 
 
 def status(value: str) -> str:
     """``current``, ``superseded`` or ``withdrawn``; "" for none given; ``Unusable`` for a word that is not known."""
     word = " ".join(value.lower().split())
-    if not word:
-        return ""
-    if word not in _STATUS_WORDS:
+    known = meaning("statuses", word)
+    if word and not known:
         raise Unusable(message("reader.status"))
-    return _STATUS_WORDS[word]
+    return known
 
 
 def one_line(text: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from localmed.domain import Message, message
 from localmed.errors import InputError
-from localmed.ingest.parsed import Block, Fault, FieldMapping, Line, SourceRecord, once
+from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord, once
 from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.text import paragraphs
@@ -70,17 +70,12 @@ def _section(lines: list[str]) -> Iterator[Block]:
     kept: list[str] = []
     for line in lines:
         if marked := _HEADING.fullmatch(line):
-            yield from _paragraph(kept)
+            yield from Block.paragraph(kept)
             yield Block.of("heading", marked[2], len(marked[1]) - 1)
             kept = []
         else:
             kept.append(line)
-    yield from _paragraph(kept)
-
-
-def _paragraph(lines: list[str]) -> Iterator[Block]:
-    if lines:
-        yield Block("paragraph", tuple(map(Line, lines)))
+    yield from Block.paragraph(kept)
 
 
 def _plain(value: Any) -> str:

@@ -3,7 +3,7 @@
 Rules: a cell is shown as Excel shows it as far as that decides what it means: dates as ISO, percentages with their
 sign, units that stand in the number's format beside the number. Of a formula its stored value is read; one without a
 stored value is counted in a note. Merged cells are one cell of that size. Hidden sheets, rows and columns are left out,
-which notes say. How a sheet becomes tables is ``sheets.py``'s.
+which notes say. How a sheet becomes tables is ``tables.py``'s.
 
 Not covered: charts, pictures and comments (noted where there are any); rounding and colours of a number's format.
 """
@@ -15,16 +15,17 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import bounds_of, office, sheets
+from localmed.ingest.readers import bounds_of, office, tables
 from localmed.ingest.readers.tables import Cell
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -33,7 +34,7 @@ _QUOTED = re.compile(r'"([^"]*)"')
 _DATE_ONLY = re.compile(r"[hs]", re.IGNORECASE)
 _FIGURES = 15  # that a spreadsheet's number holds; more are noise of binary fractions
 # What openpyxl raises in a damaged sheet: LookupError for shared strings and parts that are not there.
-_BROKEN = (LookupError, ValueError, TypeError, ParseError, zipfile.BadZipFile)
+_BROKEN = (StopIteration, LookupError, ValueError, TypeError, ParseError, zipfile.BadZipFile)
 
 
 @dataclass(slots=True)
@@ -49,21 +50,14 @@ class _Layout:
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """The file as one record."""
     notes = office.checked(path, bounds_of(mapping))
-    with warnings.catch_warnings(), path.open("rb") as file:
-        warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it does not know
-        book = office.opened(path, lambda _: _book(file))
-        blocks: list[Block] = []
-        layouts: list[_Layout] = []
-        try:
-            for sheet in book.worksheets:
-                if sheet.sheet_state == "visible":
-                    layouts.append(_layout(path, sheet._worksheet_path))
-                    parts = list(sheets.blocks_of(_cells(sheet, layouts[-1])))
-                    blocks += [Block.of("heading", office.line(sheet.title), 1), *parts] if parts else []
-        except _BROKEN as error:
-            raise office.damaged(path, error) from None
-        finally:
-            book.close()
+    blocks: list[Block] = []
+    layouts: list[_Layout] = []
+    with _opened(path) as book:
+        for sheet in book.worksheets:
+            if sheet.sheet_state == "visible":
+                layouts.append(_layout(path, sheet._worksheet_path))
+                parts = list(tables.sheet_blocks(_cells(sheet, layouts[-1])))
+                blocks += [Block.of("heading", office.line(sheet.title), 1), *parts] if parts else []
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
     notes += _notes(path, book, layouts)
@@ -74,16 +68,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
     """The rows of the first sheet that shows, hidden ones included; raise ``InputError`` for what cannot be opened."""
     office.checked(path, bounds)
-    with warnings.catch_warnings(), path.open("rb") as file:
-        warnings.simplefilter("ignore")
-        book = office.opened(path, lambda _: _book(file))
-        try:
-            sheet = next(worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
-            return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
-        except (*_BROKEN, StopIteration) as error:
-            raise office.damaged(path, error) from None
-        finally:
-            book.close()
+    with _opened(path) as book:
+        sheet = next(worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
+        return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
 
 
 def shown(value: Any, number_format: str) -> str:
@@ -124,11 +111,21 @@ def _plain(value: float) -> str:
     return format(value, f".{_FIGURES}g")
 
 
-def _book(file: BinaryIO) -> Any:
-    """The workbook of an open file: an original has no ending, and openpyxl opens no such name."""
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The workbook of an original, which has no ending: openpyxl opens no such name; damage is ours to tell."""
     import openpyxl
 
-    return openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it does not know
+        options = {"read_only": True, "data_only": True, "keep_links": False}
+        book = office.opened(path, lambda _: openpyxl.load_workbook(file, **options))
+        try:
+            yield book
+        except _BROKEN as error:
+            raise office.damaged(path, error) from None
+        finally:
+            book.close()
 
 
 def _cells(sheet: Any, layout: _Layout) -> list[Cell]:

@@ -30,9 +30,8 @@ from xml.etree.ElementTree import Element
 from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import fields, json_records, markup_flow
-from localmed.ingest.readers.markup import elements
-from localmed.ingest.readers.markup_flow import Vocabulary, flat, name_of
+from localmed.ingest.readers import fields, json_records, markup
+from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
@@ -69,7 +68,7 @@ def _blocks(record: Element, path: str, mapping: FieldMapping) -> Iterator[Block
     for value in _values(record, path):
         if not isinstance(value, str):
             apart = frozenset({name_of(element) for element in value.iter()} - _inline(value) - headings.keys())
-            yield from markup_flow.blocks_of(value, Vocabulary(skipped, apart, headings), 1)
+            yield from markup.blocks_of(value, Vocabulary(skipped, apart, headings), 1)
         elif value:
             yield Block.of("paragraph", value)
 

@@ -7,6 +7,6 @@
 
 Rules: only processes of the same user are answered, and nothing but the socket is opened. Each model has one owner, a
 thread that takes requests in fair turns; what is asked at low priority (imports) comes when nobody else waits. A
-command uses the host only for the models that its own settings would choose (``choices.py``), and loads the others
+command uses the host only for the models that its own settings would choose (``choice.choices``), and loads the others
 itself. No text that is sent gets into a log, an error or the status.
 """

@@ -70,7 +70,7 @@ NOTHING = Hosted()
 
 
 def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
-    """What the host of the folder ``data`` serves of ``choices`` (``choices.py``); ``NOTHING`` where none is used.
+    """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``); ``NOTHING`` where none is used.
 
     Among those who ask, ``user`` (else this process) takes turns with the others.
     """
@@ -236,7 +236,7 @@ class HostChat:
 
 
 class HostNearest:
-    """Dense search at the host, in which the index is open (``library.nearest``)."""
+    """Dense search at the host, in which the index is open (``library.dense``)."""
 
     def __init__(self, client: Client, seconds: float) -> None:
         self._client, self._seconds = client, seconds

@@ -22,7 +22,6 @@ from localmed import confined, files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import chat_choice, choice
-from localmed.models.host.choices import choices
 from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
@@ -58,7 +57,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         chat_choice.chat(settings.chat, chosen, registry),
         nearest,
     )
-    selected = choices(chosen, registry.registrations, settings.chat)
+    selected = choice.choices(chosen, registry.registrations, settings.chat)
     return Host(owned, selected, settings.host, (settings.chat.waiting, settings.chat.waiting_each))
 
 

@@ -74,7 +74,7 @@ class _Counts:
 
 
 class Host:
-    """Serves ``owned``, whose models were chosen as ``choices`` say (choices.py), which a command compares."""
+    """Serves ``owned``, whose models were chosen as ``choices`` say (``choice.choices``), which a command compares."""
 
     def __init__(self, owned: Owned, choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]) -> None:
         """``queue`` bounds the requests that wait for each owner: of everybody, and of one user."""

@@ -39,7 +39,7 @@ _Kind = TypeVar("_Kind")
 
 
 class Nearest(Protocol):
-    """Searches the dense index of any generation (``library.nearest``)."""
+    """Searches the dense index of any generation (``library.dense``)."""
 
     def warm(self) -> None:
         """Open the one being served."""

@@ -11,7 +11,7 @@ Rules: a count is refused before anything is done that often, as soon as so many
 of the file; every other bound is named below; each tensor must end within the file, so that a copy that broke off is
 told here and not by a crash. Arrays within arrays and a key that occurs twice are refused, as llama.cpp does. The chat
 template is code (a Jinja program): it is never run; its length and sha256 are noted. Messages hold counts, never text
-of the file. Called in a child process (``inspect_child``) with limits on memory and time.
+of the file. Called in a child process (``inspecting``) with limits on memory and time.
 
 Not covered: big-endian files and version 1, which are refused by name; whether the weights are any good.
 """

@@ -1,25 +1,32 @@
-"""The parent's side of looking into a model file: a child reads the header, limited in memory and time.
+"""Looking into a model file: a child process reads its header, limited in memory and time.
 
-A hostile header can at worst end its child. What the child sends is checked before it is believed.
+A hostile header can at worst end its child: this module, run as ``... FILE PARENT``, which prints one line of JSON,
+``["header", {...}]`` or ``["error", {...}]``. What it sends is checked before it is believed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localmed import children, errors
+from localmed import children, confined, errors
 from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded
+from localmed.models.registry import gguf, safetensors_header
 from localmed.models.registry.header import Header
 
-INSPECTED = (".gguf", ".safetensors")  # the names' ends of files that have a header worth reading
 SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
-COMMAND = children.command("localmed.models.registry.inspect_child")
+COMMAND = children.command("localmed.models.registry.inspecting")
 _KINDS = {"int": int, "str": str}
+MEMORY_BYTES = 512 * 2**20  # address space; a vocabulary of 262,144 takes 60 MiB in all
+CPU_SECONDS = 30  # such a header takes about one
+INSPECTED = {".gguf": gguf.read, ".safetensors": safetensors_header.read}  # files with a header, by their names' ends
 _ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 
@@ -47,3 +54,40 @@ def _header(values: dict[str, Any]) -> Header:
         if type(getattr(header, item.name)) is not _KINDS[str(item.type)]:
             raise TypeError
     return header
+
+
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Answer for one file."""
+    _, replies = confined.take_streams()
+    confined.die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    confined.limit(MEMORY_BYTES, CPU_SECONDS)
+    replies.write(json.dumps(answer(Path(sys.argv[1]))).encode("ascii") + b"\n")
+    replies.flush()
+    os._exit(0)
+
+
+def answer(path: Path) -> list[Any]:
+    """The reply on ``path``."""
+    try:
+        return ["header", dataclasses.asdict(read(path))]
+    except InputError as error:
+        refused = error
+    except MemoryError:
+        refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
+    except OSError as error:
+        refused = InputError("model.unreadable", name=path.name, kind=type(error).__name__)
+    return ["error", errors.as_json(refused)]
+
+
+def read(path: Path) -> Header:
+    """The header of ``path``, by the end of its name; raise ``InputError`` if it cannot be a model."""
+    with path.open("rb") as stream:
+        return INSPECTED[path.suffix.lower()](stream, os.fstat(stream.fileno()).st_size)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,9 +9,10 @@
 
 Rules: ``add`` looks into a file's header in a child process, copies it and hashes the copy, checks a hash that the
 manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
-``<folder>`` by its own name is hashed where it is. ``opened`` gives the paths of a model only if every file has the
-size and dates (ctime included) of its last full hash, and no file was put beside them; where only the dates differ it
-hashes anew.
+``<folder>`` by its own name is hashed where it is. A copy is hashed as it is written, under a name that nothing loads,
+synced, and renamed; the hash of a file that changed meanwhile is no hash. ``opened`` gives the paths of a model only if
+every file has the size and dates (ctime included) of its last full hash, and no file was put beside them; where only
+the dates differ it hashes anew.
 
 Not covered: a bit that flips on the disk beneath the file system, which leaves size and dates alone: ``verify`` hashes
 everything. Between the look and the loading a file could be replaced by somebody who may write here as this user.
@@ -20,6 +21,7 @@ everything. Between the look and the loading a file could be replaced by somebod
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -30,12 +32,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from localmed.config import DEFAULT, NONE
+from localmed.config import DEFAULT
 from localmed.domain import Message, digest, message
-from localmed.errors import Busy, ModelError, UnknownName, UsageError
+from localmed.errors import Busy, InputError, ModelError, UnknownName, UsageError
 from localmed.files import lock, sync
 from localmed.models.registry import offered, registration
-from localmed.models.registry.copying import Progress, copied, hashed, silent
 from localmed.models.registry.manifests import FOLDER, LIBRARIES, ROLES, FileSpec, Footprint, ModelManifest, load_all
 from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 
@@ -43,8 +44,14 @@ SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library'
 # An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
 SERVED_BY = {"reranker": ("reranker", "encoder")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
+PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
 
+Progress = Callable[[float, str], object]  # bytes done since the last call, and with which file
 Started = Callable[[int], None]  # told how many bytes there are to read
+
+
+def silent(done: float, doing: str) -> None:
+    """A ``Progress`` that tells nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +121,6 @@ class Registry:
         return [name for name in folders if not name.startswith(".") and name not in self.registrations.models]
 
     # --- loading -----------------------------------------------------------------------------------------------------
-
-    def serving(self, role: str, progress: Progress = silent) -> Opened:
-        """The model chosen for ``role``, checked as ``opened`` does; raise ``ModelError`` if none is."""
-        name = self.registrations.roles.get(role, NONE)
-        if name == NONE:
-            raise ModelError("model.none_chosen", role=role)
-        return self.opened(name, progress)
 
     def opened(self, name: str, progress: Progress = silent) -> Opened:
         """The files of the registered model ``name``, after a look at each.
@@ -322,3 +322,46 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
     weighty = [file for file in files if file.name.endswith(WEIGHTY) and any(spec.matches(file.name) for spec in specs)]
     prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
     return digest(json.dumps([sorted(file.sha256 for file in weighty), prefixes]))[:12]
+
+
+# --- large files, in pieces -------------------------------------------------------------------------------------------
+
+
+def hashed(path: Path, name: str, progress: Progress = silent) -> StoredFile:
+    """``path`` with its hash, to be called ``name``; raise ``InputError`` if it changes meanwhile."""
+    stamp, sha256 = Stamp.of(path), hashlib.sha256()
+    for piece in _pieces(path, stamp.bytes, progress):
+        sha256.update(piece)
+    _unchanged(path, stamp)
+    return StoredFile(name, sha256.hexdigest(), stamp)
+
+
+def copied(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
+    """Copy ``source`` to ``target`` (readable by its owner only, not to be written to); return the copy as hashed."""
+    before, sha256 = Stamp.of(source), hashlib.sha256()
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = target.with_name(f"{target.name}.part")
+    with part.open("wb") as stream:
+        for piece in _pieces(source, before.bytes, progress):
+            sha256.update(piece)
+            stream.write(piece)
+        stream.flush()
+        os.fchmod(stream.fileno(), 0o400)
+        os.fsync(stream.fileno())
+    _unchanged(source, before)
+    part.replace(target)
+    return StoredFile(name, sha256.hexdigest(), Stamp.of(target))
+
+
+def _pieces(path: Path, size: int, progress: Progress) -> Iterator[bytes]:
+    """The first ``size`` bytes of ``path``."""
+    with path.open("rb") as stream:
+        while size > 0 and (piece := stream.read(min(PIECE, size))):
+            size -= len(piece)
+            yield piece
+            progress(len(piece), path.name)
+
+
+def _unchanged(path: Path, stamp: Stamp) -> None:
+    if Stamp.of(path) != stamp:
+        raise InputError("model.file_changed", name=path.name)

@@ -2,7 +2,7 @@
 
 The layout: a u64 length (little-endian), that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the
 data. Rules: the length is bounded before anything is read; the tensors must cover the data without gap or overlap, as
-the library demands. Called in a child process (``inspect_child``); messages hold counts, never text of the file.
+the library demands. Called in a child process (``inspecting``); messages hold counts, never text of the file.
 """
 
 from __future__ import annotations

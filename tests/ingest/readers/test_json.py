@@ -11,7 +11,7 @@ import pytest
 from localmed.config import ReadBounds
 from localmed.errors import InputError
 from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
-from localmed.ingest.readers import json_lines, json_records, values
+from localmed.ingest.readers import json_records, values
 from tests.words import words
 
 
@@ -20,8 +20,8 @@ def read(path: Path, content: Any, fields: Any = None, **options: Any) -> list[S
         path.write_bytes(content)
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    chosen = json_lines if path.suffix == ".jsonl" else json_records
-    return list(chosen.read(path, FieldMapping(fields or {}, options)))
+    read_as = json_records.read_lines if path.suffix == ".jsonl" else json_records.read
+    return list(read_as(path, FieldMapping(fields or {}, options)))
 
 
 def keys(items: list[SourceRecord | Fault]) -> list[str]:

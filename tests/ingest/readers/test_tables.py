@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localmed.errors import InputError
 from localmed.ingest import readers
 from localmed.ingest.parsed import Block, FieldMapping, SourceRecord
-from localmed.ingest.readers import csv_rows, sheets, tables
+from localmed.ingest.readers import csv_rows, tables
 from localmed.ingest.readers.tables import Cell
 from tests.words import words
 
@@ -99,7 +99,7 @@ def any_table(draw: st.DrawFn) -> list[Cell]:
 @given(any_table())
 def test_cells_in_are_cells_out(table: list[Cell]) -> None:
     expected = {cell.text for cell in table if cell.text}
-    for blocks in (tables.blocks_of(table), list(sheets.blocks_of(table))):
+    for blocks in (tables.blocks_of(table), list(tables.sheet_blocks(table))):
         shown = "\n".join(line.text for block in blocks for line in block.lines)
         assert all(text in shown for text in expected)
         assert bool(blocks) == bool(expected)
@@ -115,7 +115,7 @@ def test_a_sheet_is_parted_by_empty_rows() -> None:
         *(Cell(text, 7, column) for column, text in enumerate(("Ward", "Number", "Hours"))),
         *(Cell(text, 8, column) for column, text in enumerate(("A", "100", "8-16"))),
     ]
-    assert rows(list(sheets.blocks_of(sheet))) == [
+    assert rows(list(tables.sheet_blocks(sheet))) == [
         "Formulary 2026",
         "Drug: aspirin; Dose: 75 mg",
         "Drug: heparin; Dose: 5000 IU",
@@ -126,7 +126,7 @@ def test_a_sheet_is_parted_by_empty_rows() -> None:
 
 def test_names_and_values_above_a_table_are_not_its_header() -> None:
     sheet = cells("Version|three", "Owner|pharmacy", "|", "Drug|Route", "aspirin|oral", "heparin|iv")
-    assert rows(list(sheets.blocks_of(sheet)))[-2:] == ["Drug: aspirin; Route: oral", "Drug: heparin; Route: iv"]
+    assert rows(list(tables.sheet_blocks(sheet)))[-2:] == ["Drug: aspirin; Route: oral", "Drug: heparin; Route: iv"]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

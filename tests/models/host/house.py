@@ -22,9 +22,9 @@ from localmed.models.host.adapters import Hosted, connect
 from localmed.models.host.protocol import FOLDER, SOCKET, VERSION, Frame, Wire
 from localmed.models.host.server import Host
 from localmed.models.host.work import Owned
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, Reply, Request, Stance, Watch
 from tests.fakes import WeighedWords
+from tests.scripted import ScriptedChat
 
 CHOICES = {"encoder": "words 1", "reranker": "overlap 1", "entailment": "same 1", "chat": "scripted 1"}
 WAIT = "wait"  # a text at which the encoder waits until the test lets it go on

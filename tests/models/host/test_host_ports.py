@@ -11,17 +11,17 @@ from localmed import errors
 from localmed.config import ChatSettings, HostSettings
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError, ModelError, UsageError
+from localmed.models.choice import choices
 from localmed.models.host import protocol
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
-from localmed.models.host.choices import choices
 from localmed.models.host.client import Client
 from localmed.models.registry.registration import Model, Registrations
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
 from tests.models.host.conftest import Start
 from tests.models.host.house import CHOICES, House, Overlap, Same, Speaker
+from tests.scripted import ScriptedChat
 
 TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character", "the dose " * 40]
 
@@ -102,8 +102,8 @@ def test_errors_arrive_as_what_they_are(house: House, hosted: Hosted) -> None:
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, LocalmedError) and kind is not LocalmedError:
             with pytest.raises(kind) as caught:
-                protocol.raise_error(protocol.error_frame(kind("what", "remedy")))
-            assert (type(caught.value).__name__, str(caught.value)) == (name, "what. remedy")
+                protocol.raise_error(protocol.error_frame(kind("host.none_answers")))
+            assert (type(caught.value).__name__, str(caught.value)) == (name, str(kind("host.none_answers")))
 
 
 def test_an_unexpected_failure_is_told_without_its_text(hosted: Hosted, capfd: pytest.CaptureFixture[str]) -> None:

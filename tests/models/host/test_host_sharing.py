@@ -15,11 +15,11 @@ import pytest
 from localmed.config import HostSettings
 from localmed.errors import Busy, Cancelled, ModelError
 from localmed.models.host.adapters import Hosted, HostEncoder, unhurried
-from localmed.models.scripted import ScriptedChat
 from localmed.ports import UNWATCHED, Embedder, Message, Reply, Request, Watch
 from tests.fakes import WeighedWords
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House
+from tests.scripted import ScriptedChat
 
 USERS, REQUESTS = 8, 20
 ASK = Request((Message("user", "?"),), 8)

@@ -301,7 +301,7 @@ def test_what_a_child_sends_is_not_believed(tmp_path: Path, script: str) -> None
 def test_the_child_has_limits(tmp_path: Path) -> None:
     script = (
         "import resource, json, sys; from localmed import confined;"
-        "from localmed.models.registry import inspect_child as c;"
+        "from localmed.models.registry import inspecting as c;"
         "confined.limit(c.MEMORY_BYTES, c.CPU_SECONDS);"
         "open(sys.argv[1] + '.txt', 'w').write(json.dumps([resource.getrlimit(resource.RLIMIT_AS)[0], "
         "resource.getrlimit(resource.RLIMIT_CORE)[0]]))"

@@ -9,9 +9,8 @@ import pytest
 
 from localmed.errors import BadSettings
 from localmed.models.registry import manifests
-from localmed.models.registry.copying import silent
 from localmed.models.registry.manifests import ROLES, load, load_all
-from localmed.models.registry.registry import Registry
+from localmed.models.registry.registry import Registry, silent
 from localmed.models.templates import TEMPLATES
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, ENCODER, MANIFEST, encoder_folder, write_manifests

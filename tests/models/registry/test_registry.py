@@ -16,8 +16,7 @@ import pytest
 
 from localmed.errors import BadSettings, Busy, InputError, LimitExceeded, UnknownName, UsageError
 from localmed.models.registry import offered
-from localmed.models.registry.copying import PIECE
-from localmed.models.registry.registry import Registry
+from localmed.models.registry.registry import PIECE, Registry
 from tests.models import model_files as files
 from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, leftovers, write_manifests

@@ -19,10 +19,8 @@ from tests.models.model_files import make
 from tests.models.registered import CONTENT, encoder_folder, stored
 
 
-def test_the_model_of_a_role(added: Registry) -> None:
-    assert added.serving("chat").gguf.name == "Tiny-Q8_0.gguf"
-    with pytest.raises(ModelError, match="no model was chosen for encoder"):
-        added.serving("encoder")
+def test_a_registered_model_is_opened(added: Registry) -> None:
+    assert added.opened("tiny").gguf.name == "Tiny-Q8_0.gguf"
     with pytest.raises(UnknownName):
         added.opened("other")
 
@@ -55,7 +53,7 @@ def replace_with_the_same_dates(path: Path) -> None:
 def test_a_changed_file_is_never_opened(added: Registry, harm: object, reason: str) -> None:
     assert callable(harm)
     harm(stored(added))
-    for attempt in (lambda: added.opened("tiny"), lambda: added.serving("chat"), lambda: added.use("chat", "tiny")):
+    for attempt in (lambda: added.opened("tiny"), lambda: added.use("chat", "tiny")):
         with pytest.raises(ModelError, match=reason):
             attempt()
     for full in (False, True):

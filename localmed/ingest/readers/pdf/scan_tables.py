@@ -40,23 +40,30 @@ def with_tables(pieces: Sequence[Piece], printed: Sequence[Frame], width: float,
     """``pieces`` with their cells, the tables, and the rules that part the page; ``printed`` are straightened rules."""
     drawn = [_extended(*level) for level in map(_level, printed) if not _through(level, pieces)]
     with pymupdf.open() as document:
-        page = document.new_page(width=max(width, 1.0), height=max(height, 1.0))
-        for x0, y0, x1, y1 in drawn:
-            page.draw_line((x0, y0), (x1, y1), width=0.5)
+        page = _page(document, drawn, width, height)
+        for piece in pieces:  # the search for borders leaves out cells without text; whole words would widen cells
+            page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
+        known = rules(page)
+        ruled = _tables(_drawn_grids(page) if worth_searching(known) else [], pieces)
+        page = _page(document, drawn, width, height)
         for piece in pieces:
             _set(page, piece)
-        known = rules(page)
-        drawn_grids = _drawn_grids(page) if worth_searching(known) else []
-        ruled = _tables(drawn_grids, pieces)
         grids = _tables(with_predicted(page, _in_cells(pieces, ruled), ruled), pieces)
     placed = _in_cells(pieces, grids)
     return tuple(placed), tuple(grids), separators(known.across, placed, grids)
 
 
+def _page(document: pymupdf.Document, drawn: Sequence[Frame], width: float, height: float) -> pymupdf.Page:
+    """A new page with the lines ``drawn``."""
+    page = document.new_page(width=max(width, 1.0), height=max(height, 1.0))
+    for x0, y0, x1, y1 in drawn:
+        page.draw_line((x0, y0), (x1, y1), width=0.5)
+    return page
+
+
 def _set(page: pymupdf.Page, piece: Piece) -> None:
-    """Print ``piece`` on ``page`` in its box; of a turned one a mark, since it is in no table."""
+    """Print ``piece`` on ``page`` in its box; not a turned one, which is in no table."""
     if not piece.upright:
-        page.insert_text(((piece.x0 + piece.x1) / 2, piece.middle), "x", fontsize=1)
         return
     font = "china-s" if any(map(is_cjk, piece.text)) else "helv"
     tall = piece.y1 - piece.y0

@@ -1,4 +1,4 @@
-"""A ``ChatModel`` that says what it was given to say: for tests, demonstrations and trying a workflow without a model.
+"""A ``ChatModel`` that says what it was given to say.
 
 It is held to the port's rules like the others: a conversation that is too long, a reply that does not fit its schema or
 a label that is not offered is a ``ModelError``; a cancelled request raises ``Cancelled``. A token is a word here.
@@ -75,10 +75,10 @@ class ScriptedChat:
             for key, answer in self._script.items():
                 if key in last:
                     return answer
-            raise ModelError("chat.script_silent")
+            raise ModelError("the script has nothing to say to this")
         with self._lock:
             if self._said >= len(self._script):
-                raise ModelError("chat.script_over", count=self._said)
+                raise ModelError(f"the script is over after {self._said} answers")
             self._said += 1
             return self._script[self._said - 1]
 
@@ -86,10 +86,10 @@ class ScriptedChat:
 def _choice(answer: Said, labels: Sequence[str]) -> Choice:
     weights = {answer: 1.0} if isinstance(answer, str) else dict(answer)
     if set(weights) - set(labels):
-        raise ModelError("chat.script_label")
+        raise ModelError("the script names a label that is not offered")
     total = sum(weights.values())
     if not total > 0:
-        raise ModelError("chat.script_weight")
+        raise ModelError("the script weighs no label")
     return Choice(tuple(weights.get(label, 0.0) / total for label in labels), measured=not isinstance(answer, str))
 
 

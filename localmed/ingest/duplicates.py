@@ -1,0 +1,112 @@
+"""Which stored documents a file's records repeat or replace, while an import is changing them.
+
+``Twins``: a content is stored once in a collection. What is stored from a file that this import reads again does not
+count, for it is about to be replaced; nor does what a file holds that was read and then refused. A stored document
+whose file is gone gives way to the same content elsewhere: the file was moved.
+
+``Versions``, where a manifest says ``[options] versions = "latest"``: which file holds the newest version of a record.
+PubMed revises a record by publishing it again in a later file. Such a record's document is keyed by the record alone,
+not by its file, so that its id, its marks and its withdrawal stay from version to version; the file whose name sorts
+last wins, since PubMed numbers its files through; a file that is gone or read again now does not count. A file that is
+only missing still does, for its deletions and retractions hold, unless one of its name is read: it was moved. Files are
+read last first, so most older versions are passed over before anything is written.
+
+Not covered: a file name that does not tell the order; two versions within one file (the reader's business).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from localmed.domain import Document
+from localmed.ingest.sources import Source, largest_first
+from localmed.library.catalogue import Catalogue
+
+
+def order(path: str) -> tuple[str, str]:
+    """What files are ordered by: their names, whatever folder they are in."""
+    return Path(path).name, path
+
+
+def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
+    """``sources`` as they are read: files that are ``known`` first, since theirs are the documents, not their copies'.
+
+    Where versions count (``latest``), the last comes first.
+    """
+    if latest:
+        return sorted(sources, key=lambda source: order(str(source.path)), reverse=True)
+    return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
+
+
+def _moved(old: str, new: str) -> bool:
+    """Whether ``new`` is the file ``old`` in another folder."""
+    return Path(old).name == Path(new).name and not Path(old).exists()
+
+
+class Versions:
+    """Records and their files, of one import into one collection."""
+
+    def __init__(self, catalogue: Catalogue, replaced: Iterable[str]) -> None:
+        """``replaced`` are the paths of the files that this import reads again or that are gone."""
+        self._catalogue = catalogue
+        self._replaced = set(replaced)
+        self._accepted: dict[str, str] = {}  # document id -> path
+
+    def newer(self, document: Document) -> str:
+        """The path of the file that holds a newer version of ``document``; "" if there is none."""
+        accepted = self._accepted.get(document.id, document.source)
+        if accepted != document.source:
+            return accepted
+        stored = self.stored(document)
+        if stored is None or stored.source in self._replaced or _moved(stored.source, document.source):
+            return ""
+        return stored.source if order(stored.source) > order(document.source) else ""
+
+    def stored(self, document: Document) -> Document | None:
+        """The version of ``document`` that stands in the catalogue from another file."""
+        stored = self._catalogue.by_ids([document.id]).get(document.id)
+        return stored if stored and stored.source != document.source else None
+
+    def accept(self, documents: Iterable[str], path: str) -> None:
+        """A file was taken: these ids are its from now on."""
+        self._accepted |= dict.fromkeys(documents, path)
+
+    def refuse(self, path: str) -> None:
+        """A file was refused and keeps what was stored of it."""
+        self._replaced.discard(path)
+
+
+class Twins:
+    """Contents and their documents, of one import into one collection."""
+
+    def __init__(self, catalogue: Catalogue, replaced: Iterable[str]) -> None:
+        """``replaced`` are the paths of the files that this import reads again."""
+        self._catalogue = catalogue
+        self._replaced = set(replaced)
+        self._accepted: dict[str, str] = {}  # content -> document id
+
+    def of(self, document: Document) -> str:
+        """The id of another document with the same content that stays; "" if there is none."""
+        accepted = self._accepted.get(document.content, document.id)
+        if accepted != document.id:
+            return accepted
+        return next((stored.id for stored in self._stored(document) if Path(stored.source).exists()), "")
+
+    def moved(self, document: Document) -> list[Document]:
+        """The stored documents with the same content whose files are gone."""
+        return [stored for stored in self._stored(document) if not Path(stored.source).exists()]
+
+    def accept(self, contents: Mapping[str, str]) -> None:
+        """A file was taken: its documents (content -> id) are stored from now on."""
+        self._accepted |= contents
+
+    def refuse(self, collection: str, path: str) -> list[Document]:
+        """A file was refused and keeps what was stored of it; return those whose content another has taken since."""
+        self._replaced.discard(path)
+        stored = self._catalogue.of_file(collection, path)
+        return [document for document in stored if self._accepted.get(document.content, document.id) != document.id]
+
+    def _stored(self, document: Document) -> list[Document]:
+        documents = self._catalogue.with_content(document.collection, document.content)
+        return [stored for stored in documents if stored.id != document.id and stored.source not in self._replaced]
