@@ -44,6 +44,13 @@ def slots(question: str) -> tuple[Slot, ...]:
     return tuple(Slot(name, _filled(match, fills)) for name, match, fills in chosen)
 
 
+def defined(question: str) -> str:
+    """The name of what ``question`` asks to be defined, "" if it asks something else."""
+    folded = fold(question).strip()
+    matches = (re.match(pattern, folded) for pattern in table("asking")["definition"]["asks"])
+    return next((match["term"] for match in matches if match), "")
+
+
 def _filled(match: re.Match[str], fills: str) -> re.Pattern[str]:
     counted = match.groupdict().get("of") or r"\w"
     return re.compile(fills.replace("{of}", counted))

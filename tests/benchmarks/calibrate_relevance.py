@@ -31,7 +31,6 @@ from localmed.config import AskSettings, Settings
 from localmed.domain import SearchFilter
 from localmed.hooks import Hooks
 from localmed.ingest import manifest
-from localmed.ingest.manifest import Manifest
 from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
 from localmed.operations import importing
@@ -50,10 +49,10 @@ HARDEST = 3  # passages of a question without an answer that are fitted on
 LEVELS = [round(0.3 + 0.05 * step, 2) for step in range(14)]  # thresholds of the curve
 DEV = Path(__file__).parent / "dev"
 TARGET = Path(relevance.__file__).with_name("relevance.toml")
-HEAD = '''# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says from what. A row
-# holds for its encoder, reranker and language alone. curve: [threshold, questions answered, answered without an answer
-# in the library], cross-validated, MedQuAD left out. Do not edit by hand.
-'''
+HEAD = """# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says from
+# what. A row holds for its encoder, reranker and language alone. curve: [threshold, questions answered, those of them
+# without an answer in the library], cross-validated, MedQuAD left out. Do not edit by hand.
+"""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -268,7 +267,9 @@ def gathered(place: Place) -> tuple[list[Judged], tuple[str, str]]:
     """Every question over its library."""
     rows, names = list[Judged](), ("", "")
     for build in (ward, half_of_pubmedqa, half_of_medquad):
-        settings = Settings(Path(tempfile.mkdtemp(dir=place.work)), ask=AskSettings(risk=0.0))  # so that all is searched
+        settings = Settings(
+            Path(tempfile.mkdtemp(dir=place.work)), ask=AskSettings(risk=0.0)
+        )  # so that all is searched
         with opened(settings) as session:
             own, names = judged(session, build(session, place))
             rows += own
@@ -293,9 +294,11 @@ def row_of(name: str, language: str, level: float, scored: Sequence[tuple[Judged
     """What share is answered of the questions that have an answer, and of those that have none."""
     there = [chance >= level for row, chance in scored if row.question.evidence]
     not_there = [chance >= level for row, chance in scored if not row.question.evidence]
-    shares = [f"{sum(group)} of {len(group)} {what}" for group, what in ((there, "with an answer"), (not_there, "without"))]
+    shares = [f"{sum(group)} of {len(group)}" for group in (there, not_there)]
     how = f"threshold {level}; the collection left out of the fit; its tables were made while looking at dev and plain"
-    return Row(f"relevance judge, {name}, {language}", "", f"answers {shares[0]}, {shares[1]}", "-", how)
+    return Row(
+        f"relevance judge, {name}, {language}", "", f"answers {shares[0]} with an answer, {shares[1]} without", "-", how
+    )
 
 
 if __name__ == "__main__":
