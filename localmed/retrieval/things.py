@@ -92,6 +92,13 @@ def things(question: str, index: LexicalIndex) -> Things:
     return Things(tuple({thing.names: thing for thing, _, _ in read}.values()), _lone(folded, read, asks))
 
 
+def other_names(question: str, index: LexicalIndex) -> str:
+    """The names that the library has of what it does not know by the name in ``question``, "" where there are none."""
+    things = (named for named in synonyms.named(question) if not named.asking)
+    unknown = (named for named in things if not index.holds(named.written))
+    return " ".join(name for named in unknown for name in named.names[:MOST_NAMES] if index.holds(name))
+
+
 def _lone(folded: str, read: Sequence[tuple[Thing, int, int]], asks: Collection[str]) -> bool:
     """Whether the question has one name, of subjects, numbers and joining words, and else only what ``asks`` of it."""
     if any(not thing.rarer and thing.written not in asks for thing, _, _ in read):

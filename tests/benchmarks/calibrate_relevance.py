@@ -49,9 +49,9 @@ HARDEST = 3  # passages of a question without an answer that are fitted on
 LEVELS = [round(0.3 + 0.05 * step, 2) for step in range(14)]  # thresholds of the curve
 DEV = Path(__file__).parent / "dev"
 TARGET = Path(relevance.__file__).with_name("relevance.toml")
-HEAD = """# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says from
-# what. A row holds for its encoder, reranker and language alone. curve: [threshold, questions answered, those of them
-# without an answer in the library], cross-validated, MedQuAD left out. Do not edit by hand.
+HEAD = """# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says
+# from what. A row holds for its encoder, reranker and language alone. curve: [threshold, questions answered, those
+# without an answer in the library among them], cross-validated, MedQuAD left out. Do not edit by hand.
 """
 
 Matrix = npt.NDArray[np.float64]

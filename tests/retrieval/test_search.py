@@ -11,6 +11,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
 from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, unnamed, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
+from localmed.retrieval.things import other_names
 from tests.fakes import HashedWords
 from tests.values import hit, passage
 
@@ -138,6 +139,11 @@ def test_a_thing_is_found_under_another_name(lexical: LexicalIndex) -> None:
     assert chance(question, "Levetiracetam 60 mg/kg is given for a seizure.", lexical) > chance(
         question, "Phenytoin 20 mg/kg is given for a seizure.", lexical
     )
+
+
+def test_a_thing_is_searched_under_the_names_that_the_library_has(lexical: LexicalIndex) -> None:
+    assert "paracetamol" in other_names("How much Tylenol?", lexical).split()
+    assert other_names("How much paracetamol?", lexical) == other_names("", lexical) == ""
 
 
 def test_a_value_that_is_asked_for_and_not_given_counts_against(lexical: LexicalIndex) -> None:
