@@ -28,17 +28,17 @@ class Named:
 def named(text: str) -> list[Named]:
     """What ``text`` names, in order, nothing twice: medicines, and what the table of synonyms holds."""
     folded = fold(text)
-    things = [
+    mentioned = [
         Named(mention.start, mention.end, mention.written, _of_medicine(mention))
         for mention in medicines.mentions(text)
     ]
-    taken = [(thing.start, thing.end) for thing in things]
+    taken = [(thing.start, thing.end) for thing in mentioned]
     names, groups = _groups()
     for match in names.matches(folded):
         if not any(match.start < end and start < match.end for start, end in taken):
             written = folded[match.start : match.end]
-            things.append(Named(match.start, match.end, written, groups[match.name], match.name in _asking()))
-    return sorted(things, key=lambda thing: thing.start)
+            mentioned.append(Named(match.start, match.end, written, groups[match.name], match.name in _asking()))
+    return sorted(mentioned, key=lambda thing: thing.start)
 
 
 def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:

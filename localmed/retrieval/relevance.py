@@ -22,12 +22,12 @@ from localmed.clinical.qualifiers import qualifiers
 from localmed.domain import Hit, Message, Passage, message
 from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.signals import NAMES, Asked, Signals, signals
-from localmed.retrieval.things import Thing
+from localmed.retrieval.signals import NAMES, Query, Signals, signals
+from localmed.retrieval.topics import Topic
 
 MAXSIM = "MaxSim"  # what the name of the starter reranker begins with
 NEVER = 1.1  # no probability reaches it
-NAMED = 3  # things that a reason names, at most
+NAMED = 3  # topics that a reason names, at most
 WEAK = message("workflow.weak")
 
 
@@ -118,9 +118,9 @@ def upper_bound(wrong: int, answered: int, confidence: float) -> float:
 
 def judged(question: str, hits: Sequence[Hit], index: LexicalIndex, judge: Fitted) -> tuple[tuple[float, Signals], ...]:
     """The probability that each of ``hits`` holds an answer, and why; 0 for a question without words."""
-    asked = Asked.of(question, index)
-    read = (signals(asked, hit, index) for hit in hits)
-    return tuple((judge.probability(one) if asked.things.things else 0.0, one) for one in read)
+    query = Query.of(question, index)
+    read = (signals(query, hit, index) for hit in hits)
+    return tuple((judge.probability(one) if query.topics.topics else 0.0, one) for one in read)
 
 
 # --- why not ----------------------------------------------------------------------------------------------------------
@@ -131,25 +131,25 @@ def reason(question: str, best: Signals | None, index: LexicalIndex) -> Message:
 
     Subject missing, subject split from what is asked of it, slot missing, or a weak likeness.
     """
-    asked = Asked.of(question, index)
-    nowhere = tuple(thing for thing in asked.things.things if thing.subject and not _known(thing, index))
+    query = Query.of(question, index)
+    nowhere = tuple(topic for topic in query.topics.topics if topic.subject and not _known(topic, index))
     if nowhere:
         return message("workflow.subject_missing", words=_written(nowhere))
     if best and best.lacking:
         return message("workflow.subject_split", words=_written(best.lacking))
     if best and best.unfilled:
-        slot = Message(f"workflow.slot.{asked.slots[0].name}")
+        slot = Message(f"workflow.slot.{query.slots[0].name}")
         return message("workflow.slot_missing", slot=slot)
     return WEAK
 
 
-def _known(thing: Thing, index: LexicalIndex) -> bool:
-    return any(index.holds_terms(name) for name in thing.names)
+def _known(topic: Topic, index: LexicalIndex) -> bool:
+    return any(index.holds_terms(name) for name in topic.names)
 
 
-def _written(missing: Sequence[Thing]) -> tuple[str, ...]:
-    rarest = sorted(missing, key=lambda thing: -thing.rarity)
-    return tuple(thing.written for thing in rarest[:NAMED])
+def _written(missing: Sequence[Topic]) -> tuple[str, ...]:
+    rarest = sorted(missing, key=lambda topic: -topic.rarity)
+    return tuple(topic.written for topic in rarest[:NAMED])
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) 
     """What ``question`` names and none of ``hits``, under any name, rarest first, at most ``most``."""
     held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
     named = {name for hit in hits for name in qualifiers(searched_text(hit.passage))}
-    missing = (thing.written for thing in Asked.of(question, index).things.missing(held))
+    missing = (topic.written for topic in Query.of(question, index).topics.missing(held))
     return tuple(word for word in missing if not named.intersection(qualifiers(word)))[:most]  # pregnant, in pregnancy
 
 

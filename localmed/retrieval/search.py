@@ -25,7 +25,7 @@ from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
 from localmed.retrieval.rerank import rerank
-from localmed.retrieval.things import other_names
+from localmed.retrieval.topics import other_names
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights

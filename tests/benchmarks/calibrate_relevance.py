@@ -35,7 +35,7 @@ from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
 from localmed.operations import importing
 from localmed.retrieval import relevance
-from localmed.retrieval.signals import NAMES, Asked, signals
+from localmed.retrieval.signals import NAMES, Query, signals
 from localmed.session import Session
 from localmed.workflows.flow import Perform
 from tests.benchmarks import plain
@@ -90,12 +90,12 @@ def ward(session: Session, place: Place) -> list[Labelled]:
     described.write_text(plain.MANIFEST.replace('"ward"', '"dev"'), "utf-8")
     importing.import_paths(session, sorted(DEV.glob("*.md")), manifest.load(described))
     starter = tomllib.loads((plain.CORPORA / "starter_questions.toml").read_text("utf-8"))["question"]
-    asked = [Labelled("starter", row["text"], (row["evidence"],) if row["answerable"] else ()) for row in starter]
-    asked += [Labelled("plain", row["text"], tuple(row["evidence"])) for row in plain.questions("answerable")]
+    labelled = [Labelled("starter", row["text"], (row["evidence"],) if row["answerable"] else ()) for row in starter]
+    labelled += [Labelled("plain", row["text"], tuple(row["evidence"])) for row in plain.questions("answerable")]
     for name in ("answerable", "unanswerable"):
         rows = tomllib.loads((DEV / f"{name}.toml").read_text("utf-8"))["question"]
-        asked += [Labelled("dev", row["text"], tuple(row.get("evidence", ()))) for row in rows]
-    return asked
+        labelled += [Labelled("dev", row["text"], tuple(row.get("evidence", ()))) for row in rows]
+    return labelled
 
 
 def half_of_pubmedqa(session: Session, place: Place) -> list[Labelled]:
@@ -121,16 +121,16 @@ def half_of_medquad(session: Session, place: Place) -> list[Labelled]:
     kept = set(random.Random(SEED).sample(names, len(names) // 2))
     folder = place.work / "half-medquad"
     folder.mkdir()
-    asked = []
+    labelled = []
     for file, tree in trees.items():
         if subjects[file] in kept:
             (folder / f"{file.parent.name}-{file.name}").write_bytes(file.read_bytes())
         for pair in tree.iter("QAPair"):
             text, answer = ((pair.findtext(tag) or "").strip() for tag in ("Question", "Answer"))
             if text and answer:
-                asked.append(Labelled("MedQuAD", text, (answer[:60],) if subjects[file] in kept else ()))
+                labelled.append(Labelled("MedQuAD", text, (answer[:60],) if subjects[file] in kept else ()))
     importing.import_paths(session, [folder], MEDQUAD)
-    return random.Random(SEED + 4).sample(asked, MEDQUAD_QUESTIONS)
+    return random.Random(SEED + 4).sample(labelled, MEDQUAD_QUESTIONS)
 
 
 def _chosen(file: Path) -> bool:
@@ -157,11 +157,11 @@ def judged(session: Session, questions: Sequence[Labelled]) -> tuple[list[Judged
 
 
 def _read(question: Labelled, tasks: Sequence[RelevanceInput], index: LexicalIndex) -> Judged:
-    asked = Asked.of(question.text, index)
+    query = Query.of(question.text, index)
     hits = [hit for task in tasks for hit in task.hits if not qualifiers.differing(question.text, hit.passage)]
     texts = [_plain(hit.passage.in_context) for hit in hits]
     holds = [any(_plain(words)[:60] in text for words in question.evidence) for text in texts]
-    values = [signals(asked, hit, index).values for hit in hits]
+    values = [signals(query, hit, index).values for hit in hits]
     return Judged(question, np.array(values).reshape(-1, len(NAMES)), np.array(holds, bool))
 
 

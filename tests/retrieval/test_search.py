@@ -11,7 +11,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
 from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, unnamed, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
-from localmed.retrieval.things import other_names
+from localmed.retrieval.topics import other_names
 from tests.fakes import HashedWords
 from tests.values import hit, passage
 

@@ -1,6 +1,6 @@
-"""What a question names, each thing under all its names, and how much of it a text holds.
+"""What a question names, each topic under all its names, and how much of it a text holds.
 
-A thing is a medicine, a row of ``clinical/synonyms.toml``, or any other word of the question. It weighs as its most
+A topic is a medicine, a row of ``clinical/synonyms.toml``, or any other word of the question. It weighs as its most
 common name is rare in the library (inverse document frequency); one that the library has never seen weighs most. Words
 that name nothing (``clinical/asking.toml``) weigh a quarter and are nobody's subject.
 """
@@ -19,14 +19,14 @@ from localmed.library.lexical import LexicalIndex, stems
 
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
-MOST_NAMES = 24  # of a thing: a medicine with all its brands
+MOST_NAMES = 24  # of a topic: a medicine with all its brands
 FIRST = 5  # index terms that a sentence begins with
-HALF = 0.5  # of a name's terms: less is not the thing (Chinese names are pairs of characters)
+HALF = 0.5  # of a name's terms: less is not the topic (Chinese names are pairs of characters)
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
-    """A thing as a question has ``written`` it, the index terms of each of its ``names``, and its ``weight``.
+class Topic:
+    """A topic as a question has ``written`` it, the index terms of each of its ``names``, and its ``weight``.
 
     ``rarity`` (0 to 1) is that of its most common name, 1 for what the library has never seen. ``subject`` is whether
     it is a name, not a word of asking; ``exact`` whether all terms of a name are needed.
@@ -52,63 +52,63 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Things:
-    """The things of a question, in its order.
+class Topics:
+    """The topics of a question, in its order.
 
     ``lone`` says that the question is about one name only: "what causes myotonic dystrophy".
     """
 
-    things: tuple[Thing, ...]
+    topics: tuple[Topic, ...]
     lone: bool = False
 
     def coverage(self, terms: Collection[str]) -> float:
-        """The share of the things' weight that ``terms`` hold; 0 where there are none."""
-        total = sum(thing.weight for thing in self.things)
-        return sum(thing.weight * thing.held(terms) for thing in self.things) / total if total else 0.0
+        """The share of the topics' weight that ``terms`` hold; 0 where there are none."""
+        total = sum(topic.weight for topic in self.topics)
+        return sum(topic.weight * topic.held(terms) for topic in self.topics) / total if total else 0.0
 
-    def missing(self, terms: Collection[str]) -> tuple[Thing, ...]:
+    def missing(self, terms: Collection[str]) -> tuple[Topic, ...]:
         """The subjects of which ``terms`` hold no name, rarest first."""
-        missing = (thing for thing in self.things if thing.subject and thing.held(terms) < HALF)
-        return tuple(sorted(missing, key=lambda thing: -thing.rarity))
+        missing = (topic for topic in self.topics if topic.subject and topic.held(terms) < HALF)
+        return tuple(sorted(missing, key=lambda topic: -topic.rarity))
 
     def begun(self, terms: Sequence[str]) -> bool:
         """Whether a sentence of ``terms`` begins with all subjects."""
         first = frozenset(terms[:FIRST])
-        return not any(thing.subject and thing.held(first) < HALF for thing in self.things)
+        return not any(topic.subject and topic.held(first) < HALF for topic in self.topics)
 
 
-def things(question: str, index: LexicalIndex) -> Things:
+def topics(question: str, index: LexicalIndex) -> Topics:
     """What ``question`` names."""
-    folded, read, done, asks = language.fold(question), list[tuple[Thing, int, int]](), 0, set[str]()
+    folded, read, done, asks = language.fold(question), list[tuple[Topic, int, int]](), 0, set[str]()
     for named in synonyms.named(question):
         read += _words(folded, done, named.start, index)
         names = [frozenset(index.analyse(name, for_query=True)) for name in named.names[:MOST_NAMES]]
         everyday = named.asking or named.written in asking.everyday()
         asks |= {named.written} if named.asking else set()
-        thing = _thing(named.written, tuple(name for name in names if name), index, not everyday)
-        read += [(thing, named.start, named.end)] if thing.names else []
+        topic = _thing(named.written, tuple(name for name in names if name), index, not everyday)
+        read += [(topic, named.start, named.end)] if topic.names else []
         done = named.end
     read += _words(folded, done, len(folded), index)
-    return Things(tuple({thing.names: thing for thing, _, _ in read}.values()), _lone(folded, read, asks))
+    return Topics(tuple({topic.names: topic for topic, _, _ in read}.values()), _lone(folded, read, asks))
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
     """The names that the library has of what it does not know by the name in ``question``, "" where there are none."""
-    things = (named for named in synonyms.named(question) if not named.asking)
-    unknown = (named for named in things if not index.holds(named.written))
+    topics = (named for named in synonyms.named(question) if not named.asking)
+    unknown = (named for named in topics if not index.holds(named.written))
     return " ".join(name for named in unknown for name in named.names[:MOST_NAMES] if index.holds(name))
 
 
-def _lone(folded: str, read: Sequence[tuple[Thing, int, int]], asks: Collection[str]) -> bool:
+def _lone(folded: str, read: Sequence[tuple[Topic, int, int]], asks: Collection[str]) -> bool:
     """Whether the question has one name, of subjects, numbers and joining words, and else only what ``asks`` of it."""
-    if any(not thing.rarer and thing.written not in asks for thing, _, _ in read):
+    if any(not topic.rarer and topic.written not in asks for topic, _, _ in read):
         return False
-    names = [(start, end) for thing, start, end in read if thing.rarer]
+    names = [(start, end) for topic, start, end in read if topic.rarer]
     between = (folded[end:start] for (_, end), (start, _) in pairwise(names))
-    return any(thing.subject for thing, _, _ in read) and all(_JOINED.fullmatch(text) for text in between)
+    return any(topic.subject for topic, _, _ in read) and all(_JOINED.fullmatch(text) for text in between)
 
 
-def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[tuple[Thing, int, int]]:
+def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[tuple[Topic, int, int]]:
     everyday, place = _everyday(), start
     for word in language.content_words(folded[start:end]):
         terms = frozenset(index.analyse(word, for_query=True))
@@ -126,7 +126,7 @@ def _everyday() -> frozenset[str]:
 
 def _thing(
     written: str, names: Sequence[frozenset[str]], index: LexicalIndex, subject: bool, exact: bool = True
-) -> Thing:
+) -> Topic:
     rarest = max(index.rarity(["\x00"]))
     rarity = min((max(index.rarity(sorted(name))) for name in names), default=rarest) / rarest
-    return Thing(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact)
+    return Topic(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact)
