@@ -24,6 +24,7 @@ from localmed.agents.decomposing import (
     SynthesisInput,
 )
 from localmed.agents.evidence import nearest_sentence
+from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerStatus,
@@ -37,15 +38,16 @@ from localmed.domain import (
     Status,
     message,
 )
-from localmed.domain.parts import NearestPart
+from localmed.domain.parts import ConceptPart, Definition, NearestPart
 from localmed.errors import Rejected
 from localmed.language import detect, words
+from localmed.retrieval.concepts import Card
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
 from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
@@ -53,8 +55,10 @@ NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
 IN_PARTS = message("workflow.in_parts")
+BY_CONCEPT = message("workflow.by_concept")
 OWN = message("workflow.own_knowledge")
 NO_TIER = message("workflow.no_tier")
+NOT_CALIBRATED = message("workflow.not_calibrated")
 LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
@@ -100,6 +104,8 @@ def initial_answer(question: str, searched: TierSearch, provenance: Provenance) 
     notes: Notes = ()
     if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
+    if not all(search.relevance.calibrated for search in tried):
+        notes += (NOT_CALIBRATED,)
     if searched.skipped:
         notes += (message("workflow.skipped", names=tuple(map(_display_name, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
@@ -172,6 +178,9 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
+    defined: ConceptPart | None = yield from _defined(question)
+    if defined:
+        return replace(answer, status=AnswerStatus.ANSWERED, parts=(defined,), notes=(*answer.notes, BY_CONCEPT))
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
@@ -179,6 +188,20 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     if DECOMPOSITION.name not in plan.roles:
         return (yield from abstained_with_nearest(answer, searched))
     return (yield from _by_sub_questions(answer, request, searched, plan))
+
+
+def _defined(question: str) -> Step[ConceptPart | None]:
+    """What the concept graph says a thing is, where ``question`` asks that and the graph defines it."""
+    term = asking.defined(question)
+    card: Card | None = (yield LookUp(term)) if term else None
+    return concept_part(card) if card and card.concept.definition else None
+
+
+def concept_part(card: Card) -> ConceptPart:
+    """The definition of a concept with its source, and its relations."""
+    concept = card.concept
+    source = Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition else None
+    return ConceptPart(concept.name, source, tuple((row.predicate, row.object) for row in card.relations))
 
 
 def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:
@@ -215,7 +238,7 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
     lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
-    reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
+    reason = message("workflow.differing", words=differing) if differing else _reason(searched)
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
             for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
     nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
@@ -223,6 +246,12 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
     return abstained(with_nearest_sentences(answer, evidence), reason)
+
+
+def _reason(searched: TierSearch) -> Message:
+    """Why the tier that came nearest does not answer."""
+    nearest = max(searched.tried, key=lambda tried: tried.relevance.probability, default=None)
+    return (nearest.relevance.reason if nearest else None) or NOT_ENOUGH
 
 
 def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
