@@ -230,7 +230,7 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
         reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
         return
     reading.contents[content] = document.id
-    reading.notes += [within(record.key, note) for note in record.notes]
+    reading.notes += [within(record.key, note) for note in document.notes]
     if context.versions and (older := context.versions.stored(document)):
         reading.replaced.append(older)
     for old in context.twins.moved(document):

@@ -15,10 +15,10 @@ at its place on the page as displayed and turned clockwise by so many quarters t
 
 Rules: the process leaves the network before a library loads (ONNX Runtime from 1.29 on holds a telemetry client); the
 models are named by path and checked against their hashes, so the engine never looks for one elsewhere (it would
-download what it misses); a page that reads badly is tried in its other three directions and the best is kept; every
-line is sent with its confidence, however low; a line that runs over the border of two cells or over the white between
-two columns is read again as two;
-memory, threads and processor time are bounded; a failure holds no text of the page.
+download what it misses); a page that reads badly is tried in its other directions until one reads well, else the best
+is kept; every line is sent with its confidence, however low; a line that runs over the border of two cells or over the
+white between two columns is read again as two; memory, threads and processor time are bounded; a failure holds no text
+of the page.
 
 Not covered: handwriting, formulas, dotted rules, and other scripts.
 """
@@ -161,10 +161,11 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
     picture, scale, width, height = raster(path, page, DPI, MOST_PIXELS)
     turn, lines = 0, engine.lines(picture)
     if _reads_badly(lines):
-        tried = [
-            (0, lines),
-            *((quarters, engine.lines(np.ascontiguousarray(np.rot90(picture, quarters)))) for quarters in (1, 2, 3)),
-        ]
+        tried = [(0, lines)]
+        for quarters in (1, 3, 2) if _mostly_stands(lines) else (2, 1, 3):
+            tried.append((quarters, engine.lines(np.ascontiguousarray(np.rot90(picture, quarters)))))
+            if not _reads_badly(tried[-1][1]):
+                break
         turn, lines = max(tried, key=lambda attempt: _worth(attempt[1]))
     shown = np.ascontiguousarray(np.rot90(picture, turn))
     drawn = rules(shown) if lines else []
@@ -288,9 +289,12 @@ def mean_confidence(lines: list[Line]) -> float:
 
 def _reads_badly(lines: list[Line]) -> bool:
     """Whether the page may lie on its side or stand on its head."""
+    return bool(lines) and (_mostly_stands(lines) or mean_confidence(lines) < SURE)
+
+
+def _mostly_stands(lines: list[Line]) -> bool:
     letters = sum(len(text) for text, _, _ in lines)
-    standing = sum(len(text) for text, _, corners in lines if len(text) >= LETTERS and _stands(corners))
-    return bool(letters) and (standing > letters / 2 or mean_confidence(lines) < SURE)
+    return sum(len(text) for text, _, corners in lines if len(text) >= LETTERS and _stands(corners)) > letters / 2
 
 
 def _stands(corners: list[list[float]]) -> bool:

@@ -23,14 +23,14 @@ Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels
 def over_gutters(picture: Any, lines: Sequence[Frame]) -> Iterator[Frame]:
     """The white of a gutter inside each of ``lines`` that runs over one; ``picture`` is (H, W, 3) of bytes."""
     tall = median([y1 - y0 for _, y0, _, y1 in lines] or [0.0])
-    for left, right, top, bottom in _gutters(lines, tall):
+    for left, right, top, bottom in gutters(lines, tall):
         for line in lines:
             middle = (line[1] + line[3]) / 2
             if top < middle < bottom and _over(line, left, right, tall) and _white(picture, left, right, line):
                 yield left, line[1], right, line[3]
 
 
-def _gutters(lines: Sequence[Frame], tall: float) -> Iterator[Frame]:
+def gutters(lines: Sequence[Frame], tall: float) -> Iterator[Frame]:
     """Left and right edge, top and bottom of each gutter."""
     begun: list[float] = []
     for edge in sorted(line[0] for line in lines):

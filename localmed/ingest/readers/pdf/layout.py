@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Generic, Protocol, TypeVar
 
-GUTTER_EMS = 0.8  # of the body size; three-column government print has gutters of 1 em, word spaces stay under 0.8
+GUTTER_EMS = 0.45  # of the body size; three-column government print has gutters of 1 em, word spaces stay under 0.8
 CORE = 0.6  # of its height: what a line really fills; ascenders of tight lines overlap their neighbours
 COLUMN_EMS = 7.0  # the middle line of a text column is at least so wide; labels and table cells are narrower
 COLUMN_ROWS = 2  # a column has at least two lines

@@ -17,11 +17,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import pymupdf
 
+from localmed.ingest.ocr.gutters import gutters
+
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
+NARROW_EMS = 0.4  # where a column begins: narrower is a word space
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
 FACE_LETTERS = 2  # raised notes are figures or one letter
 OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
@@ -153,13 +157,23 @@ def _raised(piece: Piece, before: Piece) -> bool:
 def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     """The pieces of ``page`` in no particular order, each printed text once."""
     matrix = page.rotation_matrix
+    blocks = page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]
+    lines = [line for block in blocks for line in block.get("lines", ())]
+    pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of)]
+    if edges := _edges(pieces):
+        pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of, edges)]
     by_place: dict[tuple[str, int, int], Piece] = {}
-    for block in page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]:
-        for line in block.get("lines", ()):
-            for piece in _line_pieces(line, matrix, cell_of):
-                key = (piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE))
-                by_place.setdefault(key, piece)
+    for piece in pieces:
+        by_place.setdefault((piece.text, round(piece.x0 / SAME_PLACE), round(piece.y0 / SAME_PLACE)), piece)
     return _without_echoes(list(by_place.values()))
+
+
+def _edges(pieces: Sequence[Piece]) -> list[float]:
+    """Where columns begin whose gutter is so narrow that MuPDF joined lines over it."""
+    frames = [(piece.x0, piece.y0, piece.x1, piece.y1) for piece in pieces if piece.upright]
+    tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
+    edges = [right for _, right, _, _ in gutters(frames, tall)]
+    return [edge for edge in edges if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)]
 
 
 def _without_echoes(pieces: list[Piece]) -> list[Piece]:
@@ -208,9 +222,11 @@ class _Run:
         self.last = box
 
 
-def _line_pieces(line: dict[str, Any], matrix: Any, cell_of: CellOf | None) -> Iterator[Piece]:
+def _line_pieces(
+    line: dict[str, Any], matrix: Any, cell_of: CellOf | None, edges: Sequence[float] = ()
+) -> Iterator[Piece]:
     turn = _turn(line["dir"], matrix)
-    for run in _runs(line["spans"], matrix, cell_of, turn == 0):
+    for run in _runs(line["spans"], matrix, cell_of, turn == 0, edges):
         piece = _piece(run, turn)
         if piece is not None:
             yield piece
@@ -233,7 +249,9 @@ def _turn(direction: Sequence[float], matrix: Any) -> int:
     return 90 if y < 0 else 270
 
 
-def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upright: bool) -> Iterator[_Run]:
+def _runs(
+    spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upright: bool, edges: Sequence[float] = ()
+) -> Iterator[_Run]:
     tallest = max((span["size"] for span in spans), default=0.0)
     run = _Run(-1, [], [], {})
     end = None
@@ -244,7 +262,7 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
             box = shown_box(char["bbox"], matrix)
             cell = cell_of((box[0] + box[2]) / 2, (box[1] + box[3]) / 2) if cell_of else -1
             blank = char["c"].isspace()
-            gap = end is not None and upright and not blank and box[0] - end > GAP_EMS * span["size"]
+            gap = end is not None and upright and not blank and _parted(box[0], end, span["size"], edges)
             if run.text and (gap or (cell != run.cell and not blank)):
                 yield run
                 run = _Run(cell, [], [], {})
@@ -257,6 +275,13 @@ def _runs(spans: list[dict[str, Any]], matrix: Any, cell_of: CellOf | None, upri
                     run.letters[is_cjk(char["c"]), *face[:2]] += 1
             run.add(char["c"].translate(_SUPERSCRIPTS) if raised else char["c"], box)
     yield run
+
+
+def _parted(start: float, end: float, size: float, edges: Sequence[float]) -> bool:
+    """Whether what ends at ``end`` and what begins at ``start`` are two runs; at an edge of columns they soon are."""
+    if start - end > NARROW_EMS * size and any(abs(start - edge) < SAME_PLACE for edge in edges):
+        return True
+    return start - end > GAP_EMS * size
 
 
 def _piece(run: _Run, turn: int) -> Piece | None:
