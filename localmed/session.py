@@ -224,7 +224,7 @@ class Session:
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
         """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
-        from localmed.workflows.kept import source, standing
+        from localmed.workflows.recording import source, standing
 
         evidence = source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:

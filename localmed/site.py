@@ -22,7 +22,7 @@ from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
 from localmed.library.reading import reading, unaltered
-from localmed.models import chat_choice, choice
+from localmed.models import choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
@@ -151,7 +151,7 @@ class Site:
         return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
 
     def _own_chat(self) -> CountingChat | None:
-        return chat_choice.chat(self.settings.chat, self.serving, self.registry)
+        return choice.chat(self.settings.chat, self.serving, self.registry)
 
     def _own_entailment(self) -> Entailment:
         judge = choice.entailment(self.serving, self.registry)
@@ -182,7 +182,7 @@ class Site:
             made, self._made = self._made, {}
             self._models += 1
         for model in made.values():
-            if isinstance(model, chat_choice.Closing):
+            if isinstance(model, choice.Closing):
                 model.close()
 
     # --- which models serve ----------------------------------------------------------------------------------------

@@ -56,9 +56,9 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choice
     gold answer is given) and fluency (with a chat model), with 95 % intervals. What nothing can be taken of is
     undefined, never 1. Writes no question and no text. Needs the extra "eval".
     """
-    from localmed.evaluation import links, plot, statistics
+    from localmed.evaluation import links, measures, plot
 
-    for library in (statistics, plot):
+    for library in (measures, plot):
         library.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
     with reporting.resumable(out):

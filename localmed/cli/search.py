@@ -19,7 +19,7 @@ from localmed.cli.common import (
 )
 from localmed.domain import Hit, Message, Status, message
 from localmed.messages import ASIDE, joined
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.search import Found

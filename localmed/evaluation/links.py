@@ -17,7 +17,7 @@ import numpy as np
 
 from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.evaluation import statistics
+from localmed.evaluation import measures
 from localmed.evaluation.link_files import LinkRow
 from localmed.files import csv_text
 from localmed.verification.link_eval import MOST_COMPARED
@@ -65,7 +65,7 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
         {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS},
         dict(made_with),
         seed,
-        statistics.CONFIDENCE,
+        measures.CONFIDENCE,
         tuple(rows),
     )
 
@@ -73,7 +73,7 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
 def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScores:
     known = np.array([value for value in values if value is not None], np.float64)
     mean = float(known.mean()) if len(known) else None
-    interval = statistics.interval(known, seed) if len(known) > 1 else None
+    interval = measures.interval(known, seed) if len(known) > 1 else None
     return MetricScores(name, mean, interval, len(known), len(values) - len(known))
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from localmed import __version__, messages
 from localmed.domain import Message, message
-from localmed.evaluation import statistics
+from localmed.evaluation import measures
 from localmed.evaluation.ablation import Bench
 from localmed.evaluation.measures import JUDGED, MEASURES, Run, scores
 from localmed.evaluation.sets import QuestionSet
@@ -70,15 +70,15 @@ def assess(question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> tup
     reference = list(runs)[-1]
     estimates: dict[str, dict[str, Estimate]] = {name: {} for name in runs}
     for measure in MEASURES:
-        arrays = {name: statistics.array(by_measure[measure], ids) for name, by_measure in values.items()}
+        arrays = {name: measures.array(by_measure[measure], ids) for name, by_measure in values.items()}
         p = {
-            name: statistics.paired_p(array, arrays[reference], seed)
+            name: measures.paired_p(array, arrays[reference], seed)
             for name, array in arrays.items()
             if name != reference
         }
-        corrected = statistics.holm(p)
+        corrected = measures.holm(p)
         for name, array in arrays.items():
-            low, high = statistics.interval(array, seed)
+            low, high = measures.interval(array, seed)
             estimates[name][measure] = Estimate(float(array.mean()), low, high, p.get(name), corrected.get(name))
     return tuple(Row(name, estimates[name], _mean(values[name][JUDGED])) for name in runs)
 
@@ -102,8 +102,8 @@ def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], see
         settings=asdict(bench.settings),
         depth=bench.depth,
         seed=seed,
-        resamples=statistics.RESAMPLES,
-        permutations=statistics.PERMUTATIONS,
+        resamples=measures.RESAMPLES,
+        permutations=measures.PERMUTATIONS,
         version=__version__,
         date=datetime.now(UTC).date().isoformat(),
         notes=(*question_set.notes, *_unknown_languages(bench, question_set)),

@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from localmed.domain import Message, message
 from localmed.errors import InputError
+from localmed.evaluation.measures import CONFIDENCE, RESAMPLES
 from localmed.evaluation.sets import read_bytes
-from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
 from localmed.verification.verbatim import find_verbatim

@@ -6,21 +6,26 @@ needs no new generation (a withdrawal, access) is in force on the next question;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Status, message
+from localmed.config import Settings
+from localmed.domain import Collection, Document, Passage, Status, message
 from localmed.errors import UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
+from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, served
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
+from localmed.library.vectors import VectorCache
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import governing
 from localmed.operations.importing import manifest_of
+from localmed.ports import Embedder
 
 if TYPE_CHECKING:
     from localmed.session import Outcome, Session
@@ -111,13 +116,37 @@ def upgrade(session: Session) -> int:
 
 def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
-    from localmed.operations import reindex as reindexing
-
     with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
+        change.generation = reindexed(session.settings, session.encoder, advance, started, again)
         change.outcome = "served" if change.generation else "unchanged"
     return change.generation
+
+
+def reindexed(
+    settings: Settings, encoder: Embedder, progress: Progress, started: Callable[[int], None], again: bool = False
+) -> int:
+    """Build and serve a generation of ``encoder``'s; return its number, 0 if what is served is one already.
+
+    ``again`` rebuilds that one too. ``started`` is told the number of passages, ``progress`` how many more are done.
+    Raise ``NoLibrary`` if nothing has been imported.
+    """
+    served = generations.read_manifest(generations.current(settings.data))
+    if served.encoder == encoder.identity.slug and not again:
+        return 0
+    with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
+        started(len(builder.lexical))
+        with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+            for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
+                builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                progress(len(passages), f"{len(passages)} passages")
+        summaries.complete(builder, encoder, settings, progress)
+        return builder.publish(message("generation.made.reindex", before=served.encoder, after=encoder.identity.slug))
+
+
+def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:
+    while batch := list(islice(passages, size)):
+        yield batch
 
 
 def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:

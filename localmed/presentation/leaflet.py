@@ -14,8 +14,8 @@ from localmed.domain import Answer, message
 from localmed.domain.parts import LinePart, ReadingLevelPart, Restated
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
+from localmed.presentation.neutral import words
 from localmed.presentation.pages import page
-from localmed.presentation.words import words
 
 CUTS = ("explain.order_cut", "explain.questions_cut")  # the notes that a patient needs
 

@@ -45,10 +45,9 @@ from localmed.language import detect, words
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, overdue, write
+from localmed.workflows.answering import Written, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
 UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
