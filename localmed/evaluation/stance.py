@@ -271,7 +271,7 @@ def _scores(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance) -
     labels = pair_set.labels
     gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
     stances = list(_judged(pair_set, judge, advance))
-    judged = np.array([_place(stance, labels) for stance in stances])
+    judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
     table = confusion(gold, judged, len(labels))
     accuracies, macros = _resampled(pair_set, gold, judged, seed)
     return JudgeScores(
@@ -286,10 +286,6 @@ def _judged(pair_set: PairSet, judge: Entailment, advance: Advance) -> Iterator[
         batch = [(pair.premise, pair.hypothesis) for pair in pair_set.pairs[start : start + BATCH]]
         yield from judge.judge(batch)
         advance(len(batch), judge.name)
-
-
-def _place(stance: Stance, labels: Sequence[str]) -> int:
-    return labels.index(stance.label) if stance.label in labels else 1
 
 
 def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Counts:

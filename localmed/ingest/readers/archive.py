@@ -81,7 +81,7 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
         for number, member in enumerate(archive):
             if number >= bounds.archive_members:
                 raise too_many(path, bounds)
-            name = _checked(path, clean(member.name), _mode(member))
+            name = _checked(path, clean(member.name), stat.S_IFBLK if member.isdev() else stat.S_IFREG)
             unpacked += max(member.size, 0)
             check_size(path, unpacked, bounds)
             if member.issym() or member.islnk():
@@ -92,10 +92,6 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
                 if file is not None:
                     _copy(file, into / str(number))
                     yield Member(name, str(number))
-
-
-def _mode(member: tarfile.TarInfo) -> int:
-    return stat.S_IFBLK if member.isdev() else stat.S_IFREG
 
 
 def _checked(path: Path, name: str, mode: int) -> str:
