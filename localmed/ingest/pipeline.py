@@ -88,7 +88,7 @@ class Importer:
     def find(self, paths: Sequence[Path], removed: Sequence[str] = ()) -> None:
         """List what there is to import, before anything is changed; raise ``UsageError`` where that cannot be done."""
         self._paths, self._removed = tuple(paths), tuple(removed)
-        self._sources, skipped = find(paths, patterns=self._manifest.files)
+        self._sources, skipped = self._find(paths)
         self.report.lines += [*skipped, *empty(self._roots, self._sources)]
         if self._sources and not children.isolation().network:
             self.report.lines.append(Line(self._name, "note", message("import.not_isolated")))
@@ -135,6 +135,9 @@ class Importer:
             cache.close()
 
     # --- what there is to do ---------------------------------------------------------------------------------------
+
+    def _find(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
+        return find(paths, patterns=self._manifest.files)
 
     def _forget(self, builder: Builder, missing_paths: Sequence[str]) -> None:
         """Remove what is still stored of the paths that are gone."""
