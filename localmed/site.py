@@ -25,7 +25,7 @@ from localmed.library.reading import reading, unaltered
 from localmed.models import choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.minilm import MiniLM
-from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
+from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
@@ -114,7 +114,7 @@ class Site:
     @property
     def encoder(self) -> Embedder:
         """The encoder that was chosen; its weights load at the first use."""
-        return self._hosted.encoder or self._once("encoder", lambda: owned_encoder(self._own_encoder, self._working))
+        return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -127,7 +127,7 @@ class Site:
         if self._hosted.reranker:
             return self._hosted.reranker
         reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
-        return OwnedReranker(reranker, self._working) if reranker else None
+        return owned(reranker, self._working) if reranker else None
 
     @property
     def chat(self) -> CountingChat | None:
@@ -158,7 +158,7 @@ class Site:
         if judge is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
         own = self._hosted.encoder or self._own_encoder
-        return OwnedEntailment(judge or LikenessOnly(own, MiniLM), self._working)
+        return owned(judge or LikenessOnly(own, MiniLM), self._working)
 
     @property
     def _hosted(self) -> Hosted:

@@ -68,7 +68,7 @@ class Workspace:
             search=lambda question, filters, limit, keywords: self.finder.search(question, filters, limit, keywords),
             look_up=self.look_up,
             read=self.read,
-            mint=self.mint,
+            cite=self.mint,
             judge=self.judge,
             compare=self.compare,
             studies=lambda query, most, names: studies.find(library, query, most, names, search),

@@ -141,8 +141,7 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
         result = _measured(ctx, out, resume, not as_json, **choices)
     if out:
         texts = {"table.md": report.as_markdown(result, language()), "table.csv": report.as_csv(result)}
-        texts["report.json"] = report.as_json(result, language())
-        reporting.write(out, texts, lambda folder: plot.draw(result, folder, language()))
+        reporting.write(out, result, texts, lambda folder: plot.draw(result, folder, language()))
     if as_json:
         print_json(result)
         return

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import (
-    echo,
-    filter_options,
-    json_option,
-    opened,
-    progress,
-    search_filter,
-)
+from localmed.cli.common import filter_options, json_option, opened, print_json, progress, search_filter
 from localmed.cli.speaking import language
 
 if TYPE_CHECKING:
@@ -63,10 +56,10 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choice
     reporting.writable(out, ROWS)
     with reporting.resumable(out):
         result = _measured(ctx, out, seed, not as_json, **choices)
-    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder, language()))
+    texts = {"table.csv": links.as_csv(result)}
+    reporting.write(out, result.as_dict(), texts, lambda folder: plot.draw_links(result, folder, language()))
     if as_json:
-        echo(links.as_json(result), nl=False)
+        print_json(result.as_dict())
         return
     reporting.table("Link-Eval", *links.table(result))
     reporting.tell(links.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")

@@ -7,7 +7,6 @@ counts and settings only.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -139,11 +138,6 @@ def as_csv(report: LinkReport) -> str:
         metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
         rows.append((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
     return csv_text(rows)
-
-
-def as_json(report: LinkReport) -> str:
-    """Everything."""
-    return json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n"
 
 
 def alternative(report: LinkReport) -> Message:

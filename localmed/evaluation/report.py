@@ -5,12 +5,11 @@ Nothing written holds a question's or a document's text: variants, measures, cou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from localmed import __version__, messages
+from localmed import __version__
 from localmed.domain import Message, message
 from localmed.evaluation import measures
 from localmed.evaluation.ablation import Bench
@@ -216,9 +215,3 @@ def as_csv(report: Report) -> str:
         judged = (report.set, report.questions, row.variant, JUDGED, f"{row.judged:.6f}")
         rows.append((*judged, "", "", "", "", report.reference))
     return csv_text(rows)
-
-
-def as_json(report: Report, language: str) -> str:
-    """Everything, the notes with their words."""
-    values = asdict(report) | {"notes": [messages.as_json(note, language) for note in report.notes]}
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

@@ -19,7 +19,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,6 @@ class StanceReport:
     seed: int
     confidence: float
     judges: tuple[JudgeScores, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

@@ -270,11 +270,7 @@ def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[
 
 
 def _answers(
-    task: ExplainInput,
-    terms: tuple[OrderTerm, ...],
-    filters: SearchFilter,
-    plan: Plan,
-    cited: _Cited,
+    task: ExplainInput, terms: tuple[OrderTerm, ...], filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
