@@ -35,7 +35,7 @@ from localmed.workspace import Workspace
 if TYPE_CHECKING:
     from localmed.models.host.server import Host
     from localmed.models.host.server import Status as HostStatus
-    from localmed.operations.model_changes import Progress
+    from localmed.ingest.pipeline import Progress
 
 MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
