@@ -33,9 +33,9 @@ from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
 
 if TYPE_CHECKING:
+    from localmed.ingest.pipeline import Progress
     from localmed.models.host.server import Host
     from localmed.models.host.server import Status as HostStatus
-    from localmed.ingest.pipeline import Progress
 
 MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
