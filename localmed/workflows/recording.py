@@ -68,7 +68,7 @@ def replay(text: str) -> tuple[Answer, bool]:
     """
     kept = _read(text)
     try:
-        arguments, recorded = codec().decode(kept["arguments"]), answer_of(kept["answer"])
+        arguments, recorded = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
     running = flow_named(kept["workflow"])(*arguments)
@@ -85,6 +85,11 @@ def replay(text: str) -> tuple[Answer, bool]:
         )
         failed = next((result for result in results if isinstance(result, Rejected)), None)
         result = failed or (results if isinstance(requests, tuple) else results[0])
+
+
+def _of_flow(answer: Answer) -> Answer:
+    """``answer`` without what was noted of the audit log after the flow."""
+    return replace(answer, notes=tuple(note for note in answer.notes if not note.code.startswith("audit.")))
 
 
 def _read(text: str) -> dict[str, Any]:
