@@ -29,7 +29,7 @@ import numpy.typing as npt
 from localmed.domain import Message, message
 from localmed.errors import InputError
 from localmed.evaluation.measures import CONFIDENCE, RESAMPLES
-from localmed.evaluation.sets import read_bytes
+from localmed.evaluation.sets import read_text
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
 from localmed.verification.verbatim import find_verbatim
@@ -115,12 +115,8 @@ CELL_CHARACTERS = 100_000  # a premise has about 1,000; a longer cell is a quota
 
 def load(file: Path) -> PairSet:
     """Read ``file``; raise ``InputError`` naming the line that is not a labelled pair, without its text."""
-    try:
-        text = read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("file.no_utf8", name=file.name) from None
     pairs: list[Labelled] = []
-    for number, (premise, hypothesis, label) in enumerate(_read(file, text), 1):
+    for number, (premise, hypothesis, label) in enumerate(_read(file, read_text(file)), 1):
         name = _NAMES.get(label.strip().lower().replace("-", "_"))
         if not (premise.strip() and hypothesis.strip() and name):
             raise InputError("evaluation.pair", number=number, file=file.name)
