@@ -50,6 +50,7 @@ def command(
         print_json(evidence)
         return
     cited = evidence.passage
+    shown = cited.text if page is None else _on(cited, page)
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
         echo(text(f"search.standing_{evidence.status.value}"), colour="red")
@@ -62,7 +63,7 @@ def command(
         say("answer.ocr", confidence=cited.ocr)
     if cited.headings:
         echo(" > ".join(cited.headings))
-    echo(f"\n{cited.text if page is None else _on(cited, page)}")
+    echo(f"\n{shown}")
     if image:
         echo(f"\n{text('cli.written', file=str(image))}")
 
