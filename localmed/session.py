@@ -233,6 +233,17 @@ class Session:
             return standing(evidence, library), not library.passages([evidence.passage.id])
         return evidence, True
 
+    def replay(self, text: str) -> tuple[Answer, bool]:
+        """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
+        from localmed.workflows.kept import rests_on_hidden
+        from localmed.workflows.recording import recorded, replay
+
+        if self.hidden():
+            with self.workspace() as workspace:
+                if rests_on_hidden(recorded(text), workspace.library):
+                    raise UsageError("replay.hidden")
+        return replay(text)
+
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
