@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from math import log
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,12 @@ def _analyser() -> tantivy.TextAnalyzer:
     for step in steps:
         chain = chain.filter(step)
     return chain.build()
+
+
+@cache
+def stems(text: str) -> frozenset[str]:
+    """The index terms of a text, as every index has them; for texts that never change."""
+    return frozenset(_analyser().analyze(" ".join(words(text))))
 
 
 class LexicalIndex(TantivyIndex):
@@ -157,7 +164,10 @@ class LexicalIndex(TantivyIndex):
 
     def holds(self, keyword: str) -> bool:
         """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
-        terms = self.analyse(keyword, for_query=True)
+        return self.holds_terms(self.analyse(keyword, for_query=True))
+
+    def holds_terms(self, terms: Collection[str]) -> bool:
+        """Whether there are ``terms``, and each occurs somewhere in the index."""
         return bool(terms) and all(self._frequency("text", term) or self._frequency("title", term) for term in terms)
 
     def binding(self, phrase: str) -> float:
