@@ -67,13 +67,11 @@ def settings_of(ctx: click.Context) -> Settings:
     ``$LOCALMED_CONFIG`` and ``--as-group`` narrow these and never widen them.
     """
     from localmed import config
-    from localmed.library.access import groups_of, narrowed
+    from localmed.session import for_reader
 
-    settings = config.load(ctx.obj["data"])
-    granted = config.load(ctx.obj["data"], own=False).reader.groups
-    groups = narrowed(groups_of(granted, settings.data), settings.reader.groups, ctx.obj["groups"])
+    settings, granted = config.load(ctx.obj["data"]), config.load(ctx.obj["data"], own=False).reader.groups
     speaking.choose(settings.reader.language)
-    return replace(settings, reader=replace(settings.reader, groups=tuple(sorted(groups or ()))))
+    return for_reader(settings, granted, ctx.obj["groups"])
 
 
 @contextmanager
