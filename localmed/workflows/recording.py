@@ -14,18 +14,15 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from localmed import __version__
-from localmed.domain import Answer, Evidence, Status, digest
-from localmed.domain.codec import FORMAT as ANSWER_FORMAT
+from localmed.domain import Answer, digest
 from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reachable
-from localmed.errors import InputError, Rejected, UnknownName, as_json, from_json
-from localmed.library.library import Library
+from localmed.errors import InputError, Rejected, as_json, from_json
 from localmed.workflows.flow import FLOWS, Perform, Request, flow_named, traced
 
-__all__ = ["LARGEST", "Recording", "replay"]
+__all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
 FORMAT = "localmed recording 3"
 # Where the values that flows pass around are defined.
@@ -66,9 +63,9 @@ def replay(text: str) -> tuple[Answer, bool]:
 
     Raise ``InputError`` for what is no recording, and where the flow asks for something else than it did.
     """
-    kept = _read(text)
+    kept = recorded(text)
     try:
-        arguments, recorded = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
+        arguments, before = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
     running = flow_named(kept["workflow"])(*arguments)
@@ -78,8 +75,8 @@ def replay(text: str) -> tuple[Answer, bool]:
         try:
             requests = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
-            answer = traced(end.value, recorded.trace)
-            return answer, answer == traced(recorded, recorded.trace) and next(waiting, None) is None
+            answer = traced(end.value, before.trace)
+            return answer, answer == traced(before, before.trace) and next(waiting, None) is None
         results = tuple(
             _next(waiting, request) for request in (requests if isinstance(requests, tuple) else (requests,))
         )
@@ -92,7 +89,8 @@ def _of_flow(answer: Answer) -> Answer:
     return replace(answer, notes=tuple(note for note in answer.notes if not note.code.startswith("audit.")))
 
 
-def _read(text: str) -> dict[str, Any]:
+def recorded(text: str) -> dict[str, Any]:
+    """What a recording holds, as JSON has it; raise ``InputError`` for what is none."""
     try:
         kept = json.loads(text)
         made_by = kept["format"]
@@ -132,48 +130,3 @@ def codec() -> Codec:
     values = {value for value in classes if is_dataclass(value) or issubclass(value, Enum)}
     own = {value for value in values if value.__module__ in {module.__name__ for module in modules}}
     return Codec(own | reachable(Answer))
-
-
-# --- the sources of an answer that was kept ---------------------------------------------------------------------------
-
-# The sources of a kept answer are shown from the answer itself, after its generation and its document are gone: it
-# holds the text, file, page and boxes of all it cites. The original that a page is drawn from stays as long as an
-# answer under ``kept/`` names it.
-
-
-def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evidence:
-    """The evidence called ``marker`` in the answer in ``file``; raise ``InputError`` for what is no answer of ours.
-
-    Of the collections ``hidden`` nothing is shown.
-    """
-    visible = {
-        name: evidence for name, evidence in _evidence(file).items() if evidence.passage.collection not in hidden
-    }
-    if marker not in visible:
-        raise UnknownName("kept.no_source", sources=tuple(visible))
-    return visible[marker]
-
-
-def standing(evidence: Evidence, library: Library) -> Evidence:
-    """``evidence`` with its text as it was cited, and with the status and the overdue review of its document now.
-
-    Of a document that is gone the ledger is still asked; else what was known when it was cited stays.
-    """
-    document = evidence.passage.document_id
-    there = bool(library.catalogue.by_ids([document]))
-    status = library.holding.statuses().get(document, Status.CURRENT if there else evidence.status)
-    overdue = library.holding.overdue(document) if there else evidence.overdue
-    return replace(evidence, status=status, overdue=overdue)
-
-
-def _evidence(file: Path) -> dict[str, Evidence]:
-    try:
-        if file.stat().st_size > LARGEST:
-            raise InputError("kept.too_large", name=file.name, most=LARGEST >> 20)
-        values = json.loads(file.read_text("utf-8"))
-        answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
-    except OSError as error:
-        raise InputError("kept.unreadable", name=file.name, cause=error.strerror or "") from None
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise InputError("kept.none", name=file.name, format=ANSWER_FORMAT) from None
-    return {evidence.marker: evidence for evidence in answer.evidence}
