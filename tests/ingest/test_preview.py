@@ -21,7 +21,8 @@ from localmed.ingest import draw
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.preview import AHEAD, PREFIX, Preview
 from localmed.presentation import preview as preview_page
-from localmed.presentation.preview import PreviewPage, by_page, grids
+from localmed.presentation.preview import PreviewPage, by_page
+from localmed.presentation.tables import grids
 from tests.fakes import described, documents, hashes, import_into, jsonl, write
 from tests.ingest.readers.pdf.fixtures import scan, table, two_columns
 from tests.library.test_governance import as_before
