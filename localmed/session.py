@@ -19,7 +19,7 @@ from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Statu
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
-from localmed.library.access import Access, Groups, groups_of
+from localmed.library.access import Access, Groups, groups_of, narrowed
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.workflows.flow import Driver, flow_named
 
@@ -64,6 +64,12 @@ class Outcome:
     subject: str
     outcome: str = "done"
     generation: int = 0
+
+
+def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
+    """``settings`` with the groups that the site has ``granted``, as they and those ``chosen`` narrow them."""
+    groups = narrowed(groups_of(granted, settings.data), settings.reader.groups, chosen)
+    return replace(settings, reader=replace(settings.reader, groups=tuple(sorted(groups or ()))))
 
 
 def local_caller(settings: Settings, language: str = "en") -> Caller:
@@ -124,9 +130,8 @@ class Session:
         ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
         (M-Eval). Raise ``UnknownName`` for a preset or collection not known.
         """
-        self.allow("ask")
-        if check:
-            self.allow("verify")
+        for workflow in ("ask", "verify") if check else ():
+            self.allow(workflow)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
@@ -137,11 +142,8 @@ class Session:
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
-        self.allow("verify")
         return self._run(
-            "verify",
-            lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)),
-            hooks,
+            "verify", lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)), hooks
         )
 
     def plan_sources(
@@ -153,7 +155,6 @@ class Session:
         """
         from localmed.workflows.strategies import STRATEGIES
 
-        self.allow("plan")
         if strategy not in STRATEGIES:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
@@ -165,7 +166,6 @@ class Session:
 
     def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
-        self.allow("explain")
         cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
@@ -183,7 +183,6 @@ class Session:
         hooks: Hooks = SILENT,
     ) -> Answer:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
-        self.allow("ebm")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             return clean(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
@@ -192,7 +191,6 @@ class Session:
 
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
         """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
-        self.allow("departments")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
@@ -233,6 +231,17 @@ class Session:
             return standing(evidence, library), not library.passages([evidence.passage.id])
         return evidence, True
 
+    def replay(self, text: str) -> tuple[Answer, bool]:
+        """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
+        from localmed.workflows.kept import rests_on_hidden
+        from localmed.workflows.recording import recorded, replay
+
+        if self.hidden():
+            with self.workspace() as workspace:
+                if rests_on_hidden(recorded(text), workspace.library):
+                    raise UsageError("replay.hidden")
+        return replay(text)
+
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
@@ -240,6 +249,7 @@ class Session:
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
+        self.allow(workflow)
         for _ in range(RUNS):
             with following(hooks), self.workspace() as workspace:
                 values = arguments(workspace)
