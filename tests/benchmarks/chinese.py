@@ -17,7 +17,7 @@ import numpy as np
 
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, SearchFilter
-from localmed.evaluation import statistics
+from localmed.evaluation import measures
 from localmed.ingest import manifest
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
@@ -79,7 +79,7 @@ def reciprocal_ranks(session: Session, asked: Sequence[dict[str, Any]]) -> Any:
 
 def _row(way: str, half: str, ranks: dict[str, dict[str, Any]]) -> Row:
     values, words = ranks[way][half], ranks["words alone"][half]
-    gain, p = float(values.mean() - words.mean()), statistics.paired_p(values, words, SEED)
+    gain, p = float(values.mean() - words.mean()), measures.paired_p(values, words, SEED)
     how = f"{len(values)} questions; recall@5 {(values >= 1 / 5).mean():.3f}"
     if way != "words alone":
         how += f"; {gain:+.3f} against words alone, p {p:.4f}"
