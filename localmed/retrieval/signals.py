@@ -31,6 +31,11 @@ class Query:
         """``question``, its words weighed by ``index``."""
         return cls(topics(question, index), asking.slots(question))
 
+    def fills(self, sentence: str) -> bool:
+        """Whether ``sentence`` gives every value that is asked for."""
+        folded = language.fold(sentence)
+        return all(slot.fills.search(folded) for slot in self.slots)
+
 
 @dataclass(frozen=True, slots=True)
 class Signals:
@@ -67,7 +72,7 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
     named = index.analyse(" ".join((passage.title, *passage.headings)))
     context, whole = frozenset(named), frozenset((*named, *index.analyse(passage.text)))
     sentences = [(text, index.analyse(text)) for text in _sentences(passage)]
-    filled = [frozenset(terms) for text, terms in sentences if _fills(query, text)]
+    filled = [frozenset(terms) for text, terms in sentences if query.fills(text)]
     about = not query.topics.lone or not query.topics.missing(context)
     lacking = query.topics.missing(whole)
     return Signals(
@@ -81,11 +86,6 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         float(bool(query.slots) and not filled),
         lacking,
     )
-
-
-def _fills(query: Query, text: str) -> bool:
-    folded = language.fold(text)
-    return all(slot.fills.search(folded) for slot in query.slots)
 
 
 def _sentences(passage: Passage) -> Iterator[str]:

@@ -19,7 +19,7 @@ from localmed.library.lexical import LexicalIndex, stems
 
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
-MOST_NAMES = 24  # of a topic: a medicine with all its brands
+MOST_NAMES = 60  # of a topic: a medicine with all its brands, a class with its members
 FIRST = 5  # index terms that a sentence begins with
 HALF = 0.5  # of a name's terms: less is not the topic (Chinese names are pairs of characters)
 
@@ -93,10 +93,17 @@ def topics(question: str, index: LexicalIndex) -> Topics:
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
-    """The names that the library has of what it does not know by the name in ``question``, "" where there are none."""
-    topics = (named for named in synonyms.named(question) if not named.asking)
-    unknown = (named for named in topics if not index.holds(named.written))
-    return " ".join(name for named in unknown for name in named.names[:MOST_NAMES] if index.holds(name))
+    """The names that the library has of what it does not know by the name in ``question``, "" where there are none.
+
+    In the question's language only.
+    """
+    topics = (named for named in synonyms.named(question) if not named.asking and not index.holds(named.written))
+    names = (name for named in topics for name in named.names[:MOST_NAMES] if _same_script(name, named.written))
+    return " ".join(name for name in names if index.holds(name))
+
+
+def _same_script(one: str, other: str) -> bool:
+    return language.detect(one) == language.detect(other)
 
 
 def _lone(folded: str, read: Sequence[tuple[Topic, int, int]], asks: Collection[str]) -> bool:
