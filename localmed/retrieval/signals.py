@@ -43,8 +43,8 @@ class Signals:
 
     ``coverage`` of its topics by the passage with title and headings, ``sentence`` by the best sentence with title and
     headings, ``alone`` by it without them; ``title`` by title and headings; ``missing`` how rare the rarest topic is
-    that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage only
-    mentions it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
+    that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage is
+    neither titled so nor defines it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
     """
 
     score: float
@@ -82,7 +82,9 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         max((query.topics.coverage(terms) for terms in filled), default=0.0),
         query.topics.coverage(context),
         lacking[0].rarity if lacking else 0.0,
-        float(not about and not any(query.topics.begun(terms) for _, terms in sentences)),
+        float(
+            not about and not any(query.topics.defined(index.analyse(asking.defining(text))) for text, _ in sentences)
+        ),
         float(bool(query.slots) and not filled),
         lacking,
     )

@@ -20,7 +20,7 @@ from localmed.library.lexical import LexicalIndex, stems
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
 MOST_NAMES = 60  # of a topic: a medicine with all its brands, a class with its members
-FIRST = 5  # index terms that a sentence begins with
+FIRST = 5  # index terms before the "is" of a definition
 HALF = 0.5  # of a name's terms: less is not the topic (Chinese names are pairs of characters)
 
 
@@ -71,10 +71,9 @@ class Topics:
         missing = (topic for topic in self.topics if topic.subject and topic.held(terms) < HALF)
         return tuple(sorted(missing, key=lambda topic: -topic.rarity))
 
-    def begun(self, terms: Sequence[str]) -> bool:
-        """Whether a sentence of ``terms`` begins with all subjects."""
-        first = frozenset(terms[:FIRST])
-        return not any(topic.subject and topic.held(first) < HALF for topic in self.topics)
+    def defined(self, terms: Sequence[str]) -> bool:
+        """Whether ``terms``, all that stands before a sentence's "is", are the subjects and little else."""
+        return 0 < len(terms) <= FIRST and not self.missing(terms)
 
 
 def topics(question: str, index: LexicalIndex) -> Topics:
