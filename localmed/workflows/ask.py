@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
+from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput
 from localmed.agents.decomposing import (
     DECOMPOSITION,
     OWN_ANSWER,
@@ -28,7 +28,6 @@ from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerStatus,
-    Badge,
     Conflict,
     Evidence,
     Kind,
@@ -37,7 +36,6 @@ from localmed.domain import (
     SearchFilter,
     Statement,
     Status,
-    Verification,
     message,
 )
 from localmed.domain.parts import ConceptPart, Definition, NearestPart
@@ -47,15 +45,12 @@ from localmed.retrieval.concepts import Card
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, overdue, write
+from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
-UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
-DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
-          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
@@ -124,11 +119,11 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
+    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense, beside=theirs), plan)
     if not written.stands:
         return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
-    return completed_answer(answer, written, evidence, unnamed_note(leading.relevance), possible)
+    return completed_answer(answer, written, (*written.evidence, *theirs), possible=possible)
 
 
 def compared(
@@ -157,7 +152,7 @@ def completed_answer(
     answer: Answer,
     written: Written,
     evidence: tuple[Evidence, ...],
-    notes: Notes,
+    notes: Notes = (),
     possible: tuple[Conflict, ...] = (),
     beside: tuple[Statement, ...] = (),
 ) -> Answer:
@@ -196,10 +191,10 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
 
 
 def _defined(question: str) -> Step[ConceptPart | None]:
-    """What the concept graph says a thing is, where ``question`` asks that and the graph defines it."""
+    """What the concept graph says a thing is, where ``question`` asks that and the graph knows more than its name."""
     term = asking.defined(question)
     card: Card | None = (yield LookUp(term)) if term else None
-    return concept_part(card) if card and card.concept.definition else None
+    return concept_part(card) if card and (card.concept.definition or card.relations) else None
 
 
 def concept_part(card: Card) -> ConceptPart:
@@ -280,10 +275,8 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
     if not written.stands:
         return without_statements(answer, written, evidence)
     missing = count - len(parts)
-    lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
-    notes += (message(UNNAMED, words=lacking),) if lacking else ()
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
-    return completed_answer(answer, written, evidence, notes)
+    return completed_answer(answer, written, written.evidence, notes)
 
 
 # --- what the reader is told ------------------------------------------------------------------------------------------
@@ -299,21 +292,6 @@ def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) ->
 def abstained(answer: Answer, reason: Message) -> Answer:
     """``answer`` as an abstention, with its reason."""
     return replace(answer, notes=(*answer.notes, reason))
-
-
-def downgraded(verification: Verification, notes: Notes) -> Verification:
-    """Never green where the sources lack a word of the question, or a part of it found nothing."""
-    lacking = next((note for note in notes if note.code in DOUBTS), None)
-    if lacking is None or verification.badge is not Badge.GREEN:
-        return verification
-    before = Badge.YELLOW if verification.badge_before is Badge.GREEN else verification.badge_before
-    reason = Message(DOUBTS[lacking.code], lacking.parameters)
-    return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
-
-
-def unnamed_note(relevance: Relevance) -> Notes:
-    """Where the sources lack a word of the question, the reader sees that they may be about something else."""
-    return (message(UNNAMED, words=relevance.unnamed),) if relevance.unnamed else ()
 
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:

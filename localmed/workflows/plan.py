@@ -16,14 +16,7 @@ from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFil
 from localmed.domain.parts import ConceptPart, SourcePlanPart
 from localmed.language import detect
 from localmed.workflows.answering import write
-from localmed.workflows.ask import (
-    NOT_ENOUGH,
-    abstained,
-    completed_answer,
-    concept_part,
-    unnamed_note,
-    without_statements,
-)
+from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, concept_part, without_statements
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather, judged
@@ -45,7 +38,7 @@ def plan_sources(
     written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
     if not written.stands:
         return without_statements(answer, written)
-    return completed_answer(answer, written, evidence, unnamed_note(relevance))
+    return completed_answer(answer, written, written.evidence)
 
 
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
