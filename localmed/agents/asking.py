@@ -65,8 +65,8 @@ class Relevance:
     """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
     ``differing`` are words of another population, subtype, setting or purpose that every hit lacks, for which hits were
-    set aside. ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold was chosen
-    for another encoder, reranker or language.
+    set aside. ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold
+    was chosen for another encoder, reranker or language.
     """
 
     probabilities: tuple[float, ...]
