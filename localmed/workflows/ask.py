@@ -45,10 +45,9 @@ from localmed.retrieval.concepts import Card
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, write
+from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
 NO_WORDS = message("workflow.no_words")
@@ -191,10 +190,10 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
 
 
 def _defined(question: str) -> Step[ConceptPart | None]:
-    """What the concept graph says a thing is, where ``question`` asks that and the graph defines it."""
+    """What the concept graph says a thing is, where ``question`` asks that and the graph knows more than its name."""
     term = asking.defined(question)
     card: Card | None = (yield LookUp(term)) if term else None
-    return concept_part(card) if card and card.concept.definition else None
+    return concept_part(card) if card and (card.concept.definition or card.relations) else None
 
 
 def concept_part(card: Card) -> ConceptPart:
