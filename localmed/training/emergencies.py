@@ -55,7 +55,9 @@ def fit(examples: Sequence[Example], encoder: Embedder) -> tuple[Mapping[str, We
     by_term, by_meaning = WORDS * (words.T @ dual), VECTORS * (vectors.T @ dual)
     bias, slug, weights = np.array([dual.sum()]), encoder.identity.slug, {}
     for language, bound in bounds.items():
-        own = sorted(set().union(*(held_terms for held_terms, at in zip(held, languages, strict=True) if at == language)))
+        own = sorted(
+            set().union(*(held_terms for held_terms, at in zip(held, languages, strict=True) if at == language))
+        )
         rows = [names[name] for name in own]
         numbered = {name: row for row, name in enumerate(own)}
         weights[language] = Weights(numbered, by_term[rows, None], by_meaning[:, None], bias, np.array([bound]), slug)

@@ -18,7 +18,16 @@ from dataclasses import dataclass, replace
 
 from localmed.agents.asking import Draft
 from localmed.agents.asking import QuestionInput
-from localmed.agents.guidance import DEPARTMENT, EMERGENCY, SHOWN, Advised, CheckInput, Department, Guidance, GuidanceInput
+from localmed.agents.guidance import (
+    DEPARTMENT,
+    EMERGENCY,
+    SHOWN,
+    Advised,
+    CheckInput,
+    Department,
+    Guidance,
+    GuidanceInput,
+)
 from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
