@@ -16,8 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import Draft
-from localmed.agents.asking import QuestionInput
+from localmed.agents.asking import Draft, QuestionInput
 from localmed.agents.guidance import (
     DEPARTMENT,
     EMERGENCY,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def examples() -> list[Example]:
     ]
 
 
-def _table(path: Path) -> dict[str, dict]:  # type: ignore[type-arg]
+def _table(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text("utf-8"))
 
 
