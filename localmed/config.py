@@ -132,8 +132,8 @@ class AskSettings:
     preset: str = ""  # the tiers of a question that names none; "": the collections' priorities
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
-    abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
-    abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
+    risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
+    confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,12 +305,14 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def load(data: str | os.PathLike[str] | None = None) -> Settings:
-    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known."""
-    folder = data_folder(data)
-    file = Path(os.environ.get("LOCALMED_CONFIG") or folder / "localmed.toml")
+def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settings:
+    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
+
+    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
+    folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
+    file = Path(named or folder / "localmed.toml")
     if not file.exists():
-        if "LOCALMED_CONFIG" in os.environ:
+        if named:
             raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
