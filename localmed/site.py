@@ -122,7 +122,7 @@ class Site:
         if self._encoder or self.serving["encoder"] == "e5":
             return self.encoder
         own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
-        return owned_encoder(own, self._working)
+        return owned(own, self._working)
 
     @property
     def patient_encoder(self) -> Embedder:
