@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.errors import InputError, LibraryError, LocalmedError
+from localmed.errors import InputError, LibraryError, LimitExceeded, LocalmedError, reason
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
+SMALL = 2**20  # bytes of a file of settings or a manifest, which people write by hand; ours have up to 20,000
 LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
@@ -88,6 +89,24 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
+
+
+def contents(path: Path, most: int = SMALL) -> bytes:
+    """The bytes of the file ``path``, of which no more than ``most`` are read, whatever size the system says it has.
+
+    Raise ``InputError`` for what cannot be read or is no regular file (a device, a pipe, a folder), ``LimitExceeded``
+    for what has more.
+    """
+    try:
+        with open_regular(path) as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError("file.unreadable", file=str(path), reason=reason(error)) from None
+    except InputError:
+        raise InputError("file.not_regular", file=str(path)) from None
+    if len(data) > most:
+        raise LimitExceeded("file.bytes", name=path.name, most=most)
+    return data
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:

@@ -18,7 +18,8 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import UsageError
+from localmed.files import contents
 from localmed.hooks import SILENT, Hooks
 from localmed.messages import render
 from localmed.presentation.neutral import escaped, neutral, one_line
@@ -32,6 +33,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
+STDIN = "localmed.stdin"  # where click's context has what was read of it
 WIDEST = 100  # columns; longer lines are hard to read
 SHORT = 12  # columns of a table's cell
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
@@ -39,26 +41,40 @@ _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characte
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
 
 
-def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
+def text_callback(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str:
     """The words as one text that every library takes; ``-`` alone is standard input."""
-    del ctx, parameter
-    if value == ("-",):
-        value = (sys.stdin.buffer.read(STDIN_BYTES).decode("utf-8", "replace"),)
-    return language.clean(" ".join(value))
+    del parameter
+    typed = value if isinstance(value, str) else " ".join(value)
+    return language.clean(standard_input(ctx).decode("utf-8", "replace") if typed == "-" else typed)
 
 
-def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
-    """At most one byte more than ``most`` of a file or (``-``) standard input; ``unreadable`` is the error's code."""
-    try:
-        if str(path) == "-":
-            return sys.stdin.buffer.read(most + 1)
-        with Path(path).open("rb") as file:
-            return file.read(most + 1)
-    except OSError as error:
-        raise InputError(unreadable, reason=reason(error)) from None
+def texts_callback(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts, in the place of ``-`` the lines of standard input."""
+    del parameter
+    return tuple(text for typed in value for text in (stdin_lines(standard_input(ctx)) if typed == "-" else [typed]))
 
 
-question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
+def standard_input(ctx: click.Context, most: int = STDIN_BYTES) -> bytes:
+    """At most ``most`` bytes of standard input; raise ``UsageError`` if the command has read it already."""
+    if STDIN in ctx.meta:
+        raise UsageError("cli.stdin_twice")
+    ctx.meta[STDIN] = sys.stdin.buffer.read(most)
+    return bytes(ctx.meta[STDIN])
+
+
+def stdin_lines(data: bytes) -> list[str]:
+    """The lines of ``data`` that say something."""
+    return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+
+
+def bytes_of(path: str | Path, most: int) -> bytes:
+    """The bytes of a file, or (``-``) of standard input, of which at most one more than ``most`` is read."""
+    if str(path) == "-":
+        return standard_input(click.get_current_context(), most + 1)
+    return contents(Path(path), most)
+
+
+question_argument = click.argument("question", nargs=-1, required=True, callback=text_callback)
 
 
 def settings_of(ctx: click.Context) -> Settings:

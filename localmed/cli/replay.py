@@ -11,6 +11,7 @@ from localmed.cli.running import show_trace
 from localmed.domain import message
 from localmed.domain.codec import answer_json
 from localmed.errors import InputError
+from localmed.files import contents
 from localmed.presentation.words import words
 
 
@@ -26,13 +27,10 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
     from localmed.cli.showing import show
     from localmed.workflows.recording import LARGEST, replay
 
-    if file.stat().st_size > LARGEST:
-        raise InputError("replay.bytes", file=str(file), most=LARGEST)
     try:
-        text = file.read_text("utf-8")
+        answer, same = replay(contents(file, LARGEST).decode())
     except UnicodeDecodeError:
         raise InputError("replay.no_text", file=str(file)) from None
-    answer, same = replay(text)
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:
