@@ -31,7 +31,17 @@ from localmed.domain import Message, Parameter, message
 
 LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
 _KNOWN_REASONS = frozenset(
-    (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+    (
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENODEV,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    )
 )
 
 

@@ -94,19 +94,24 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
 def contents(path: Path, most: int = SMALL) -> bytes:
     """The bytes of the file ``path``, of which no more than ``most`` are read, whatever size the system says it has.
 
-    Raise ``InputError`` for what cannot be read or is no regular file (a device, a pipe, a folder), ``LimitExceeded``
-    for what has more.
+    Raise ``InputError`` for what cannot be read, ``LimitExceeded`` for what has more.
     """
     try:
-        with open_regular(path) as file:
-            data = file.read(most + 1)
+        data = first_bytes(path, most + 1)
     except OSError as error:
         raise InputError("file.unreadable", file=str(path), reason=reason(error)) from None
-    except InputError:
-        raise InputError("file.not_regular", file=str(path)) from None
     if len(data) > most:
         raise LimitExceeded("file.bytes", name=path.name, most=most)
     return data
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first ``count`` bytes of ``path``; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
+    try:
+        with open_regular(path) as file:
+            return file.read(count)
+    except InputError:
+        raise OSError(errno.EISDIR if path.is_dir() else errno.ENODEV, "not a regular file") from None
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:

@@ -18,8 +18,8 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import UsageError
-from localmed.files import contents
+from localmed.errors import InputError, UsageError, reason
+from localmed.files import first_bytes
 from localmed.hooks import SILENT, Hooks
 from localmed.messages import render
 from localmed.presentation.neutral import escaped, neutral, one_line
@@ -67,11 +67,17 @@ def stdin_lines(data: bytes) -> list[str]:
     return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
-def bytes_of(path: str | Path, most: int) -> bytes:
-    """The bytes of a file, or (``-``) of standard input, of which at most one more than ``most`` is read."""
+def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
+    """At most one byte more than ``most`` of a patient's file or (``-``) of standard input.
+
+    ``unreadable`` is the error's code; it names no file, since the name may be the patient's.
+    """
     if str(path) == "-":
         return standard_input(click.get_current_context(), most + 1)
-    return contents(Path(path), most)
+    try:
+        return first_bytes(Path(path), most + 1)
+    except OSError as error:
+        raise InputError(unreadable, reason=reason(error)) from None
 
 
 question_argument = click.argument("question", nargs=-1, required=True, callback=text_callback)

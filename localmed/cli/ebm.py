@@ -54,4 +54,4 @@ def read_record(name: str | Path) -> PatientRecord:
     """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
     from localmed.ingest import records
 
-    return records.read(bytes_of(name, records.RECORD_BYTES))
+    return records.read(bytes_of(name, records.RECORD_BYTES, "record.unreadable"))

@@ -75,7 +75,9 @@ def _input(order: Path, patient: Path | None, questions: tuple[str, ...], releas
     from localmed.workflows.explain import ExplainInput
 
     known = read_record(patient) if patient else None
-    return ExplainInput(_order(bytes_of(order, LARGEST)), known, questions, " ".join(released_by.split()))
+    return ExplainInput(
+        _order(bytes_of(order, LARGEST, "explain.unreadable")), known, questions, " ".join(released_by.split())
+    )
 
 
 def _order(data: bytes) -> str:

@@ -22,7 +22,7 @@ def command(ctx: click.Context, /, file: str, question: str, options: Options) -
     """
     from localmed.verification import answer_file
 
-    data = bytes_of(file, answer_file.TEXT_BYTES)
+    data = bytes_of(file, answer_file.TEXT_BYTES, "verify.unreadable")
     submitted = answer_file.read(data, question)
     answer = run(ctx, lambda session, hooks: session.verify(submitted, hooks), options)
     give(answer, options)
