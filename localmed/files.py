@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.errors import InputError, LibraryError, LimitExceeded, LocalmedError, reason
+from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, LocalmedError, reason
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
@@ -143,6 +143,18 @@ def told_if_full(data: Path) -> Iterator[None]:
         if not _explained(error, data):
             raise
         raise LibraryError("library.full", data=str(data)) from error
+
+
+@contextmanager
+def told_if_damaged(data: Path) -> Iterator[None]:
+    """Raise ``Damaged`` in place of an ``OSError`` at a file under ``data``: gone, a folder in its place, no rights."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename if isinstance(error.filename, str) else ""
+        if not Path(named).is_relative_to(data):
+            raise
+        raise Damaged("library.stored", file=named, reason=reason(error)) from error
 
 
 def _explained(error: Exception, data: Path) -> bool:

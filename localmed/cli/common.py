@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +20,9 @@ from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
 from localmed.errors import InputError, UsageError, reason
-from localmed.files import first_bytes
+from localmed.files import first_bytes, told_if_damaged
 from localmed.hooks import SILENT, Hooks
-from localmed.messages import render
+from localmed.messages import ASIDE, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
 STDIN = "localmed.stdin"  # where click's context has what was read of it
 WIDEST = 100  # columns; longer lines are hard to read
-SHORT = 12  # columns of a table's cell
+READABLE = 20  # columns of text that is broken into lines; with less, words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
 # What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
@@ -105,7 +106,10 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
     settings = settings_of(ctx)
     uses = {"reranker": reranker} if reranker else {}
-    with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
+    with (
+        told_if_damaged(settings.data),
+        Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site,
+    ):
         yield Session(site, local_caller(settings, speaking.language()))
 
 
@@ -181,6 +185,11 @@ def width_of(text: str) -> int:
     )
 
 
+def moment(time: str) -> str:
+    """A stored time (ISO 8601, UTC) as the reader's clock shows it, to the minute."""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def _lines(text: str, width: int) -> Iterator[str]:
     """``text`` in lines of at most ``width`` columns, cut at a blank or beside a Chinese character."""
     line, used = "", 0
@@ -196,26 +205,48 @@ def _lines(text: str, width: int) -> Iterator[str]:
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut.
 
-    Nor are short columns (numbers, kinds, dates): what is left of the width goes to titles and paths.
+    Only the widest of the others is broken into lines; where too little width is left for it, each row is printed as a
+    paragraph instead of columns of a few letters.
     """
+    if not rows:
+        speaking.say("cli.none_of", title=title)
+        return
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(width_of, column)) for column in zip(columns, *cells, strict=True)]
+    widest = max(range(1, len(widths)), key=lambda number: widths[number], default=0)
+    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # less what stands between the columns
+    left = room - sum(widths) + widths[widest]
+    if left < min(READABLE, widths[widest]):
+        _print_paragraphs(title, columns, cells, widest)
+        return
+    for row in cells:
+        row[widest] = "\n".join(_lines(row[widest], left))
+    _print_columns(title, columns, cells)
+
+
+def _print_columns(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    if not rows:
-        speaking.say("cli.none_of", title=title)
-        return
     table = Table(title=Text(one_line(title)), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
-        short = all(width_of(str(row[number])) <= SHORT for row in rows)
-        table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
+        table.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(str(cell))) for cell in row))
+        table.add_row(*map(Text, row))
     console = Console()
     with console.capture() as printed:
         console.print(table)
     click.echo(printed.get(), nl=False)  # click leaves a closed pipe to ``main.run``
+
+
+def _print_paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], widest: int) -> None:
+    echo(title)
+    for row in rows:
+        echo_wrapped(row[widest], f"{row[0]}  " if widest else "", "    ")
+        others = (number for number in range(1, len(row)) if number != widest and row[number] not in ("", "-"))
+        echo_wrapped(speaking.joined((f"{columns[number]} {row[number]}" for number in others), ASIDE), "    ", "    ")
 
 
 def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> None:

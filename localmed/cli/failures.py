@@ -29,7 +29,7 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     if debug:
         for detail in details(error.message) if isinstance(error, LocalmedError) else ():
             error.add_note(detail)
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)
     _fail(text("cli.unexpected", error=_described(error)), 1)
