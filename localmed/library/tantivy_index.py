@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tantivy
 
-from localmed.domain import Passage, SearchFilter
-from localmed.errors import Busy, Damaged
+from localmed.domain import Passage, SearchFilter, message
+from localmed.errors import Busy, Damaged, reason
 from localmed.library.editions import edition_number, edition_range
 
 RAW = ("id", "document", "collection", "language")  # fields matched as a whole
@@ -34,7 +34,7 @@ class TantivyIndex:
         try:
             self._index = tantivy.Index(schema, path=str(folder)) if make else tantivy.Index.open(str(folder))
         except ValueError as error:
-            raise Damaged("library.index", kind=kind, error=str(error)) from None
+            raise Damaged("library.index", kind=kind, error=reason(error)) from None
         self._searcher = self._index.searcher()
 
     def __len__(self) -> int:
@@ -51,7 +51,9 @@ class TantivyIndex:
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
-            raise Busy("library.index_writing", kind=self._kind, error=str(error)) from None
+            raise Busy(
+                "library.index_writing", kind=self._kind, error=message("system.failed", detail=str(error))
+            ) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, score)``, best first."""
