@@ -186,8 +186,8 @@ def width_of(text: str) -> int:
 
 
 def moment(time: str) -> str:
-    """A stored time (ISO 8601, UTC) as the reader's clock shows it, to the minute."""
-    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
+    """A stored time (ISO 8601, UTC) as the reader's clock shows it, to the minute; "-" where it is not known ("")."""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M") if time else "-"
 
 
 def _lines(text: str, width: int) -> Iterator[str]:
