@@ -111,7 +111,8 @@ def first_bytes(path: Path, count: int) -> bytes:
         with open_regular(path) as file:
             return file.read(count)
     except InputError:
-        raise OSError(errno.EISDIR if path.is_dir() else errno.ENODEV, "not a regular file") from None
+        number = errno.EISDIR if path.is_dir() else errno.ENODEV
+        raise OSError(number, os.strerror(number)) from None
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:

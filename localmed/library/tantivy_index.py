@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tantivy
 
-from localmed.domain import Passage, SearchFilter, message
+from localmed.domain import Message, Passage, SearchFilter
 from localmed.errors import Busy, Damaged, reason
 from localmed.library.editions import edition_number, edition_range
 
@@ -52,7 +52,7 @@ class TantivyIndex:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
             raise Busy(
-                "library.index_writing", kind=self._kind, error=message("system.failed", detail=str(error))
+                "library.index_writing", kind=self._kind, error=Message("system.failed", (("detail", str(error)),))
             ) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
