@@ -133,8 +133,8 @@ class AskSettings:
     preset: str = ""  # the tiers of a question that names none; "": the collections' priorities
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
-    abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
-    abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
+    risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
+    confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "chat": (NONE,),
-    "encoder": ("minilm",),
+    "encoder": ("minilm", "e5"),
     "reranker": ("maxsim", NONE),
     "entailment": (NONE, CHAT),
     "terms": (NONE,),
@@ -277,8 +277,8 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
     The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
-    beside another encoder than its own. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
-    beside another encoder.
+    beside a registered encoder. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
+    beside a registered encoder.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
@@ -287,7 +287,7 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     chosen |= uses
     if chosen["entailment"] == RETIRED:
         chosen["entailment"] = NONE
-    if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
+    if chosen["reranker"] == "maxsim" and chosen["encoder"] not in BUILT_IN["encoder"]:  # it reads their token vectors
         if "reranker" in uses:
             raise BadSettings("settings.maxsim")
         chosen["reranker"] = NONE
@@ -306,12 +306,14 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def load(data: str | os.PathLike[str] | None = None) -> Settings:
-    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known."""
-    folder = data_folder(data)
-    file = Path(os.environ.get("LOCALMED_CONFIG") or folder / "localmed.toml")
+def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settings:
+    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
+
+    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
+    folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
+    file = Path(named or folder / "localmed.toml")
     if not file.exists():
-        if "LOCALMED_CONFIG" in os.environ:
+        if named:
             raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:

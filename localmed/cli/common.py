@@ -85,14 +85,16 @@ question_argument = click.argument("question", nargs=-1, required=True, callback
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """The settings of the data folder, for a reader of the groups, given to ``localmed``."""
-    from localmed import config
+    """The settings, for a reader of the groups that the data folder's settings, else its rights, give.
 
-    settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
-    if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
-        raise UsageError("cli.other_group")
+    ``$LOCALMED_CONFIG`` and ``--as-group`` narrow these and never widen them.
+    """
+    from localmed import config
+    from localmed.session import for_reader
+
+    settings, granted = config.load(ctx.obj["data"]), config.load(ctx.obj["data"], own=False).reader.groups
     speaking.choose(settings.reader.language)
-    return replace(settings, reader=replace(settings.reader, groups=groups)) if groups else settings
+    return for_reader(settings, granted, ctx.obj["groups"])
 
 
 @contextmanager
@@ -110,7 +112,10 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
         told_if_damaged(settings.data),
         Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site,
     ):
-        yield Session(site, local_caller(settings, speaking.language()))
+        session = Session(site, local_caller(settings, speaking.language()))
+        yield session
+        for missed in session.unaudited:
+            speaking.say("audit.done", err=True, missed=missed)
 
 
 def filter_options(command: Decorated) -> Decorated:

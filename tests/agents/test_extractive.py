@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from localmed.agents.asking import AnswerInput, Draft, Relevance, RelevanceInput
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings
-from localmed.domain import Evidence, Origin, Passage, Statement
+from localmed.domain import Evidence, Origin, Passage, Statement, message
 from localmed.library.lexical import LexicalIndex
 from localmed.verification.citations import check
 from tests.fakes import HashedWords
@@ -91,7 +92,7 @@ def test_copies_are_quoted_once(extractive: Extractive) -> None:
 
 
 def test_statements_are_in_the_order_of_the_sources(extractive: Extractive) -> None:
-    first = evidence("1", "The maximum dose of ibuprofen is known to pharmacists.")
+    first = evidence("1", "The maximum dose of ibuprofen with food is known to pharmacists.")
     best = evidence("2", "Take the maximum dose of ibuprofen with food: 2.4 g.")
     places = [
         (int(citation.marker), citation.start)
@@ -144,9 +145,7 @@ def test_no_evidence_no_answer(extractive: Extractive) -> None:
     assert extractive.answer(AnswerInput("dose", (), True)) == Draft()
 
 
-def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> None:
-    settings = AskSettings()
-
+def test_relevance_is_judged_in_both_languages(extractive: Extractive) -> None:
     def judge(question: str, dense: bool, hits: Any) -> Relevance:
         return extractive.judge(RelevanceInput(question, hits, dense))
 
@@ -159,5 +158,27 @@ def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> 
     chinese = (hit(TEXTS[4][1], TEXTS[4][0], language="zh"),)
     assert judge("对乙酰氨基酚的最大剂量", False, chinese).enough
     assert not judge("火箭发动机在哪", False, chinese).enough
-    assert judge(QUESTIONS[0], True, good).threshold == settings.abstain_below
-    assert judge(QUESTIONS[0], False, good).threshold == settings.abstain_below_lexical
+    assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
+    assert judge(QUESTIONS[0], False, good).calibrated
+    assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "is_statement"),
+    [
+        ("The maximum dose of ibuprofen is 2.4 g.", "Dose", True),
+        ("Maximum dose of ibuprofen", "1.2 Maximum dose of ibuprofen", False),
+        ("Smith J et al. Maximum dose of ibuprofen. Lancet.", "Dose", False),
+        ("Dose of ibuprofen, Lancet 1976;2:113.", "Dose", False),
+        ("Ibuprofen dose audit, maximum doses in 2024.", "References", False),
+        ("maximum dose of ibuprofen as in", "Dose", False),
+        ("Title 2024 12", "Dose", False),
+        ("布洛芬最大剂量病例登记年报，2025年。", "参考资料", False),
+        ("成人布洛芬最大剂量  第 3 页", "用法", False),
+        ("布洛芬成人最大剂量为每日2.4克。", "用法", True),
+    ],
+)
+def test_only_statements_are_quoted(extractive: Extractive, text: str, heading: str, is_statement: bool) -> None:
+    piece = evidence("1", text)
+    piece = replace(piece, passage=replace(piece.passage, headings=("Title", heading)))
+    assert bool(answer(extractive, "maximum dose of ibuprofen 布洛芬最大剂量", (piece,))) is is_statement
