@@ -9,7 +9,7 @@ import click
 from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, text_callback
 from localmed.cli.speaking import columns, joined, text
 from localmed.messages import ASIDE, CLAUSES
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.concepts import Card

@@ -12,7 +12,7 @@ from localmed.domain import message
 from localmed.domain.codec import answer_json
 from localmed.errors import InputError
 from localmed.files import contents
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 
 @click.command("replay")

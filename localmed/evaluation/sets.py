@@ -124,3 +124,11 @@ def refuse_indexed_questions(library: Library, question_set: QuestionSet) -> Non
 def read_bytes(file: Path) -> bytes:
     """The bytes of a file of questions or judgements; raise ``InputError`` if it cannot be read or is too large."""
     return contents(file, MOST_BYTES)
+
+
+def read_text(file: Path) -> str:
+    """The text of such a file; raise ``InputError`` as ``read_bytes``, or if it is not UTF-8."""
+    try:
+        return read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("file.no_utf8", name=file.name) from None
