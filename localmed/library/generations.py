@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -148,25 +149,32 @@ def read_manifest(generation: Path) -> Manifest:
 def check(generation: Path, whole: bool) -> list[Message]:
     """What is wrong with the files of ``generation``: missing, of another size or another hash.
 
-    Hashed are those that were touched since they last were (``intact.py``) and one more; all of them with ``whole``.
+    Hashed are those that were touched, or of which a sample has decayed, since they last were (``intact.py``); all of
+    them with ``whole``.
     """
     manifest, looks = read_manifest(generation), intact.remembered(generation)
-    sampled = intact.sample({name: entry.bytes for name, entry in manifest.files.items()})
-    known = manifest.format >= DIGESTS
-    problems, hashed = [], {}
-    for name, entry in manifest.files.items():
-        path = generation / name
-        if not path.is_file():
-            problems.append(message("generation.file_missing", file=name))
-        elif path.stat().st_size != entry.bytes:
-            problems.append(message("generation.file_size", file=name, size=path.stat().st_size, listed=entry.bytes))
-        elif whole or name == sampled or (known and not intact.untouched(path, looks, name)):
-            hashed[name] = intact.look(path)
-            if sha256_of(path) != entry.sha256:
-                problems.append(message("generation.file_hash", file=name))
-    if known and not problems and any(looks.get(name) != look for name, look in hashed.items()):
+    known = manifest.format >= DIGESTS  # else of before: its files are hashed by ``whole`` alone
+    faults = {name: fault for name, entry in manifest.files.items() if (fault := _misfit(generation, name, entry))}
+    sound = [name for name in manifest.files if name not in faults]
+    still = [name for name in sound if known and intact.untouched(generation / name, looks, name)]
+    suspects = [name for name in sound if known and name not in still]
+    hashed: dict[str, Sequence[int]] = {}
+    for name in sound if whole else [*suspects, *intact.decayed(generation, looks, still)]:
+        sha256, hashed[name] = intact.hashed(generation / name)
+        if sha256 != manifest.files[name].sha256:
+            faults[name] = message("generation.file_hash", file=name)
+    if known and not faults and any(looks.get(name) != look for name, look in hashed.items()):
         intact.remember(generation, {**looks, **hashed})
-    return problems
+    return list(faults.values())
+
+
+def _misfit(generation: Path, name: str, entry: FileEntry) -> Message | None:
+    """What can be said against a file without reading it."""
+    try:
+        size = (generation / name).stat().st_size
+    except OSError:
+        return message("generation.file_missing", file=name)
+    return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
 
 
 def sha256_of(path: Path) -> str:
@@ -374,10 +382,12 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
     looks = intact.remembered(parent) if parent else {}
     entries: dict[str, FileEntry] = {}
     for path in _files(building):
-        name, look = str(path.relative_to(building)), intact.look(path)
+        name = str(path.relative_to(building))
         entry, shared = known.get(name), parent is not None and name in known and path.samefile(parent / name)
+        look = looks.get(name, ())
         if entry is None or not shared or not intact.untouched(path, looks, name):
-            fresh = FileEntry(look[1], sha256_of(path))
+            sha256, look = intact.hashed(path)
+            fresh = FileEntry(look[1], sha256)
             if parent and shared and fresh != entry:
                 raise Damaged(
                     "generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name)

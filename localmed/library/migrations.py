@@ -86,6 +86,7 @@ STATE: tuple[str, ...] = (
 VECTORS: tuple[str, ...] = (
     "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;",
     "ALTER TABLE vectors ADD COLUMN weights BLOB NOT NULL DEFAULT x'';",  # of a sparse encoder
+    "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
 ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger")}  # see ``anchors.py``
@@ -121,6 +122,14 @@ GRAPH: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX xrefs_target ON xrefs (target);
     CREATE TABLE totals (collection TEXT PRIMARY KEY, concepts INTEGER NOT NULL);
+    """,
+    """
+    ALTER TABLE sources ADD COLUMN digest INTEGER;
+    ALTER TABLE concepts ADD COLUMN digest INTEGER;
+    ALTER TABLE names ADD COLUMN digest INTEGER;
+    ALTER TABLE relations ADD COLUMN digest INTEGER;
+    ALTER TABLE xrefs ADD COLUMN digest INTEGER;
+    ALTER TABLE totals ADD COLUMN digest INTEGER;
     """,
 )
 
@@ -167,7 +176,7 @@ def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> s
     try:
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     except sqlite3.DatabaseError as error:
-        raise _as_ours(path, error) from None
+        raise as_ours(path, error) from None
     try:
         if wal:
             _use_wal(connection)
@@ -177,7 +186,7 @@ def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> s
         connection.close()
         if not isinstance(error, sqlite3.DatabaseError):
             raise
-        raise _as_ours(path, error) from None
+        raise as_ours(path, error) from None
     return connection
 
 
@@ -202,7 +211,8 @@ def _code(error: sqlite3.DatabaseError) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
 
 
-def _as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
+def as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
+    """What SQLite says of the file at ``path``, as an error of ours: busy, not writable, or damaged."""
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
