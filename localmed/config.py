@@ -179,7 +179,7 @@ DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "chat": (NONE,),
-    "encoder": ("minilm",),
+    "encoder": ("minilm", "e5"),
     "reranker": ("maxsim", NONE),
     "entailment": (NONE, CHAT),
     "terms": (NONE,),
@@ -276,8 +276,8 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
     The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
-    beside another encoder than its own. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
-    beside another encoder.
+    beside a registered encoder. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
+    beside a registered encoder.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
@@ -286,7 +286,7 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     chosen |= uses
     if chosen["entailment"] == RETIRED:
         chosen["entailment"] = NONE
-    if chosen["reranker"] == "maxsim" and chosen["encoder"] != "minilm":  # it reads English only, whatever was found
+    if chosen["reranker"] == "maxsim" and chosen["encoder"] not in BUILT_IN["encoder"]:  # it reads their token vectors
         if "reranker" in uses:
             raise BadSettings("settings.maxsim")
         chosen["reranker"] = NONE

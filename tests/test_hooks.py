@@ -18,7 +18,8 @@ from localmed.domain import Message, SearchFilter, TraceStep
 from localmed.errors import Cancelled
 from localmed.hooks import Cancel, Hooks, following
 from localmed.messages import render
-from localmed.models.minilm import BATCH, MiniLM
+from localmed.models.bert import BATCH
+from localmed.models.minilm import MiniLM
 from localmed.models.one_owner import OwnedEncoder
 from localmed.operations import importing
 from tests.fakes import HashedWords, described, import_into, opened, write

@@ -177,7 +177,7 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 def use(ctx: click.Context, role: str, name: str) -> None:
     """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
 
-    That is minilm (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
+    That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """

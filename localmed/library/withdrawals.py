@@ -7,6 +7,10 @@ a withdrawal, and a flipped bit in an id would otherwise cancel it without a wor
 place it is known to have reached: cut at a line's end, or emptied, it reads well. Known is that from three places
 (``withdrawals.known``, the manifest of the generation being served, the audit log), so that one of them lost with the
 ledger is not enough.
+
+Each line carries the digest of the line before, and each is planned in the audit log before it is written: a line that
+was put in, altered with its digest, or appended by anything else is damage while the log can be read. Lines of before
+have no such digest; after one that has, all must.
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,12 +29,12 @@ from localmed.domain import Document, digest
 from localmed.errors import Damaged, LocalmedError
 from localmed.files import told_if_full
 from localmed.library import generations
-from localmed.library.anchors import REPAIRED, Anchor, anchors, extent
+from localmed.library.anchors import PLANNED, REPAIRED, Anchor, anchors, extent
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: ``withdrawn`` or, to reverse it, not."""
+    """One line: ``withdrawn`` or, to reverse it, not. ``previous`` is the digest of the line before ("": the first)."""
 
     time: str
     document: str
@@ -39,6 +43,7 @@ class Entry:
     withdrawn: bool
     reason: str
     actor: str
+    previous: str = ""
 
 
 class Withdrawals:
@@ -84,18 +89,29 @@ class Withdrawals:
         """Make the empty ledger, if there is none; called before the first generation is served."""
         self._path.touch(mode=0o600, exist_ok=True)
 
-    def append(self, document: Document, withdrawn: bool, reason: str, actor: str) -> Entry:
-        """Add a line and sync it before returning: the withdrawal holds even if the power fails now."""
+    def append(
+        self,
+        document: Document,
+        withdrawn: bool,
+        reason: str,
+        actor: str,
+        plan: Callable[[Anchor], object] = lambda _: None,
+    ) -> Entry:
+        """Add a line and sync it before returning: the withdrawal holds even if the power fails now.
+
+        ``plan`` is called with the ledger's new anchor before the line is written.
+        """
         time = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
-        line = _line(entry)
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent):
             handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 files.lock(handle, wait=True)
                 before = os.pread(handle, os.fstat(handle).st_size, 0)
-                self._compare(before, self._extents_known())
+                entry = replace(entry, previous=_newest(self._entries_of(before)))
+                line = _line(entry)
+                plan(_anchor(before + line))
                 _write(handle, line)
                 files.replace(self._known, extent(before + line).encode())
             finally:
@@ -104,8 +120,7 @@ class Withdrawals:
 
     def anchor(self) -> Anchor:
         """How far the ledger goes now, for the audit log."""
-        size, _, sha256 = extent(self._path.read_bytes()).partition(" ")
-        return Anchor("ledger", int(size), sha256)
+        return _anchor(self._path.read_bytes())
 
     def readable(self) -> list[Entry]:
         """The entries that can be read, whatever is wrong with the others."""
@@ -115,9 +130,16 @@ class Withdrawals:
                 entries.append(_entry(line))
         return entries
 
-    def restore(self, entries: Iterable[Entry]) -> Anchor:
-        """Write the ledger anew; it is what is known of it when the returned anchor is noted as ``REPAIRED``."""
-        content = b"".join(map(_line, entries))
+    def restore(self, entries: Iterable[Entry], plan: Callable[[Anchor], object] = lambda _: None) -> Anchor:
+        """Write the ledger anew; it is what is known of it when the returned anchor is noted as ``REPAIRED``.
+
+        ``plan`` is called with it before anything is written.
+        """
+        chained: list[Entry] = []
+        for entry in entries:
+            chained.append(replace(entry, previous=_newest(chained)))
+        content = b"".join(map(_line, chained))
+        plan(_anchor(content))
         files.replace(self._path, content)
         files.replace(self._known, extent(content).encode())
         return self.anchor()
@@ -127,48 +149,62 @@ class Withdrawals:
         """Beside the ledger: how far it goes at least. Behind it after a crash, never ahead of it."""
         return self._path.with_name("withdrawals.known")
 
-    def _extents_known(self) -> list[bytes]:
-        """How far the ledger goes at least, from every place that says so; none for a ledger of before."""
-        known, noted = [], []
-        with suppress(FileNotFoundError):
-            known.append(self._known.read_bytes())
+    def _noted(self) -> list[Anchor]:
+        """What the audit log states, newest first, back to the last repair."""
+        noted = []
         for anchor in anchors(self._path.parent, "ledger"):
             noted.append(anchor)
             if anchor.outcome == REPAIRED:
                 break
-        if noted:
-            longest = max(noted, key=lambda anchor: anchor.extent)
+        return noted
+
+    def _extents_known(self, noted: Sequence[Anchor]) -> list[bytes]:
+        """How far the ledger goes at least, from every place that says so; none for a ledger of before."""
+        known, made = [], [anchor for anchor in noted if anchor.outcome != PLANNED]
+        with suppress(FileNotFoundError):
+            known.append(self._known.read_bytes())
+        if made:
+            longest = max(made, key=lambda anchor: anchor.extent)
             known.append(f"{longest.extent} {longest.sha256}".encode())
         with suppress(LocalmedError):  # told where the generation is opened
             manifest = generations.read_manifest(generations.current(self._path.parent))
-            repaired = noted[-1].time if noted and noted[-1].outcome == REPAIRED else ""
+            repaired = made[-1].time if made and made[-1].outcome == REPAIRED else ""
             if manifest.ledger and manifest.created > repaired:
                 known.append(manifest.ledger.encode())
         return known
 
-    def _compare(self, content: bytes, extents: Iterable[bytes]) -> None:
-        """Raise ``Damaged`` if ``content`` lacks lines that the ledger had, or holds others in their place.
+    def _compare(self, content: bytes) -> None:
+        """Raise ``Damaged`` if ``content`` lacks lines that the ledger had, or holds others than the audit log knows.
 
         A ledger of before, of which nothing is known, is taken as it is until the next line.
         """
-        for known in extents:
+        noted = self._noted()
+        for known in self._extents_known(noted):
             size = known.partition(b" ")[0]
             if not size.isdigit() or len(content) < int(size) or extent(content[: int(size)]).encode() != known:
                 raise Damaged("withdrawal.cut", path=str(self._path))
+        now = _anchor(content)
+        if noted and (now.extent, now.sha256) not in {(anchor.extent, anchor.sha256) for anchor in noted}:
+            raise Damaged("withdrawal.unknown", path=str(self._path))
 
-    def _read(self) -> Iterable[Entry]:
+    def _read(self) -> list[Entry]:
         with self._path.open("rb") as ledger:
             files.lock(ledger, shared=True, wait=True)  # until a line is whole, or taken back
-            content, known = ledger.read(), self._extents_known()
-            lines = content.split(b"\n")  # not splitlines: a title may hold U+2028
+            return self._entries_of(ledger.read())
+
+    def _entries_of(self, content: bytes) -> list[Entry]:
+        """The entries of a ledger that holds ``content``; its lock is held."""
+        lines = content.split(b"\n")  # not splitlines: a title may hold U+2028
         if lines.pop():
             raise self._damaged(len(lines) + 1)
+        entries: list[Entry] = []
         for number, line in enumerate(lines, 1):
             try:
-                yield _entry(line)
+                entries.append(_following(entries, _entry(line)))
             except (ValueError, TypeError):
                 raise self._damaged(number) from None
-        self._compare(content, known)
+        self._compare(content)
+        return entries
 
     def _damaged(self, line: int) -> Damaged:
         return Damaged("withdrawal.line", line=line, path=str(self._path))
@@ -188,12 +224,35 @@ def _entry(line: bytes) -> Entry:
     return entry
 
 
+def _following(entries: Sequence[Entry], entry: Entry) -> Entry:
+    """``entry`` after ``entries``; raise ``ValueError`` if it is not the one that was written after them."""
+    chained = any(before.previous for before in entries[-1:])
+    if (entry.previous or chained) and entry.previous != _newest(entries):
+        raise ValueError
+    return entry
+
+
 def _digest(entry: Entry) -> str:
-    return digest(json.dumps(asdict(entry), sort_keys=True))
+    return digest(json.dumps(_values(entry), sort_keys=True))
+
+
+def _values(entry: Entry) -> dict[str, object]:
+    """The entry as its line has it; one of before, like the first, names none before it."""
+    return {name: value for name, value in asdict(entry).items() if name != "previous" or value}
 
 
 def _line(entry: Entry) -> bytes:
-    return (json.dumps(asdict(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(_values(entry) | {"digest": _digest(entry)}, ensure_ascii=False) + "\n").encode()
+
+
+def _newest(entries: Sequence[Entry]) -> str:
+    """The digest of the last of ``entries``; "" if there is none."""
+    return _digest(entries[-1]) if entries else ""
+
+
+def _anchor(content: bytes) -> Anchor:
+    size, _, sha256 = extent(content).partition(" ")
+    return Anchor("ledger", int(size), sha256)
 
 
 def _write(handle: int, line: bytes) -> None:

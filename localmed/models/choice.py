@@ -30,6 +30,10 @@ def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
         from localmed.models.minilm import MiniLM
 
         return MiniLM()
+    if name == "e5":
+        from localmed.models.e5 import E5
+
+        return E5()
     model = _registered(registry, "encoder", name)
     if model.library == FLAG_EMBEDDING:
         from localmed.models.flag_embedding import BgeM3
@@ -46,9 +50,10 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
     if name == NONE:
         return None
     if name == "maxsim":
-        from localmed.models.minilm import MaxSim, MiniLM
+        from localmed.models.bert import BertEncoder, MaxSim
+        from localmed.models.minilm import MiniLM
 
-        return MaxSim(shared if isinstance(shared, MiniLM) else MiniLM())
+        return MaxSim(shared if isinstance(shared, BertEncoder) else MiniLM())
     model = _registered(registry, "reranker", name)
     if model.role == "encoder":
         return _multi_vector(registry, model, shared)

@@ -16,7 +16,7 @@ import psutil
 
 from localmed import hooks
 from localmed.errors import ModelError
-from localmed.models.minilm import fast_bfloat16
+from localmed.models.bert import arithmetic as number_type
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,11 +44,7 @@ def device_of(torch: Any) -> str:
 
 def arithmetic(torch: Any, exact: bool) -> Any:
     """The kind of numbers to compute with; ``exact`` forces float32."""
-    if exact:
-        return torch.float32
-    if torch.cuda.is_available():
-        return torch.float16
-    return torch.bfloat16 if fast_bfloat16(torch) else torch.float32
+    return torch.float16 if torch.cuda.is_available() and not exact else number_type(torch, exact)
 
 
 def room(torch: Any) -> int:

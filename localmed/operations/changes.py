@@ -131,9 +131,16 @@ def set_access(session: Session, collection: str, groups: Sequence[str]) -> None
 
 def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
     """Withdraw a document, or take that back: in force on the next query, in every generation."""
-    with session.change("withdraw" if withdrawn else "reinstate", document.id) as change:
+    action = "withdraw" if withdrawn else "reinstate"
+    with session.change(action, document.id) as change:
         ledger = Withdrawals(session.data)
-        ledger.append(document, withdrawn, reason, session.caller.user)
+        ledger.append(
+            document,
+            withdrawn,
+            reason,
+            session.caller.user,
+            lambda planned: session.note(action, document.id, f"{PLANNED}{planned}"),
+        )
         change.outcome = f"in force{ledger.anchor()}"
 
 

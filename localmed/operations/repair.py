@@ -94,7 +94,10 @@ class LedgerStep:
     def do(self, session: Session) -> None:
         """Do it."""
         with session.change("repair", "withdrawals") as change:
-            change.outcome = f"{REPAIRED}{Withdrawals(session.data).restore(self.entries)}"
+            anchor = Withdrawals(session.data).restore(
+                self.entries, lambda planned: session.note("repair", "withdrawals", f"{PLANNED}{planned}")
+            )
+            change.outcome = f"{REPAIRED}{anchor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ def _audited(data: Path) -> list[AuditEntry]:
         return [
             entry
             for entry in log.entries()
-            if not entry.outcome.startswith("failed: ") and (entry.outcome != BEGUN or entry.digest() in cut_off)
+            if not entry.outcome.startswith(("failed: ", PLANNED))
+            and (entry.outcome != BEGUN or entry.digest() in cut_off)
         ]
 
 
@@ -196,7 +200,7 @@ def _groups(kept: Mapping[str, frozenset[str]], log: Sequence[AuditEntry]) -> di
     groups = dict(kept)
     for entry in log:
         words = entry.outcome.partition("; anchor ")[0]
-        if entry.action == "access" and words not in (BEGUN, PLANNED):
+        if entry.action == "access" and words != BEGUN:
             groups[entry.subject] = frozenset() if words == EVERYBODY else frozenset(words.split())
     return {name: allowed for name, allowed in groups.items() if allowed}
 

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from localmed.config import Settings
 from localmed.domain import SearchFilter
+from localmed.models.bert import MaxSim
 from localmed.models.host.adapters import HostEncoder, HostReranker
-from localmed.models.minilm import MaxSim, MiniLM
+from localmed.models.minilm import MiniLM
 from tests.benchmarks.common import Place, Row, met, timed
 from tests.fakes import opened
 

@@ -16,7 +16,8 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.evaluation import ablation, medquad, pubmedqa, report, sets
 from localmed.evaluation.sets import QuestionSet
-from localmed.models.minilm import MaxSim, MiniLM
+from localmed.models.bert import MaxSim
+from localmed.models.minilm import MiniLM
 from localmed.operations import importing
 from localmed.ports import Reranker
 from localmed.session import Session

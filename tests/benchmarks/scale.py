@@ -23,7 +23,8 @@ from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings, KeywordSettings, LibrarySettings, SearchSettings
 from localmed.domain import Document, Passage, SearchFilter, digest, message
 from localmed.library.library import Library, build
-from localmed.models.minilm import MaxSim, MiniLM
+from localmed.models.bert import MaxSim
+from localmed.models.minilm import MiniLM
 from localmed.ports import EncoderIdentity
 from localmed.retrieval.keywords import degrade
 from localmed.retrieval.search import HybridSearch

@@ -247,9 +247,9 @@ def test_settings_that_are_wrong(copied: Localmed, settings: str, expected: str)
 
 @pytest.mark.slow
 def test_the_starters_reranker_goes_with_its_encoder_only(workstation: Localmed) -> None:
-    assert "goes with the encoder minilm" in workstation("models", "use", "reranker", "maxsim").failed(2)
+    assert "goes with the encoders minilm" in workstation("models", "use", "reranker", "maxsim").failed(2)
     workstation.ok("models", "use", "encoder", "minilm")
     workstation.ok("models", "use", "reranker", "maxsim")
-    assert "goes with the encoder minilm" in workstation("models", "use", "encoder", "bge-m3").failed(2)
+    assert "goes with the encoders minilm" in workstation("models", "use", "encoder", "bge-m3").failed(2)
     workstation.ok("models", "use", "reranker", "none")
     workstation.ok("models", "use", "encoder", "bge-m3")

@@ -115,8 +115,8 @@ def test_the_child_draws_pages_and_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        ({"page": 1}, "the request is not one (KeyError)"),
-        ([], "the request is not one (TypeError)"),
+        ({"page": 1}, "the request is not one (its content is damaged"),
+        ([], "the request is not one (its content is damaged"),
         ({"file": "no-such.pdf", "page": 1, "output": "x.png"}, "no-such.pdf cannot be read"),
         ({"text": "t", "output": "no/such/x.png"}, "x.png cannot be written"),
     ],

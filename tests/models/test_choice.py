@@ -10,8 +10,9 @@ import pytest
 from localmed.config import BUILT_IN, PROFILES, Settings, chosen_models
 from localmed.errors import BadSettings, ModelError, UsageError
 from localmed.models import choice
+from localmed.models.bert import MaxSim
 from localmed.models.flag_embedding import BgeM3, MultiVector
-from localmed.models.minilm import MaxSim, MiniLM
+from localmed.models.minilm import MiniLM
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.models.sentence_encoder import SentenceEncoder
@@ -41,7 +42,7 @@ def test_the_judge_gives_way_where_it_is_not_registered_but_not_where_it_was_cho
 def test_maxsim_goes_with_its_own_encoder() -> None:
     assert chosen("starter", {"encoder": "ours"})["reranker"] == "none"
     assert chosen("starter", {"encoder": "ours", "reranker": "bge-m3"})["reranker"] == "bge-m3"
-    with pytest.raises(BadSettings, match="goes with the encoder minilm") as raised:
+    with pytest.raises(BadSettings, match="goes with the encoders minilm") as raised:
         chosen("starter", {"encoder": "ours", "reranker": "maxsim"})
     assert "models use reranker none" in raised.value.remedy
     with pytest.raises(BadSettings, match="laptop"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MaxSim, MiniLM
+from localmed.models.bert import MaxSim
+from localmed.models.minilm import DIMENSIONS, MAX_TOKENS, MiniLM
 
 PASSAGES = [
     "Noonan syndrome. Mutations in the PTPN11 gene cause about half of all cases.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,72 @@ def test_repair_withdraws_again_what_the_audit_log_knows(
     assert repair.records(filled.data) == []
 
 
+def test_a_whole_line_that_was_appended_by_anything_else_stops_every_answer(filled: Settings) -> None:
+    ledger = Withdrawals(filled.data)
+    (entry,) = ledger.entries
+    ledger.restore([entry, replace(entry, withdrawn=False)])  # with what is known of it beside
+    for call in (
+        lambda: answers(filled, "antibiotics"),
+        lambda: Withdrawals(filled.data).append(documents(filled)["b.txt"], True, "again", "me"),
+    ):
+        with pytest.raises(Damaged) as raised:
+            call()
+        assert raised.value.message.code == "withdrawal.unknown"
+    assert code(filled, "repair", "--yes") == 0
+    assert answers(filled, "antibiotics") == {"Fever"}
+
+
+def test_a_line_altered_with_its_digest_breaks_the_chain_without_the_audit_log(filled: Settings) -> None:
+    with opened(filled, HashedWords()) as session:
+        changes.withdraw(session, documents(filled)["b.txt"], True, "recalled")
+    for path in filled.data.glob("audit.sqlite*"):
+        path.unlink()
+    ledger = filled.data / "withdrawals"
+    first, second = ledger.read_bytes().splitlines(keepends=True)
+    elsewhere = Withdrawals(filled.data.parent)
+    elsewhere.restore([replace(Withdrawals(filled.data).entries[0], withdrawn=False)])
+    ledger.write_bytes(elsewhere._path.read_bytes() + second)
+    (filled.data / "withdrawals.known").unlink()
+    with pytest.raises(Damaged) as raised:
+        answers(filled, "antibiotics")
+    assert raised.value.message.code == "withdrawal.line"
+    ledger.write_bytes(first + second)
+    assert answers(filled, "antibiotics") == set()
+
+
+def test_a_ledger_of_before_goes_on_with_lines_that_are_chained(filled: Settings) -> None:
+    for path in filled.data.glob("audit.sqlite*"):
+        path.unlink()
+    ledger, older = filled.data / "withdrawals", Withdrawals(filled.data.parent)
+    lines = b""
+    for document in (documents(filled)["a.txt"], documents(filled)["b.txt"]):
+        older.restore([])
+        older.append(document, True, "recalled", "me")
+        lines += older._path.read_bytes()
+    ledger.write_bytes(lines)
+    (filled.data / "withdrawals.known").unlink()
+    with opened(filled, HashedWords()) as session:
+        changes.withdraw(session, documents(filled)["a.txt"], False, "good again")
+    assert answers(filled, "antibiotics") == {"Sepsis"}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "cut off"])
+def test_a_withdrawal_planned_and_not_written_leaves_the_ledger_that_was(filled: Settings, outcome: str) -> None:
+    document = documents(filled)["b.txt"]
+    error = OSError if outcome == "failed" else KeyboardInterrupt
+    with opened(filled, HashedWords()) as session:
+
+        def stopped(planned: Anchor) -> None:
+            session.note("withdraw", document.id, f"{anchors.PLANNED}{planned}")
+            raise error
+
+        with pytest.raises(error):
+            Withdrawals(filled.data).append(document, True, "recalled", "me", stopped)
+        assert answers(filled, "antibiotics") == {"Fever"}
+        changes.withdraw(session, document, True, "recalled")
+    assert answers(filled, "antibiotics") == set()
+
+
 def test_repair_does_not_lift_what_was_reinstated_or_only_the_ledger_knows(filled: Settings) -> None:
     first, second = documents(filled)["a.txt"], documents(filled)["b.txt"]
     with opened(filled, HashedWords()) as session:
@@ -292,6 +359,6 @@ def test_the_anchors_are_found_by_an_index(filled: Settings) -> None:
         times = []
         for _ in range(20):
             start = time.perf_counter()
-            assert len(anchors.anchors(filled.data, "ledger")) == 1
+            assert len(anchors.anchors(filled.data, "ledger")) == 2
             times.append(time.perf_counter() - start)
     assert min(times) < 0.005

@@ -16,6 +16,7 @@ from localmed.config import Settings
 from localmed.domain import Collection, Status
 from localmed.errors import LocalmedError, UsageError
 from localmed.library.access import Access
+from localmed.library.anchors import PLANNED
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import changes, importing, lookups, model_changes
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
@@ -78,7 +79,8 @@ def test_a_change_is_noted_before_and_after_as_the_caller(filled: Settings) -> N
         document = lookups.documents(session)[0]
         changes.withdraw(session, document, True, "recalled")
         number = changes.mark(session, lookups.documents(session)[1], Status.SUPERSEDED)
-    begun, withdrawn, *marked = entries(filled)
+    begun, planned, withdrawn, *marked = entries(filled)
+    assert planned.outcome == f"{PLANNED}{Withdrawals(filled.data).anchor()}"
     assert (begun.action, begun.subject, begun.outcome) == ("withdraw", document.id, BEGUN)
     assert (withdrawn.action, withdrawn.intent) == ("withdraw", begun.digest())
     assert withdrawn.outcome == f"in force{Withdrawals(filled.data).anchor()}"

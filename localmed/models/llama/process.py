@@ -173,8 +173,8 @@ class _Child:
             elif message[0] == "chosen":
                 watch.progress(int(message[1]), int(message[2]))
             elif message[0] == "done":
-                if cancelled:  # it had ended before the child read of it
-                    raise Cancelled("model.cancelled")
+                if cancelled:  # it had ended before the child read of it, and goes on
+                    raise _Told(Cancelled("model.cancelled"))
                 return cast(dict[str, Any], message[1])
 
     def _message(self, seconds: float) -> Message | None:

