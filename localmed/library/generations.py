@@ -15,12 +15,10 @@ under it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,6 +30,7 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
 from localmed.library.anchors import ledger_extent, newest_entry
+from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
 
 FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
@@ -42,14 +41,6 @@ COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the pu
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """One file of a generation."""
-
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,40 +138,15 @@ def read_manifest(generation: Path) -> Manifest:
 
 
 def check(generation: Path, whole: bool) -> list[Message]:
-    """What is wrong with the files of ``generation``: missing, of another size or another hash.
-
-    Hashed are those that were touched, or of which a sample has decayed, since they last were (``intact.py``); all of
-    them with ``whole``.
-    """
-    manifest, looks = read_manifest(generation), intact.remembered(generation)
-    known = manifest.format >= DIGESTS  # else of before: its files are hashed by ``whole`` alone
-    faults = {name: fault for name, entry in manifest.files.items() if (fault := _misfit(generation, name, entry))}
-    sound = [name for name in manifest.files if name not in faults]
-    still = [name for name in sound if known and intact.untouched(generation / name, looks, name)]
-    suspects = [name for name in sound if known and name not in still]
-    hashed: dict[str, Sequence[int]] = {}
-    for name in sound if whole else [*suspects, *intact.decayed(generation, looks, still)]:
-        sha256, hashed[name] = intact.hashed(generation / name)
-        if sha256 != manifest.files[name].sha256:
-            faults[name] = message("generation.file_hash", file=name)
-    if known and not faults and any(looks.get(name) != look for name, look in hashed.items()):
-        intact.remember(generation, {**looks, **hashed})
-    return list(faults.values())
+    """What is wrong with the files of ``generation`` (see ``intact.faults``)."""
+    manifest = read_manifest(generation)
+    return intact.faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
 
 
-def _misfit(generation: Path, name: str, entry: FileEntry) -> Message | None:
-    """What can be said against a file without reading it."""
-    try:
-        size = (generation / name).stat().st_size
-    except OSError:
-        return message("generation.file_missing", file=name)
-    return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in pieces."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def unlisted(generation: Path) -> list[Path]:
+    """The files of ``generation`` that are not in its manifest: nobody of ours has written them."""
+    known = read_manifest(generation).files
+    return [path for path in _files(generation) if str(path.relative_to(generation)) not in known]
 
 
 # --- locks ---------------------------------------------------------------------------------------------------------

@@ -16,9 +16,11 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from localmed import files
+from localmed.domain import Message, message
 
 FILE = "checked.json"
 BLOCK = 2 * 2**20  # bytes; so many are read again at every opening: 1 ms on one core
@@ -26,6 +28,44 @@ LOOK = 3  # numbers of ``look``; the blocks' sums follow
 _UNKNOWN: Sequence[int] = ()
 
 Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of its last change, then its blocks' CRC-32
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a generation, as its manifest has it."""
+
+    bytes: int
+    sha256: str
+
+
+def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whole: bool) -> list[Message]:
+    """What is wrong with the files of ``generation``: missing, of another size or another hash.
+
+    Hashed are those that were touched, or of which a sample has decayed, since they last were, and nothing of them
+    where it is not ``known`` how files looked then; all of them with ``whole``.
+    """
+    looks = remembered(generation)
+    problems = {name: problem for name, entry in entries.items() if (problem := _misfit(generation, name, entry))}
+    fitting = [name for name in entries if name not in problems]
+    still = [name for name in fitting if known and untouched(generation / name, looks, name)]
+    suspects = [name for name in fitting if known and name not in still]
+    fresh: dict[str, Sequence[int]] = {}
+    for name in fitting if whole else [*suspects, *decayed(generation, looks, still)]:
+        sha256, fresh[name] = hashed(generation / name)
+        if sha256 != entries[name].sha256:
+            problems[name] = message("generation.file_hash", file=name)
+    if known and not problems and any(looks.get(name) != look for name, look in fresh.items()):
+        remember(generation, {**looks, **fresh})
+    return list(problems.values())
+
+
+def _misfit(generation: Path, name: str, entry: FileEntry) -> Message | None:
+    """What can be said against a file without reading it."""
+    try:
+        size = (generation / name).stat().st_size
+    except OSError:
+        return message("generation.file_missing", file=name)
+    return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
 
 
 def look(path: Path) -> list[int]:
@@ -45,6 +85,11 @@ def hashed(path: Path) -> tuple[str, list[int]]:
     except OSError:
         return "", state
     return sha256.hexdigest(), state
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file; "" of one that cannot be read."""
+    return hashed(path)[0] if path.is_file() else ""
 
 
 def remembered(generation: Path) -> Looks:
