@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,22 @@ class VectorCache:
         self._database.close()
         self._database = _made(self._path)
         return []
+
+
+def damaged(path: Path) -> int:
+    """How many rows of the cache at ``path`` would be encoded again, because they are not as they were stored.
+
+    One counts for all where the file cannot be read to its end.
+    """
+    count = 0
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            for *row, recorded in database.execute("SELECT key, vector, weights, digest FROM vectors"):
+                count += not all(isinstance(value, bytes) for value in row) or recorded != _digest(*row)
+            count += database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok"
+    except sqlite3.DatabaseError:
+        count += 1
+    return count
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -23,7 +23,7 @@ def source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evi
     Of the collections ``hidden`` nothing is shown.
     """
     visible = {
-        name: evidence for name, evidence in _evidence(file).items() if evidence.passage.collection not in hidden
+        name: evidence for name, evidence in evidence_of(file).items() if evidence.passage.collection not in hidden
     }
     if marker not in visible:
         raise UnknownName("kept.no_source", sources=tuple(visible))
@@ -42,7 +42,8 @@ def standing(evidence: Evidence, library: Library) -> Evidence:
     return replace(evidence, status=status, overdue=overdue)
 
 
-def _evidence(file: Path) -> dict[str, Evidence]:
+def evidence_of(file: Path) -> dict[str, Evidence]:
+    """What the answer in ``file`` cites, by its markers; raise ``InputError`` for what is no answer of ours."""
     try:
         if file.stat().st_size > LARGEST:
             raise InputError("kept.too_large", name=file.name, most=LARGEST >> 20)

@@ -334,9 +334,7 @@ def as_before(data: Path) -> None:
         )
     old.close()
     manifest = generations.read_manifest(generation)
-    entry = intact.FileEntry(
-        sha256=intact.sha256_of(generation / FILE), bytes=(generation / FILE).stat().st_size
-    )
+    entry = intact.FileEntry(sha256=intact.sha256_of(generation / FILE), bytes=(generation / FILE).stat().st_size)
     changed = replace(manifest, files={**manifest.files, FILE: entry})
     (generation / "manifest.json").write_text(changed.to_json())
 
