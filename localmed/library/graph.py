@@ -351,19 +351,6 @@ class Graph:
         return self._database.execute(query, values).fetchall()
 
 
-def outdated(path: Path) -> bool:
-    """Whether there is a graph at ``path`` of an older schema than today's."""
-    if not path.exists():
-        return False
-    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-    try:
-        return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
-    except sqlite3.DatabaseError:
-        return False  # whoever opens it says what is wrong with it
-    finally:
-        database.close()
-
-
 def _read_only(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise Damaged("library.missing", path=str(path))
