@@ -21,6 +21,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor
+from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
@@ -278,6 +279,7 @@ class Session:
         An intent without an outcome in the audit log is a change that was cut off: it may have taken effect.
         """
         self.require(SessionRole.ADMIN if action in ADMINS else SessionRole.LIBRARIAN)
+        finish(self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun))
         intent = self.note(action, subject, BEGUN)
         change = Outcome(subject)
         try:
