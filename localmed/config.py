@@ -132,8 +132,8 @@ class AskSettings:
     preset: str = ""  # the tiers of a question that names none; "": the collections' priorities
     passages: int = 8  # read for an answer
     sentences: int = 5  # quoted at most
-    abstain_below: float = 0.5  # probability; error rates at it are in tests/benchmarks/RESULTS.md
-    abstain_below_lexical: float = 0.6  # share of the question's weight, where no similarity is known
+    risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
+    confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localmed.domain import Answer, Evidence, Kind, SearchFilter, Status
+from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of
-from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor
+from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
 
@@ -79,6 +79,7 @@ class Session:
     def __init__(self, site: Site, caller: Caller, day: Callable[[], str] | None = None) -> None:
         """``day`` tells the date of what is asked (ISO), if it is not the site's."""
         self.site, self.caller, self.day = site, caller, day or site.day
+        self.unaudited: list[Message] = []  # what was done and is not in the audit log, for whoever shows it
 
     @property
     def settings(self) -> Settings:
@@ -251,7 +252,9 @@ class Session:
         else:
             raise Busy("library.changing")
         self.note(answer.workflow, f"{len(answer.statements)} statements", answer.status.value, answer=answer)
-        return answer
+        remarks = (*self.unaudited, *unchecked(self.data))
+        self.unaudited.clear()
+        return replace(answer, notes=(*answer.notes, *remarks)) if remarks else answer
 
     def _holds(self, answer: Answer, workspace: Workspace) -> bool:
         """Whether nothing that ``answer`` rests on was withdrawn or hidden from the caller since it was cited."""
@@ -276,11 +279,12 @@ class Session:
     def change(self, action: str, subject: str) -> Iterator[Outcome]:
         """A change that the block makes: noted before it begins and when it has ended, however it ends.
 
-        An intent without an outcome in the audit log is a change that was cut off: it may have taken effect.
+        An intent without an outcome in the audit log is a change that was cut off: it may have taken effect. A change
+        whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
         """
         self.require(SessionRole.ADMIN if action in ADMINS else SessionRole.LIBRARIAN)
         finish(self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun))
-        intent = self.note(action, subject, BEGUN)
+        intent = self.note_before(action, subject, BEGUN)
         change = Outcome(subject)
         try:
             yield change
@@ -288,6 +292,11 @@ class Session:
             self.note(action, subject, f"failed: {type(error).__name__}", intent=intent)
             raise
         self.note(action, change.subject, change.outcome, change.generation, intent=intent)
+
+    def note_before(self, action: str, subject: str, outcome: str) -> AuditEntry:
+        """One line in the audit log before something takes effect; raise ``LocalmedError`` where it cannot be made."""
+        with closing(Audit(self.data)) as audit:
+            return audit.add(entry_of(action, subject, outcome, user=self.caller.user))
 
     def note(
         self,
@@ -297,8 +306,9 @@ class Session:
         generation: int = 0,
         answer: Answer | None = None,
         intent: AuditEntry | None = None,
-    ) -> AuditEntry:
-        """One line in the audit log, as the caller."""
-        with closing(Audit(self.data)) as audit:
-            served = f"{generation:04d}" if generation else ""
-            return audit.append(action, subject, outcome, served, answer, self.caller.user, intent)
+    ) -> None:
+        """One line in the audit log, as the caller, of what was done; ``unaudited`` says where it cannot be made."""
+        served = f"{generation:04d}" if generation else ""
+        entry = entry_of(action, subject, outcome, served, answer, self.caller.user, intent)
+        if missed := enter(self.data, entry):
+            self.unaudited.append(missed)

@@ -34,6 +34,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.guideline_map import to_read
 from localmed.retrieval.search import Found, HybridSearch
 from localmed.retrieval.tiers import Tier, tiers_of
+from localmed.verification.sections import section_of
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
@@ -68,6 +69,7 @@ class Workspace:
             search=lambda question, filters, limit, keywords: self.finder.search(question, filters, limit, keywords),
             look_up=self.look_up,
             read=self.read,
+            sections=self.sections,
             mint=self.mint,
             judge=self.judge,
             compare=self.compare,
@@ -246,6 +248,12 @@ class Workspace:
     def read(self, document: str, hits: tuple[Hit, ...]) -> tuple[Passage, ...]:
         """The passages of ``document``: all of a short one, else those of ``hits`` that are its, as many as fit."""
         return to_read(self.library, document, hits, self.settings.reading.whole_document_characters)
+
+    def sections(self, passages: tuple[Passage, ...]) -> tuple[tuple[Passage, ...], ...]:
+        """The sections that ``passages`` stand in: what follows one another under the same headings, each once."""
+        names = dict.fromkeys(passage.document_id for passage in passages)
+        documents = {name: self.library.lexical.of_document(name) for name in names}
+        return tuple(dict.fromkeys(section_of(passage, documents[passage.document_id]) for passage in passages))
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
         """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""

@@ -66,12 +66,16 @@ class Relevance:
 
     ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's. ``differing`` are
     those of another population, subtype, setting or purpose that every hit lacks, for which hits were set aside.
+    ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold was chosen
+    for another encoder, reranker or language.
     """
 
     probabilities: tuple[float, ...]
     threshold: float
     unnamed: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
+    reason: Message | None = None
+    calibrated: bool = True
 
     @property
     def probability(self) -> float:
@@ -95,6 +99,7 @@ class AnswerInput(QuestionInput):
 
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
     with the answer before this one (LINS, PCA). ``left_out`` tells of passages that did not fit the model's context.
+    ``beside`` is other evidence of the same answer, whose markers are taken.
     """
 
     evidence: tuple[Evidence, ...]
@@ -102,6 +107,7 @@ class AnswerInput(QuestionInput):
     reference: str = ""
     conflict: tuple[Message, ...] = ()
     left_out: Message | None = None
+    beside: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
-from localmed.retrieval.relevance import relevance, unnamed, weigh
+from localmed.retrieval.relevance import fitted, judged, reason, unnamed, weigh
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
-CLOSE_TO_BEST = 0.6  # of the best sentence's score: what is further off is not quoted
+CLOSE_TO_BEST = 0.75  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
 UNNAMED = 3  # words of the question that no source holds are told, at most
@@ -110,11 +110,15 @@ class Extractive:
 
     def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
         """How likely each hit holds an answer, by the rules of ``retrieval.relevance``."""
-        question = weigh(task.question, self._index)
-        threshold = self._settings.abstain_below if task.dense else self._settings.abstain_below_lexical
-        probabilities = relevance(question, task.hits, self._index, task.dense, task.reranker)
-        judged = asking.Relevance(probabilities, threshold)
-        return replace(judged, unnamed=unnamed(task.question, judged.helpful(task.hits), self._index, UNNAMED))
+        judge = fitted(self._encoder.identity.slug if task.dense else "", task.reranker, task.language)
+        read = judged(task.question, task.hits, self._index, judge)
+        threshold = judge.threshold(self._settings.risk, self._settings.confidence)
+        relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
+        if relevance.enough:
+            words = unnamed(task.question, relevance.helpful(task.hits), self._index, UNNAMED)
+            return replace(relevance, unnamed=words)
+        best = max(read, key=lambda row: row[0])[1] if read else None
+        return replace(relevance, reason=reason(task.question, best, self._index))
 
     def answer(self, task: asking.AnswerInput) -> asking.Draft:
         """The best sentences, verbatim; with a reference those that were put into it."""

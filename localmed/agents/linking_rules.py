@@ -10,7 +10,7 @@ from localmed.domain import Hit, Passage
 from localmed.language import detect
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder, Reranker
-from localmed.retrieval.relevance import relevance, weigh
+from localmed.retrieval.relevance import fitted, judged
 
 
 class LinkRules:
@@ -46,7 +46,8 @@ class LinkRules:
             for reference, similarity, score in zip(references, near, read, strict=True)
         ]
         name = self._reranker.name if self._reranker else ""
-        return relevance(weigh(question, self._index), hits, self._index, True, name)
+        judge = fitted(self._encoder.identity.slug, name, detect(question))
+        return tuple(probability for probability, _ in judged(question, hits, self._index, judge))
 
 
 def not_measured(_: FluencyInput) -> tuple[float, ...]:

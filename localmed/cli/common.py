@@ -84,7 +84,10 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
     settings = settings_of(ctx)
     uses = {"reranker": reranker} if reranker else {}
     with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
-        yield Session(site, local_caller(settings, speaking.language()))
+        session = Session(site, local_caller(settings, speaking.language()))
+        yield session
+        for missed in session.unaudited:
+            speaking.say("audit.done", err=True, missed=missed)
 
 
 def filter_options(command: Decorated) -> Decorated:

@@ -202,6 +202,11 @@ def met_by(allergy: str, text: str) -> dict[str, bool]:
     return against
 
 
+def listed_names() -> Mapping[str, tuple[str, ...]]:
+    """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
+    return _table().ingredients
+
+
 def english_names() -> Mapping[str, tuple[str, ...]]:
     """Every listed English name with its ingredients, for who looks names up in another way."""
     return {name: held for name, held in _table().ingredients.items() if name.isascii() and held}

@@ -10,10 +10,10 @@ names no qualifier. What is usually meant where nothing is said (type 2, communi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
-from localmed.clinical.tables import Names, key, listed, table
+from localmed.clinical.tables import Match, Names, key, listed, table
 from localmed.domain import Passage
 from localmed.language import fold
 
@@ -62,6 +62,23 @@ def qualifiers(text: str) -> dict[str, str]:
     return written
 
 
+def located(text: str) -> list[tuple[Match, tuple[str, ...]]]:
+    """Where ``text``, folded, names rows of ``[names]``, ``[nearby]`` and ``[same]``, each with the rows it names."""
+    names, rows = _all_names()
+    return [(match, rows[match.name]) for match in names.matches(fold(text))]
+
+
+def opposites(row: str) -> frozenset[str]:
+    """The rows that ``row`` shuts out."""
+    groups = (listed(group) for group in table("qualifiers")["opposites"].values())
+    return frozenset(other for group in groups if row in group for other in group if other != row)
+
+
+def usual(row: str, named: Collection[str]) -> bool:
+    """Whether ``row`` is meant where nothing else is said, and ``named`` are none of the rows that say else."""
+    return row in table("qualifiers")["unless"] and not _excluded(row, dict.fromkeys(named, ""))
+
+
 def _treatment(text: str) -> str:
     """The first word of ``text`` that names treatment; "" if none does."""
     return next((match.name for match in _treatments().matches(fold(text))), "")
@@ -69,10 +86,20 @@ def _treatment(text: str) -> str:
 
 @cache
 def _names() -> tuple[Names, dict[str, tuple[str, ...]]]:
+    return _rows("names")
+
+
+@cache
+def _all_names() -> tuple[Names, dict[str, tuple[str, ...]]]:
+    return _rows("names", "nearby", "same")
+
+
+def _rows(*sections: str) -> tuple[Names, dict[str, tuple[str, ...]]]:
     rows: dict[str, tuple[str, ...]] = {}
-    for qualifier, names in table("qualifiers")["names"].items():
-        for name in listed(fold(names)):
-            rows[key(name)] = (*rows.get(key(name), ()), qualifier)
+    for section in sections:
+        for qualifier, names in table("qualifiers")[section].items():
+            for name in listed(fold(names)):
+                rows[key(name)] = (*rows.get(key(name), ()), qualifier)
     return Names(rows), rows
 
 

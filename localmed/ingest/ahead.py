@@ -19,8 +19,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -40,16 +41,20 @@ GRACE = 10.0  # seconds for a thread to end whose child was killed
 
 Request = TypeVar("Request")
 Items = Iterator[SourceRecord | Fault]
+Reading = Callable[
+    [str, int, int, bool], None
+]  # a file, a page (1-based) of so many or 0 of 0, and whether OCR reads it
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file to parse: where it lies, its reader, what errors call it, and its size."""
+    """A file to parse: where it lies, its reader, what errors call it, its size, and the folder for what OCR reads."""
 
     path: Path
     reader: str
     name: str
     bytes: int = 0
+    scans: Path | None = None
 
 
 def children_of(settings: IngestSettings) -> int:
@@ -67,14 +72,22 @@ class _Job:
         self.bytes = 0
         self.done = self.abandoned = False
         self.error: BaseException | None = None
+        self.page: tuple[int, int, bool] | None = None  # being read: its number, of how many, by OCR
 
 
 class Parsers(AbstractContextManager["Parsers"]):
     """Parses tasks in child processes; a context manager that leaves no child and no thread behind."""
 
     def __init__(
-        self, settings: IngestSettings, mapping: FieldMapping, bounds: ReadBounds, command: Sequence[str] = COMMAND
+        self,
+        settings: IngestSettings,
+        mapping: FieldMapping,
+        bounds: ReadBounds,
+        command: Sequence[str] = COMMAND,
+        reading: Reading = lambda *_: None,
     ) -> None:
+        """``reading`` is told, where the items are taken, which page of the file whose turn it is is being read."""
+        self._reading = reading
         self._settings, self._mapping, self._bounds, self._command = settings, mapping, bounds, command
         self._children = children_of(settings)
         self._changed = threading.Condition()
@@ -143,17 +156,25 @@ class Parsers(AbstractContextManager["Parsers"]):
 
     def _items(self, job: _Job) -> Items:
         """What ``job`` comes to, waited for; raises its error at its end."""
+        self._reading(job.task.name, *(job.page or (0, 0, False)))
+        seen = job.page
         while True:
             with self._changed:
                 self._turn = job
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: job.items or job.done)
-                if not job.items:
+                self._changed.wait_for(partial(self._has_news, job, seen))
+                if job.done and not job.items:
                     break
-                item = self._taken(job)
-            yield item
+                seen, item = job.page, self._taken(job) if job.items else None
+            if item is not None:
+                yield item
+            elif seen:
+                self._reading(job.task.name, *seen)
         if job.error is not None:
             raise job.error
+
+    def _has_news(self, job: _Job, page: tuple[int, int, bool] | None) -> bool:
+        return bool(job.items) or job.done or job.page != page
 
     def _taken(self, job: _Job) -> SourceRecord | Fault:
         item, size = job.items.popleft()
@@ -173,7 +194,15 @@ class Parsers(AbstractContextManager["Parsers"]):
 
     def _work(self) -> None:
         """Parse one task after another until ``close``."""
-        with Parser(self._command) as parser:
+        job: _Job | None = None
+
+        def reading(*page: *tuple[int, int, bool]) -> None:
+            with self._changed:
+                if job is not None:
+                    job.page = page
+                self._changed.notify_all()
+
+        with Parser(self._command, reading) as parser:
             with self._changed:
                 self._parsers.append(parser)
             while (job := self._next()) is not None:
@@ -195,12 +224,20 @@ class Parsers(AbstractContextManager["Parsers"]):
             return None if self._closed else self._begun.popleft()
 
     def _parse(self, parser: Parser, job: _Job) -> None:
-        task = job.task
-        parsed = parser.parse(task.path, task.reader, self._mapping, self._bounds, task.name)
-        with closing(cast(Generator[SourceRecord | Fault], parsed)) as items:
-            for item in items:
-                if not self._hold(job, item):
-                    return
+        task, mapping = job.task, self._mapping
+        if task.scans:
+            task.scans.mkdir(parents=True, exist_ok=True, mode=0o700)
+            mapping = replace(mapping, options={**mapping.options, "scans": str(task.scans)})
+        parsed = parser.parse(task.path, task.reader, mapping, self._bounds, task.name)
+        try:
+            with closing(cast(Generator[SourceRecord | Fault], parsed)) as items:
+                for item in items:
+                    if not self._hold(job, item):
+                        return
+        finally:
+            if task.scans:
+                with suppress(OSError):  # it keeps something
+                    task.scans.rmdir()
 
     def _hold(self, job: _Job, item: SourceRecord | Fault) -> bool:
         """Keep ``item`` until it is taken, waiting for room; False if nobody wants it any more."""

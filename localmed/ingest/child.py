@@ -4,7 +4,7 @@ Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It 
 standard input and writes JSON messages, one a line, on its standard output::
 
     {"path", "reader", "fields", "options", "bounds"}  ->  ["record", ...]*  ["term", ...]*  ["member", name, file]*
-                                                           ["fault", where, reason]*  ["working", page]*
+                                                           ["fault", where, reason]*  ["working", page, pages, ocr]*
                                                            then one of
                                                            ["done"]  ["error", {class, messages}]
 
@@ -58,7 +58,7 @@ def main() -> None:
         request = json.loads(line)
         if not shut:  # the parent starts another child for files of another folder
             folders = [str(Path(request["path"]).parent)]
-            files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_unpacked_into(request)]), True
+            files, shut = confined.leave_files(folders, [tempfile.gettempdir(), *_written(request)]), True
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
             error = InputError("reader.not_isolated", name=Path(request["path"]).name)
             replies.write(_encoded(["error", errors.as_json(error)]))
@@ -73,10 +73,10 @@ def main() -> None:
     os._exit(0)  # without the flush of a half-written reply
 
 
-def _unpacked_into(request: dict[str, Any]) -> list[str]:
-    """The folder that an archive is unpacked into."""
-    into = request["options"].get("into")
-    return [into] if isinstance(into, str) else []
+def _written(request: dict[str, Any]) -> list[str]:
+    """The folders that an archive is unpacked into and that keeps what OCR reads of this file."""
+    folders = (request["options"].get(name) for name in ("into", "scans"))
+    return [folder for folder in folders if isinstance(folder, str)]
 
 
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
@@ -123,7 +123,7 @@ def packed(item: Item | Working) -> bytes:
     if isinstance(item, Fault):
         return _encoded(["fault", as_json(item.where), as_json(item.reason)])
     if isinstance(item, Working):
-        return _encoded(["working", item.page])
+        return _encoded(["working", item.page, item.pages, item.ocr])
     if isinstance(item, Member):
         return _encoded(["member", item.name, item.file])
     if isinstance(item, Term):

@@ -28,11 +28,12 @@ from localmed.config import Settings
 from localmed.domain import Message, message
 from localmed.errors import InputError, LimitExceeded
 from localmed.ingest import readers, sources
-from localmed.ingest.ahead import Items, Parsers, Task
+from localmed.ingest.ahead import Items, Parsers, Reading, Task
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, SourceRecord, named
 from localmed.ingest.parsing import Parser, renamed
 from localmed.ingest.sources import Source
+from localmed.library import originals
 from localmed.library.originals import Keep
 
 _ENDINGS = sorted(readers.SUFFIXES, key=len, reverse=True)
@@ -75,11 +76,11 @@ class _Step:
 class Opening(AbstractContextManager["Opening"]):
     """Opens the files of one import; a context manager that leaves no child behind."""
 
-    def __init__(self, settings: Settings, manifest: Manifest, keep: Keep) -> None:
-        """``keep`` copies a file to ``<data>/files/<sha256>``."""
+    def __init__(self, settings: Settings, manifest: Manifest, keep: Keep, reading: Reading = lambda *_: None) -> None:
+        """``keep`` copies a file to ``<data>/files/<sha256>``; ``reading`` is told which page is being read."""
         self._settings, self._manifest, self._keep = settings, manifest, keep
         self._unpacker = Parser()
-        self._parsers = Parsers(settings.ingest, manifest.mapping, settings.read)
+        self._parsers = Parsers(settings.ingest, manifest.mapping, settings.read, reading=reading)
 
     def __exit__(self, *raised: object) -> None:
         try:
@@ -120,7 +121,8 @@ class Opening(AbstractContextManager["Opening"]):
         if step.outcome is not None or not step.read:
             return None
         copy = self._settings.data / "files" / step.part.sha256
-        return Task(copy, step.part.reader, step.part.name, copy.stat().st_size)
+        scans = originals.scans_of(self._settings.data, step.part.sha256) if step.part.reader == "pdf" else None
+        return Task(copy, step.part.reader, step.part.name, copy.stat().st_size, scans)
 
     def _content(self, steps: Iterable[tuple[_Step, Items]]) -> Content:
         for step, items in steps:

@@ -23,7 +23,12 @@ from localmed.ingest.readers.encoding import misread
 NO_TEXT = message("ocr.no_text")
 TOO_LITTLE = message("ocr.little_text")
 GARBLED = message("ocr.garbled")
-REASONS = (NO_TEXT, TOO_LITTLE, GARBLED)
+# Reasons to compare a text layer with the page as printed; OCR reads the page if they differ.
+FOREIGN = message("ocr.foreign")
+ODD = message("ocr.odd")
+OVERPRINTED = message("ocr.overprinted")
+UNTRUE = (GARBLED, FOREIGN, ODD, OVERPRINTED)  # a text layer that is not to be used
+REASONS = (NO_TEXT, TOO_LITTLE, *UNTRUE)
 
 # The thresholds were set on the text pages of a clinical guide, a three-column gazette and a Chinese guide (none may be
 # routed to OCR), their scans, and their text garbled on purpose; the figures are in tests/benchmarks/RESULTS.md.
@@ -32,6 +37,11 @@ MOST_UNREADABLE = 0.3  # share of characters; a line of unmapped symbols stays u
 FEW = 200  # characters over an image that covers the page: stamps and captions have fewer, pages of text ~2,000
 ENOUGH_PAIRS = 150  # of letters, before they say anything: some 30 words
 LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.6, lists of genes > 0.4, shifted letters mostly < 0.25
+ODD_PAIRS, ODD_SHARE = 15, 0.35  # of one line: pairs of letters that say something, and the share that are common
+ODD_SYMBOLS, ODD_LETTERS = (
+    0.2,
+    8,
+)  # the share of symbols that prose does without, and the least characters of such a line
 ENOUGH_HAN = 50  # Chinese characters
 LEAST_COMMON_HAN = 0.6  # of them; pages of Chinese have > 0.94, characters drawn at random < 0.4
 
@@ -44,6 +54,7 @@ _PAIRS = frozenset(
         "la fo tr pl pa ac hi mp ss mo ol et il id ts rs wh ow rm ab ie fe na bl pt ly wi ut mi od",
     )
 )
+_SYMBOLS = re.compile(r"[!\"#$&*+<=>?@\\^`{|}~\[\]\ufffd]")
 _LETTERS = re.compile(r"(?<![a-z0-9])[a-z]{4,}(?![a-z0-9])")  # neither units, abbreviations nor symbols of genes
 _HAN = re.compile(r"[㐀-䶿一-鿿]")
 
@@ -66,6 +77,17 @@ def is_garbled(texts: Sequence[str]) -> bool:
         return True
     text = " ".join(texts)
     return misread(text) or _no_words(text) or _odd_han(text)
+
+
+def is_odd(line: str) -> bool:
+    """Whether one line may come of a font without a usable map to characters; lists of symbols and genes may too."""
+    characters = "".join(line.split())
+    if len(characters) < ODD_LETTERS:
+        return False
+    if unreadable_share([line]) > 1 - ODD_SYMBOLS or "\ufffd" * 3 in line:
+        return True
+    share, pairs = common_pairs(line)
+    return (pairs >= ODD_PAIRS and share < ODD_SHARE) or len(_SYMBOLS.findall(line)) > ODD_SYMBOLS * len(characters)
 
 
 def unreadable_share(texts: Sequence[str]) -> float:

@@ -116,9 +116,11 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """Page ``page`` is about to be read by OCR: the file may take so much longer (``read.ocr_page_seconds``)."""
+    """Page ``page`` of ``pages`` is about to be read; by OCR, the file may take longer (``read.ocr_page_seconds``)."""
 
     page: int
+    pages: int
+    ocr: bool = False
 
 
 @dataclass(frozen=True, slots=True)

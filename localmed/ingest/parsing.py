@@ -23,7 +23,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -51,11 +51,15 @@ _KINDS = frozenset(get_args(BlockKind))
 _LISTS = ("identifiers", "publication_types", "mesh")
 
 
+Reading = Callable[[int, int, bool], None]  # a page (1-based) of so many, and whether OCR reads it
+
+
 class Parser(AbstractContextManager["Parser"]):
     """Parses files in child processes; a context manager that leaves no child behind."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
-        self._command = tuple(command)
+    def __init__(self, command: Sequence[str] = COMMAND, reading: Reading = lambda *_: None) -> None:
+        """``reading`` is told of each page of a PDF before it is read."""
+        self._command, self._reading = tuple(command), reading
         self._child: _Child | None = None
         self._folder: Path | None = None  # the only one that the child may read
         self._starting = threading.Lock()  # between starting a child and ``stop``
@@ -149,7 +153,7 @@ class Parser(AbstractContextManager["Parser"]):
         with self._starting:
             if self._stopped:
                 raise InputError("import.stopped")
-            child = self._child = _Child(self._command, bounds)
+            child = self._child = _Child(self._command, bounds, self._reading)
         with suppress(OSError):  # one that has ended already says why when it is read from
             child.send(request, bounds.file_seconds)
         return child
@@ -166,7 +170,8 @@ class _Refused(Exception):
 class _Child:
     """The process and what it reads."""
 
-    def __init__(self, command: Sequence[str], bounds: ReadBounds) -> None:
+    def __init__(self, command: Sequence[str], bounds: ReadBounds, reading: Reading) -> None:
+        self.reading = reading
         self.bounds, self._most = bounds, max(_LEAST, bounds.record_characters * _BYTES_A_CHARACTER)
         self._process = children.Child(command, self._most, ONE_THREAD)
         self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
@@ -184,7 +189,7 @@ class _Child:
                 if kind == "done":
                     return
                 if kind == "working":
-                    self._allow_page()
+                    self._work(*values)
                     continue
                 item = _error(*values) if kind == "error" else _item(kind, values)
             except (ValueError, TypeError, LookupError, RecursionError):
@@ -193,10 +198,13 @@ class _Child:
                 raise _Refused(item)
             yield item
 
-    def _allow_page(self) -> None:
-        """More time for a page that OCR reads, or tries again; raise ``ValueError`` for more than a file may have."""
+    def _work(self, page: Any, pages: Any, by_ocr: Any) -> None:
+        """Tell of a page; more time if OCR reads it, or tries again; raise ``ValueError`` for more than a file has."""
+        self.reading(int(page), int(pages), bool(by_ocr))
+        if not by_ocr:
+            return
         self._pages += 1
-        if self._pages > TRIES * self.bounds.pages:
+        if self._pages > (TRIES + 1) * self.bounds.pages:  # its lines are compared before it is read
             raise ValueError
         self._left += self.bounds.ocr_page_seconds
 

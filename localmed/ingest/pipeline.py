@@ -123,7 +123,7 @@ class Importer:
         context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths)
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
-            with Opening(self._settings, self._manifest, builder.keep) as opening:
+            with Opening(self._settings, self._manifest, builder.keep, self._reading) as opening:
                 for opened in opening.files(unread):
                     hooks.check()
                     self._take(builder, state, opened, context)
@@ -211,6 +211,11 @@ class Importer:
 
     def _recipe(self, source: Source) -> str:
         return self._descriptions.recipe(source)
+
+    def _reading(self, name: str, page: int, pages: int, by_ocr: bool) -> None:
+        hooks.check()
+        place = f"{page}/{pages} " if page else ""
+        self._progress(0, f"{'OCR ' if by_ocr else ''}{place}{name}")
 
     # --- one file --------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from localmed import files
-from localmed.errors import Damaged, NoLibrary, UsageError
+from localmed.errors import Damaged, LibraryError, NoLibrary, UsageError
 from localmed.files import told_if_full
 from localmed.library import generations
 from localmed.library.anchors import PLANNED, Anchor, anchors
@@ -171,13 +171,23 @@ class Access:
     def _known_to_audit(self, changes: int, sha256: str) -> None:
         """Raise ``Damaged`` for a file older than its last change, or of which no change was noted.
 
-        Each change is noted before it is written and again when it was: one that was cut off may stand or not.
+        Each change is noted before it is written and again when it was: one that was cut off may stand or not. Where
+        the log knows nothing, or cannot be read, the manifest of the generation being served says what there was.
         """
-        noted = anchors(self._path.parent, "access")
+        noted = anchors(self._path.parent, "access") or self._in_manifest(changes)
         made = max((anchor.extent for anchor in noted if anchor.outcome != PLANNED), default=0)
         known = {(anchor.extent, anchor.sha256) for anchor in noted}
         if changes < made or (known and changes and (changes, sha256) not in known):
             raise Damaged("access.unknown", path=str(self._path))
+
+    def _in_manifest(self, changes: int) -> list[Anchor]:
+        """The file that the generation being served was built beside, unless it was changed since."""
+        with suppress(LibraryError):  # told where the generation is opened
+            manifest = generations.read_manifest(generations.current(self._path.parent))
+            number, _, sha256 = manifest.access.partition(" ")
+            if number.isdigit() and changes <= int(number):
+                return [Anchor("access", int(number), sha256)]
+        return []
 
 
 def _sha256(values: Mapping[str, object]) -> str:

@@ -1,8 +1,9 @@
 """What the audit log states of the access file and of the withdrawal ledger: how far each went, and its digest.
 
 Either file could be rewritten so that it reads well. Every change of one is therefore noted in the audit log with the
-``Anchor`` of what it left, at the end of the entry's outcome. Nothing is known where the log is missing or cannot be
-read: then the digests within the files hold alone, and ``localmed doctor`` names the log.
+``Anchor`` of what it left, at the end of the entry's outcome. Where the log is missing or cannot be read (``legible``),
+the manifest of the generation being served still states how far both went when it was built; what came after rests on
+the digests within the files, and answers say so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from localmed.library.migrations import ANCHORED
 
 AUDIT_FILE = "audit.sqlite"
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
+PATIENCE = 1.0  # seconds for a process that holds the whole log
 PLANNED, REPAIRED = "planned", "repaired"  # outcomes: about to be written; written anew by ``localmed repair``
 
 _QUERY = "SELECT entry FROM entries WHERE {condition} ORDER BY id DESC LIMIT {most}"
@@ -64,12 +66,43 @@ def newest_entry(data: Path) -> str:
     return next(iter(_rows(data, "SELECT digest FROM entries ORDER BY id DESC LIMIT 1")), "")
 
 
+def access_extent(data: Path) -> str:
+    """How often the access file of ``data`` was changed, and its digest; "" if it says neither."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        values = json.loads((data / "access.json").read_bytes())
+        return f"{int(values['changes'])} {values['digest']}"
+    return ""
+
+
+def legible(data: Path) -> bool:
+    """Whether the log of ``data`` can be read, or there is none."""
+    try:
+        return not (data / AUDIT_FILE).exists() or _query(data, "SELECT 1 FROM entries LIMIT 1") is not None
+    except OSError:
+        return False
+
+
 def _rows(data: Path, query: str) -> list[str]:
-    path = data / AUDIT_FILE
-    if path.exists():
-        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as log:
-            return [row[0] for row in log.execute(query)]
+    with suppress(OSError):
+        if (data / AUDIT_FILE).exists():
+            return _query(data, query) or []
     return []
+
+
+def _query(data: Path, query: str) -> list[str] | None:
+    """The first column; None where the log cannot be read.
+
+    Where nothing may be written SQLite opens a log that nobody has open as one that does not change.
+    """
+    path = data / AUDIT_FILE
+    written = path.with_name(f"{path.name}-wal")
+    closed = not written.exists() or not written.stat().st_size
+    for mode in ("mode=ro", *(("mode=ro&immutable=1",) if closed else ())):
+        with suppress(sqlite3.Error):
+            source = f"{path.absolute().as_uri()}?{mode}"
+            with closing(sqlite3.connect(source, uri=True, timeout=PATIENCE)) as log:
+                return [row[0] for row in log.execute(query)]
+    return None
 
 
 def _anchor(entry: str, kind: Kind) -> Anchor | None:

@@ -29,7 +29,7 @@ from localmed import files
 from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
-from localmed.library.anchors import ledger_extent, newest_entry
+from localmed.library.anchors import access_extent, ledger_extent, newest_entry
 from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
 
@@ -48,7 +48,7 @@ class Manifest:
     """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
 
     ``reason`` is the change that made it, for ``messages.from_text``; in a manifest of before its words in English.
-    ``ledger`` is how far the withdrawals went when it was built, ``audit`` the digest of the log's newest entry then.
+    ``ledger`` and ``access``: how far either file went when it was built, ``audit``: the log's newest digest then.
     """
 
     number: int
@@ -62,10 +62,11 @@ class Manifest:
     format: int = FORMAT
     ledger: str = ""
     audit: str = ""
+    access: str = ""
 
     def to_json(self) -> str:
         """The manifest as JSON with a digest of itself, so that a flipped bit in it shows too."""
-        later = {"ledger", "audit"}  # absent from manifests of before
+        later = {"ledger", "audit", "access"}  # absent from manifests of before
         values = {name: value for name, value in asdict(self).items() if value or name not in later}
         body = json.dumps(values, sort_keys=True, indent=1)
         return json.dumps({"digest": digest(body), "manifest": json.loads(body)}, sort_keys=True, indent=1)
@@ -253,7 +254,7 @@ def publish(data: Path, built: Path, parent: int, reason: Message, encoder: str,
     entries = _hash_files(built, path_of(data, parent) if parent else None)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     manifest = Manifest(number, created, to_text(reason), encoder, parent, documents, passages, entries)
-    manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data))
+    manifest = replace(manifest, ledger=ledger_extent(data), audit=newest_entry(data), access=access_extent(data))
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
     _sync_new(built)
     target = folder(data) / f"{number:04d}"

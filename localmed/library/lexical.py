@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import cache
 from math import log
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ def _analyser() -> tantivy.TextAnalyzer:
     for step in steps:
         chain = chain.filter(step)
     return chain.build()
+
+
+@cache
+def stems(text: str) -> frozenset[str]:
+    """The index terms of a text, as every index has them; for texts that never change."""
+    return frozenset(_analyser().analyze(" ".join(words(text))))
 
 
 class LexicalIndex(TantivyIndex):
@@ -96,7 +103,10 @@ class LexicalIndex(TantivyIndex):
 
     def holds(self, keyword: str) -> bool:
         """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
-        terms = self.analyse(keyword, for_query=True)
+        return self.holds_terms(self.analyse(keyword, for_query=True))
+
+    def holds_terms(self, terms: Collection[str]) -> bool:
+        """Whether there are ``terms``, and each occurs somewhere in the index."""
         return bool(terms) and all(
             self._searcher.doc_freq("text", term) or self._searcher.doc_freq("title", term) for term in terms
         )

@@ -171,15 +171,20 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> sqlite3.Connection:
-    """Open (and make) ``path`` at the newest schema. ``wal`` is for files that outlive generations and have readers."""
+def open_database(
+    path: Path, migrations: Sequence[str], wal: bool = False, patience: float = BUSY_SECONDS
+) -> sqlite3.Connection:
+    """Open (and make) ``path`` at the newest schema. ``wal`` is for files that outlive generations and have readers.
+
+    ``patience`` is how many seconds it waits for another process's transaction.
+    """
     try:
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     except sqlite3.DatabaseError as error:
         raise as_ours(path, error) from None
     try:
         if wal:
-            _use_wal(connection)
+            _use_wal(connection, patience)
             connection.execute("PRAGMA synchronous = FULL")
         migrate(connection, migrations, path.name)
     except BaseException as error:
@@ -190,9 +195,9 @@ def open_database(path: Path, migrations: Sequence[str], wal: bool = False) -> s
     return connection
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
     """Switch to WAL; SQLite does not wait for the lock that this needs while another process does the same."""
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = time.monotonic() + patience
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -212,7 +217,7 @@ def _code(error: sqlite3.DatabaseError) -> int:
 
 
 def as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
-    """What SQLite says of the file at ``path``, as an error of ours: busy, not writable, or damaged."""
+    """What SQLite says of ``path``: taken by another process, not to be written, or damaged."""
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -79,6 +80,11 @@ def sweep(data: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+def scans_of(data: Path, sha256: str) -> Path:
+    """The folder of what OCR read of an original, which an import need then not read again."""
+    return data / "ocr" / sha256
+
+
 def prune(data: Path) -> tuple[int, int]:
     """Remove the originals that no kept generation was made from and no kept answer cites; return how many, and bytes.
 
@@ -90,6 +96,7 @@ def prune(data: Path) -> tuple[int, int]:
     size = sum(path.stat().st_size for path in unneeded)
     for path in unneeded:
         path.unlink()
+        shutil.rmtree(scans_of(data, path.name), ignore_errors=True)
     return len(unneeded), size
 
 

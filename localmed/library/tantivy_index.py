@@ -6,6 +6,10 @@ filter fits all. Like every part of a generation it is immutable once written.
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -32,7 +36,8 @@ class TantivyIndex:
         """
         self._kind, self._schema, self._within = kind, schema, within
         try:
-            self._index = tantivy.Index(schema, path=str(folder)) if make else tantivy.Index.open(str(folder))
+            path = str(folder) if make else self._openable(folder)
+            self._index = tantivy.Index(schema, path=path) if make else tantivy.Index.open(path)
         except ValueError as error:
             raise Damaged("library.index", kind=kind, error=str(error)) from None
         self._searcher = self._index.searcher()
@@ -40,6 +45,17 @@ class TantivyIndex:
     def __len__(self) -> int:
         """The number of passages."""
         return int(self._searcher.num_docs)
+
+    def _openable(self, folder: Path) -> str:
+        """``folder``; where it may not be written to, links to its files: Tantivy makes a lock file even to read."""
+        if os.access(folder, os.W_OK) or not folder.is_dir():
+            return str(folder)
+        links = tempfile.mkdtemp(prefix="localmed-index-")
+        weakref.finalize(self, shutil.rmtree, links, ignore_errors=True)
+        for file in folder.iterdir():
+            if file.suffix != ".lock":
+                (Path(links) / file.name).symlink_to(file.resolve())
+        return links
 
     def reload(self) -> None:
         """See what a writer has committed."""

@@ -124,7 +124,7 @@ def set_access(session: Session, collection: str, groups: Sequence[str]) -> None
     """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
     with session.change("access", collection) as change:
         anchor = session.access.put(
-            collection, groups, lambda planned: session.note("access", collection, f"{PLANNED}{planned}")
+            collection, groups, lambda planned: session.note_before("access", collection, f"{PLANNED}{planned}")
         )
         change.outcome = f"{' '.join(groups) or EVERYBODY}{anchor}"
 
@@ -139,7 +139,7 @@ def withdraw(session: Session, document: Document, withdrawn: bool, reason: str)
             withdrawn,
             reason,
             session.caller.user,
-            lambda planned: session.note(action, document.id, f"{PLANNED}{planned}"),
+            lambda planned: session.note_before(action, document.id, f"{PLANNED}{planned}"),
         )
         change.outcome = f"in force{ledger.anchor()}"
 

@@ -95,7 +95,7 @@ class LedgerStep:
         """Do it."""
         with session.change("repair", "withdrawals") as change:
             anchor = Withdrawals(session.data).restore(
-                self.entries, lambda planned: session.note("repair", "withdrawals", f"{PLANNED}{planned}")
+                self.entries, lambda planned: session.note_before("repair", "withdrawals", f"{PLANNED}{planned}")
             )
             change.outcome = f"{REPAIRED}{anchor}"
 
@@ -121,7 +121,9 @@ class AccessStep:
         """Do it."""
         with session.change("repair", "access") as change:
             anchor = session.access.restore(
-                self.groups, self.changes, lambda planned: session.note("repair", "access", f"{PLANNED}{planned}")
+                self.groups,
+                self.changes,
+                lambda planned: session.note_before("repair", "access", f"{PLANNED}{planned}"),
             )
             change.outcome = f"{REPAIRED}{anchor}"
 

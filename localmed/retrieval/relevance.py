@@ -1,35 +1,34 @@
-"""The starter relevance judge (LINS, PRA, without a model): may this passage answer the question? A probability.
+"""The starter relevance judge (LINS, PRA, without a model): may this passage answer the question, and if not, why?
 
-Three features of a passage: its cosine similarity to the question, the share of the question's weight (inverse document
-frequency; a word the library has never seen weighs most) that it holds, and MaxSim's score, where that reranked it.
-What is judged on: questions about guidelines and the starter corpus, PubMedQA and MedQuAD with half of their subjects
-taken out (tests/benchmarks/calibrate_relevance.py; error rates in RESULTS.md). The sets disagree: plain questions about
-a guideline share few words with it, while a removed disease leaves relatives that share nearly all. The weights are a
-compromise: a question about a disease whose close relative is in the library is often answered from the relative, under
-its own title, and many a plain question is refused.
+A logistic regression over the signals of ``retrieval.signals``. Its coefficients stand in ``relevance.toml``, one row
+for each encoder, reranker and language that they were fitted for, with what was answered wrongly at each threshold on
+questions left out of the fit (tests/benchmarks/calibrate_relevance.py). The threshold is the lowest at which the share
+of wrong ones among those answered is, with the site's confidence, at most the site's risk (Clopper & Pearson 1934).
 
-Chinese questions have no similarity on ``starter``; they are judged by the share of their weight alone, against another
-threshold.
+With another encoder or reranker the words alone are judged, by the row without either; the reader is told that this
+combination is not calibrated.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import exp
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from math import comb, exp
 
 from localmed.clinical.qualifiers import qualifiers
-from localmed.domain import Hit, Passage
-from localmed.language import content_words, question_words
+from localmed.domain import Hit, Message, Passage, message
+from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.signals import NAMES, Query, Signals, signals
+from localmed.retrieval.topics import Topic
 
-# Weights of similarity, coverage and MaxSim's score, and the intercept (tests/benchmarks/calibrate_relevance.py).
-RERANKED = (7.0, 2.8, 7.0, -10.7)
-FOUND = (19.02, 1.88, 0.0, -14.10)  # where MaxSim has not read the passage
-# What says how much, how long or of whom in general: hardly a source names it in those words.
-MANNER = frozenset(("daily", "weekly", "long", "often", "much", "many", "given", "treated", "used", "right", "line",
-                    "first", "patient", "patients", "need", "should", "allowed", "患者", "病人", "每天"))  # fmt: skip
-MAXSIM = "MaxSim"  # what the name of the reranker begins with whose scores the weights know
+MAXSIM = "MaxSim"  # what the name of the starter reranker begins with
+NEVER = 1.1  # no probability reaches it
+NAMED = 3  # topics that a reason names, at most
+WEAK = message("workflow.weak")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +50,117 @@ def weigh(question: str, index: LexicalIndex) -> Question:
     return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 
-def relevance(
-    question: Question, hits: Sequence[Hit], index: LexicalIndex, dense: bool, reranker: str = ""
-) -> tuple[float, ...]:
-    """The probability (0 to 1) that each of ``hits`` holds an answer; for lexical-only search its coverage instead.
+# --- the fitted judge -------------------------------------------------------------------------------------------------
 
-    ``reranker`` is the name of the one that scored the hits ("": none did).
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The weights of the signals in the order of ``NAMES`` and the intercept, for one encoder, reranker and language.
+
+    ``curve`` holds (threshold, answered, wrong among them), highest threshold first. ``calibrated`` is False where it
+    serves in place of another.
     """
-    known = reranker.startswith(MAXSIM)
-    return tuple(_probability(question, hit, index, dense, known) for hit in hits)
+
+    weights: tuple[float, ...]
+    intercept: float
+    curve: tuple[tuple[float, int, int], ...]
+    calibrated: bool = True
+
+    def probability(self, one: Signals) -> float:
+        """That the passage holds an answer."""
+        total = sum(weight * value for weight, value in zip(self.weights, one.values, strict=True))
+        return 1.0 / (1.0 + exp(-max(-60.0, min(60.0, total + self.intercept))))
+
+    def threshold(self, risk: float, confidence: float) -> float:
+        """The lowest at which wrong answers are at most ``risk`` of all with ``confidence``; else the least risky one.
+
+        Above 1 for a risk of 0: nothing is answered.
+        """
+        bounds = {level: upper_bound(wrong, answered, confidence) for level, answered, wrong in self.curve}
+        kept = [level for level, bound in bounds.items() if bound <= risk]
+        return NEVER if not risk else min(kept) if kept else min(bounds, key=lambda level: (bounds[level], level))
 
 
-def _probability(question: Question, hit: Hit, index: LexicalIndex, dense: bool, reranked: bool) -> float:
-    if not question.weights:
-        return 0.0
-    coverage = question.coverage(index.analyse(searched_text(hit.passage)))
-    if not dense:
-        return coverage
-    score = hit.rerank_score if reranked else None
-    similarity, covered, read, intercept = FOUND if score is None else RERANKED
-    return 1.0 / (
-        1.0 + exp(-(similarity * (hit.similarity or 0.0) + covered * coverage + read * (score or 0.0) + intercept))
-    )
+def fitted(encoder: str, reranker: str, language: str) -> Fitted:
+    """What was fitted for this combination; else the judge of words alone, not calibrated.
+
+    ``encoder`` is the slug of its identity, "" where similarities do not count.
+    """
+    rows = _rows()
+    exact = rows.get((encoder, reranker if encoder else "", language))
+    return exact or replace(rows.get(("", "", language)) or rows["", "", "en"], calibrated=False)
+
+
+@cache
+def _rows() -> dict[tuple[str, str, str], Fitted]:
+    text = files(__package__).joinpath("relevance.toml").read_text("utf-8")
+    return {
+        (row["encoder"], row["reranker"], row["language"]): Fitted(
+            tuple(float(row["weights"].get(name, 0.0)) for name in NAMES),
+            float(row["intercept"]),
+            tuple((float(level), int(answered), int(wrong)) for level, answered, wrong in row["curve"]),
+        )
+        for row in tomllib.loads(text)["fitted"]
+    }
+
+
+def upper_bound(wrong: int, answered: int, confidence: float) -> float:
+    """The share of wrong ones that is exceeded with at most 1 - ``confidence`` (one-sided, Clopper & Pearson 1934)."""
+    if wrong >= answered:
+        return 1.0
+    low, high = wrong / answered, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        below = sum(comb(answered, k) * middle**k * (1 - middle) ** (answered - k) for k in range(wrong + 1))
+        low, high = (middle, high) if below > 1 - confidence else (low, middle)
+    return high
+
+
+def judged(question: str, hits: Sequence[Hit], index: LexicalIndex, judge: Fitted) -> tuple[tuple[float, Signals], ...]:
+    """The probability that each of ``hits`` holds an answer, and why; 0 for a question without words."""
+    query = Query.of(question, index)
+    read = (signals(query, hit, index) for hit in hits)
+    return tuple((judge.probability(one) if query.topics.topics else 0.0, one) for one in read)
+
+
+# --- why not ----------------------------------------------------------------------------------------------------------
+
+
+def reason(question: str, best: Signals | None, index: LexicalIndex) -> Message:
+    """Why the passages do not answer, the ``best`` of them at hand: what nothing names, is not together, is not given.
+
+    Subject missing, subject split from what is asked of it, slot missing, or a weak likeness.
+    """
+    query = Query.of(question, index)
+    nowhere = tuple(topic for topic in query.topics.topics if topic.subject and not _known(topic, index))
+    if nowhere:
+        return message("workflow.subject_missing", words=_written(nowhere))
+    if best and best.lacking:
+        return message("workflow.subject_split", words=_written(best.lacking))
+    if best and best.unfilled:
+        slot = Message(f"workflow.slot.{query.slots[0].name}")
+        return message("workflow.slot_missing", slot=slot)
+    return WEAK
+
+
+def _known(topic: Topic, index: LexicalIndex) -> bool:
+    return any(index.holds_terms(name) for name in topic.names)
+
+
+def _written(missing: Sequence[Topic]) -> tuple[str, ...]:
+    rarest = sorted(missing, key=lambda topic: -topic.rarity)
+    return tuple(topic.written for topic in rarest[:NAMED])
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
 
 
 def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) -> tuple[str, ...]:
-    """The words of ``question`` that none of ``hits`` holds, rarest first, at most ``most`` of them."""
+    """What ``question`` names and none of ``hits``, under any name, rarest first, at most ``most``."""
     held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
-    content = (word for word in dict.fromkeys(content_words(question)) if word not in MANNER)
-    terms = {word: index.analyse(word, for_query=True) for word in content}
     named = {name for hit in hits for name in qualifiers(searched_text(hit.passage))}
-    missing = [word for word, parts in terms.items() if parts and held.isdisjoint(parts)]
-    missing = [word for word in missing if not named.intersection(qualifiers(word))]  # pregnant, in pregnancy
-    return tuple(sorted(missing, key=lambda word: -max(index.rarity(terms[word])))[:most])
+    missing = (topic.written for topic in Query.of(question, index).topics.missing(held))
+    return tuple(word for word in missing if not named.intersection(qualifiers(word)))[:most]  # pregnant, in pregnancy
 
 
 def searched_text(passage: Passage) -> str:

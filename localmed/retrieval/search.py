@@ -25,6 +25,7 @@ from localmed.ports import Embedder, Reranker, encode_both
 from localmed.retrieval.guideline_map import GuidelineMap
 from localmed.retrieval.keywords import KeywordStep, Rows, degrade
 from localmed.retrieval.rerank import rerank
+from localmed.retrieval.topics import other_names
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors, Weights
@@ -108,7 +109,8 @@ class HybridSearch:
         settings, lexical, dense = self._settings, [], []
         if settings.lexical_weight:
             boost, terms = settings.title_boost, settings.query_terms
-            lexical = self._library.search_lexical(question, number, filters, boost, terms)
+            named = f"{question} {other_names(question, self._library.lexical)}"
+            lexical = self._library.search_lexical(named, number, filters, boost, terms)
         if settings.dense_weight and vector is not None:
             dense = self._library.search_dense(vector, number, filters)
         return lexical, dense

@@ -12,23 +12,37 @@ from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Evidence, Statement, Verification, message
-from localmed.verification import citations
+from localmed.domain import Badge, Evidence, Hit, Message, Origin, Statement, Verification, message
+from localmed.verification import citations, scope, sections
 from localmed.verification.prompt_injection import has_injection
-from localmed.workflows import gate
+from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Step, attempt
+from localmed.workflows.flow import Sections, Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
+UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
+DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
+          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Checked statements, withheld ones included; none where the evidence does not answer."""
+    """Checked statements, withheld ones included; none where the evidence does not answer.
+
+    ``evidence`` is what they may cite: that of the task, and passages of the sections that they quote.
+    """
 
     statements: tuple[Statement, ...]
     verification: Verification
     notes: Notes = ()
+    evidence: tuple[Evidence, ...] = ()
+    drafted: tuple[Statement, ...] = ()
+
+    @property
+    def answering(self) -> tuple[Statement, ...]:
+        """The statements that were drafted to answer, without what was added to quote their sections whole."""
+        texts = {statement.text for statement in self.drafted}
+        return tuple(statement for statement in self.statements if statement.text in texts)
 
     @property
     def stands(self) -> bool:
@@ -44,9 +58,23 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Writ
     left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
     task = replace(task, evidence=tuple(piece for piece in task.evidence if piece.marker not in left))
     written = yield from _written(task, plan, role)
-    account = yield from gate.badged(task.question, written.statements, task.evidence, written.verification, plan.jury)
+    account = yield from gate.badged(
+        task.question, written.answering, written.evidence, written.verification, plan.jury
+    )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
-    return replace(written, verification=account, notes=notes)
+    lacking = scope.lacking(task.question, written.answering, written.evidence)
+    notes += (message(UNNAMED, words=lacking),) if lacking else ()
+    return replace(written, verification=downgraded(account, notes), notes=notes)
+
+
+def downgraded(verification: Verification, notes: Notes) -> Verification:
+    """Never green where what is quoted does not name what narrows the question, or a part of it found nothing."""
+    lacking = next((note for note in notes if note.code in DOUBTS), None)
+    if lacking is None or verification.badge is not Badge.GREEN:
+        return verification
+    before = Badge.YELLOW if verification.badge_before is Badge.GREEN else verification.badge_before
+    reason = Message(DOUBTS[lacking.code], lacking.parameters)
+    return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
 def _written(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
@@ -69,8 +97,34 @@ def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
     """What ``role`` drafts, checked."""
     drafted, notes = yield from attempt(role, task)
     draft: Draft = drafted
-    statements, verification, added = yield from gate.checked(draft, task.evidence, plan)
-    return Written(statements, verification, draft.notes + notes + added)
+    statements, evidence, continued = yield from _whole(draft.statements, task)
+    checked, verification, added = yield from gate.checked(replace(draft, statements=statements), evidence, plan)
+    return Written(checked, verification, draft.notes + notes + continued + added, evidence, draft.statements)
+
+
+def _whole(
+    statements: tuple[Statement, ...], task: AnswerInput
+) -> Step[tuple[tuple[Statement, ...], tuple[Evidence, ...], Notes]]:
+    """Quotations with the lists that they belong to and the warnings of their sections, and the evidence for these."""
+    cited = [one for statement in statements for one in statement.citations]
+    ids = {one.passage_id for one in cited}
+    passages = tuple(piece.passage for piece in task.evidence if piece.passage.id in ids)
+    if not passages or any(statement.origin is not Origin.EXTRACTIVE for statement in statements):
+        return statements, task.evidence, ()
+    read: tuple[sections.Section, ...] = yield Sections(passages)
+    whole = [sections.whole(cited, section) for section in read]
+    hits = [Hit(passage, 0.0) for passage in dict.fromkeys(span[0] for part in whole for span in part.spans)]
+    minted = yield from finding.minted(hits, (*task.evidence, *task.beside))
+    known = {piece.passage.id: piece for piece in minted if not has_injection(piece.passage.in_context)}
+    spans = [span for part in whole for span in part.spans if span[0].id in known]
+    quoted = (known[passage.id].quotation(start, end) for passage, start, end in spans)
+    ended = [part.last for part in whole if part.last]
+    notes = tuple(
+        message("gate.continues", title=last.headings[-1] if last.headings else last.title, passage=last.id[:12])
+        for last in ended
+    )
+    evidence = tuple(dict.fromkeys((*task.evidence, *known.values())))
+    return tuple(dict.fromkeys((*quoted, *statements))), evidence, notes
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:

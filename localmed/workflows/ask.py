@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput, Relevance
+from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput
 from localmed.agents.decomposing import (
     DECOMPOSITION,
     OWN_ANSWER,
@@ -24,10 +24,10 @@ from localmed.agents.decomposing import (
     SynthesisInput,
 )
 from localmed.agents.evidence import nearest_sentence
+from localmed.clinical import asking
 from localmed.domain import (
     Answer,
     AnswerStatus,
-    Badge,
     Conflict,
     Evidence,
     Kind,
@@ -36,30 +36,29 @@ from localmed.domain import (
     SearchFilter,
     Statement,
     Status,
-    Verification,
     message,
 )
-from localmed.domain.parts import NearestPart
+from localmed.domain.parts import ConceptPart, Definition, NearestPart
 from localmed.errors import Rejected
 from localmed.language import detect, words
+from localmed.retrieval.concepts import Card
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, overdue, write
+from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
-UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
-DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
-          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
 ALL_WITHHELD = message("workflow.all_withheld")
 IN_PARTS = message("workflow.in_parts")
+BY_CONCEPT = message("workflow.by_concept")
 OWN = message("workflow.own_knowledge")
 NO_TIER = message("workflow.no_tier")
+NOT_CALIBRATED = message("workflow.not_calibrated")
 LEXICAL_ONLY = {"zh": message("workflow.chinese_by_words")}
 
 
@@ -105,6 +104,8 @@ def initial_answer(question: str, searched: TierSearch, provenance: Provenance) 
     notes: Notes = ()
     if tried and not tried[0].result.dense and language in LEXICAL_ONLY:
         notes += (LEXICAL_ONLY[language],)
+    if not all(search.relevance.calibrated for search in tried):
+        notes += (NOT_CALIBRATED,)
     if searched.skipped:
         notes += (message("workflow.skipped", names=tuple(map(_display_name, dict.fromkeys(searched.skipped)))),)
     notes += tuple(dict.fromkeys(searched.notes))
@@ -118,11 +119,11 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense), plan)
+    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense, beside=theirs), plan)
     if not written.stands:
         return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
-    return completed_answer(answer, written, evidence, unnamed_note(leading.relevance), possible)
+    return completed_answer(answer, written, (*written.evidence, *theirs), possible=possible)
 
 
 def compared(
@@ -151,7 +152,7 @@ def completed_answer(
     answer: Answer,
     written: Written,
     evidence: tuple[Evidence, ...],
-    notes: Notes,
+    notes: Notes = (),
     possible: tuple[Conflict, ...] = (),
     beside: tuple[Statement, ...] = (),
 ) -> Answer:
@@ -177,6 +178,9 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     answer = initial_answer(question, searched, provenance)
     if not searched.tried or not words(question):
         return abstained(answer, NO_WORDS if searched.tried else NO_TIER)
+    defined: ConceptPart | None = yield from _defined(question)
+    if defined:
+        return replace(answer, status=AnswerStatus.ANSWERED, parts=(defined,), notes=(*answer.notes, BY_CONCEPT))
     if plan.own_knowledge and SELF_KNOWLEDGE.name in plan.roles and OWN_ANSWER.name in plan.roles:
         own: tuple[Statement, ...] = yield from _own_knowledge(question)
         if own:
@@ -184,6 +188,20 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
     if DECOMPOSITION.name not in plan.roles:
         return (yield from abstained_with_nearest(answer, searched))
     return (yield from _by_sub_questions(answer, request, searched, plan))
+
+
+def _defined(question: str) -> Step[ConceptPart | None]:
+    """What the concept graph says a thing is, where ``question`` asks that and the graph defines it."""
+    term = asking.defined(question)
+    card: Card | None = (yield LookUp(term)) if term else None
+    return concept_part(card) if card and card.concept.definition else None
+
+
+def concept_part(card: Card) -> ConceptPart:
+    """The definition of a concept with its source, and its relations."""
+    concept = card.concept
+    source = Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition else None
+    return ConceptPart(concept.name, source, tuple((row.predicate, row.object) for row in card.relations))
 
 
 def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:
@@ -220,7 +238,7 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
     """``answer`` as an abstention with its reason, and the nearest passages to read, which are no answer."""
     lacking = [tried.relevance.differing for tried in searched.tried if tried.result.hits]
     differing = tuple(word for word in lacking[0] if all(word in words for words in lacking)) if lacking else ()
-    reason = message("workflow.differing", words=differing) if differing else NOT_ENOUGH
+    reason = message("workflow.differing", words=differing) if differing else _reason(searched)
     hits = [(-value, place, hit) for place, tried in enumerate(searched.tried)
             for hit, value in zip(tried.result.hits, tried.relevance.probabilities, strict=True)]  # fmt: skip
     nearest = {hit.passage.id: hit for _, _, hit in sorted(hits, key=lambda row: row[:2])}
@@ -228,6 +246,12 @@ def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
         return abstained(answer, reason)
     evidence: tuple[Evidence, ...] = yield Cite(tuple(nearest.values())[:NEAREST])
     return abstained(with_nearest_sentences(answer, evidence), reason)
+
+
+def _reason(searched: TierSearch) -> Message:
+    """Why the tier that came nearest does not answer."""
+    nearest = max(searched.tried, key=lambda tried: tried.relevance.probability, default=None)
+    return (nearest.relevance.reason if nearest else None) or NOT_ENOUGH
 
 
 def with_nearest_sentences(answer: Answer, evidence: tuple[Evidence, ...]) -> Answer:
@@ -251,10 +275,8 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
     if not written.stands:
         return without_statements(answer, written, evidence)
     missing = count - len(parts)
-    lacking = tuple(dict.fromkeys(word for part in parts for word in part.leading.relevance.unnamed))
-    notes += (message(UNNAMED, words=lacking),) if lacking else ()
     notes = (*notes, IN_PARTS, *((message(PART_MISSING, count=count, missing=missing),) if missing else ()))
-    return completed_answer(answer, written, evidence, notes)
+    return completed_answer(answer, written, written.evidence, notes)
 
 
 # --- what the reader is told ------------------------------------------------------------------------------------------
@@ -270,21 +292,6 @@ def citing(statements: tuple[Statement, ...], evidence: tuple[Evidence, ...]) ->
 def abstained(answer: Answer, reason: Message) -> Answer:
     """``answer`` as an abstention, with its reason."""
     return replace(answer, notes=(*answer.notes, reason))
-
-
-def downgraded(verification: Verification, notes: Notes) -> Verification:
-    """Never green where the sources lack a word of the question, or a part of it found nothing."""
-    lacking = next((note for note in notes if note.code in DOUBTS), None)
-    if lacking is None or verification.badge is not Badge.GREEN:
-        return verification
-    before = Badge.YELLOW if verification.badge_before is Badge.GREEN else verification.badge_before
-    reason = Message(DOUBTS[lacking.code], lacking.parameters)
-    return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
-
-
-def unnamed_note(relevance: Relevance) -> Notes:
-    """Where the sources lack a word of the question, the reader sees that they may be about something else."""
-    return (message(UNNAMED, words=relevance.unnamed),) if relevance.unnamed else ()
 
 
 def warnings(evidence: tuple[Evidence, ...]) -> Notes:

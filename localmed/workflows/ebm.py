@@ -61,7 +61,6 @@ from localmed.workflows.ask import (
     compared,
     completed_answer,
     initial_answer,
-    unnamed_note,
     without_statements,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
@@ -183,7 +182,7 @@ def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ..
 def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> Flow:
     """The recommendation, checked, and beside it what bears on the patient."""
     dense, ours = gathered.leading.result.dense, gathered.ours
-    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record)
+    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record, beside=gathered.theirs)
     written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
     if not written.stands:
         return without_statements(replace(answer, parts=_of_case(case)), written)
@@ -192,8 +191,8 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
     effects = _effects(case, written, gathered)
     beside = (*effects, *fitting.statements)
     warnings = yield from _warnings(case, (*written.statements, *beside))
-    notes = unnamed_note(gathered.leading.relevance) + _no_medicine(case, written) + fitting.notes
-    answer = completed_answer(answer, written, (*ours, *gathered.theirs), notes, possible, beside)
+    notes = _no_medicine(case, written) + fitting.notes
+    answer = completed_answer(answer, written, (*written.evidence, *gathered.theirs), notes, possible, beside)
     parts = (
         *warnings,
         *_of_case(case),

@@ -67,7 +67,7 @@ from localmed.retrieval.search import Found
 from localmed.verification import citations
 from localmed.verification.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, overdue, write
+from localmed.workflows.answering import UNNAMED, Written, overdue, write
 from localmed.workflows.finding import Notes, Plan, TierSearch
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 from localmed.workflows.safety import refused, screened
@@ -250,7 +250,7 @@ def _quoted_or_written(
     written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
     if not written.stands:
         return ()
-    cited.keep(evidence, written.statements)
+    cited.keep(written.evidence, written.statements)
     return written.statements
 
 
@@ -298,12 +298,15 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
     if not searched.leading:
         return (), False
     evidence = yield from finding.minted(searched.leading.hits, cited.evidence)
-    written: Written = yield from write(AnswerInput(alone, evidence, searched.leading.result.dense), plan)
+    written: Written = yield from write(
+        AnswerInput(alone, evidence, searched.leading.result.dense, beside=cited.evidence), plan
+    )
     if not written.stands:
         return (), False
-    if written.verification.badge not in (Badge.GREEN, Badge.NONE) or searched.leading.relevance.unnamed:
+    lacking = any(note.code == UNNAMED for note in written.notes)
+    if lacking or written.verification.badge not in (Badge.GREEN, Badge.NONE):
         return (), True
-    cited.keep(evidence, written.statements)
+    cited.keep(written.evidence, written.statements)
     return written.statements, False
 
 

@@ -64,6 +64,15 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Sections:
+    """The sections of ``passages``, each with all its passages in order and once; a tuple of tuples of ``Passage``."""
+
+    passages: tuple[Passage, ...]
+
+    name = "sections"
+
+
+@dataclass(frozen=True, slots=True)
 class Cite:
     """Mint evidence for hits, in their order, with markers from ``first`` on; the result is a tuple of ``Evidence``."""
 
@@ -127,7 +136,7 @@ class Perform:
 
 
 T = TypeVar("T")
-Request = Search | LookUp | Read | Cite | Judge | Compare | Studies | Resolve | Perform
+Request = Search | LookUp | Read | Sections | Cite | Judge | Compare | Studies | Resolve | Perform
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
@@ -173,6 +182,7 @@ class Services:
     search: Callable[[str, SearchFilter, int, Sequence[str]], Found]
     look_up: Callable[[str, str, str], Card | None]
     read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]]
+    sections: Callable[[tuple[Passage, ...]], tuple[tuple[Passage, ...], ...]]
     mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
     judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
     compare: Callable[[str, Sequence[str]], tuple[float, ...]]
@@ -235,6 +245,8 @@ class Driver:
             return services.look_up(request.term, request.question, request.context)
         if isinstance(request, Read):
             return services.read(request.document, request.hits)
+        if isinstance(request, Sections):
+            return services.sections(request.passages)
         if isinstance(request, Cite):
             return services.mint(request.hits, request.first)
         if isinstance(request, Judge):

@@ -13,11 +13,10 @@ from dataclasses import replace
 from localmed.agents.asking import AnswerInput
 from localmed.agents.source_plan import GRAPH, SOURCES
 from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFilter, message
-from localmed.domain.parts import ConceptPart, Definition, SourcePlanPart
+from localmed.domain.parts import ConceptPart, SourcePlanPart
 from localmed.language import detect
-from localmed.retrieval.concepts import Card
 from localmed.workflows.answering import write
-from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, unnamed_note, without_statements
+from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, concept_part, without_statements
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather, judged
@@ -39,7 +38,7 @@ def plan_sources(
     written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
     if not written.stands:
         return without_statements(answer, written)
-    return completed_answer(answer, written, evidence, unnamed_note(relevance))
+    return completed_answer(answer, written, written.evidence)
 
 
 def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, provenance: Provenance) -> Answer:
@@ -63,12 +62,4 @@ def _planned(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
 
 def _looked_up(gathered: Gathered) -> tuple[ConceptPart, ...]:
     """Of each concept the definition with its source, and its relations."""
-    return tuple(
-        ConceptPart(card.concept.name, _definition(card), tuple((r.predicate, r.object) for r in card.relations))
-        for card in gathered.cards
-    )
-
-
-def _definition(card: Card) -> Definition | None:
-    concept = card.concept
-    return Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition else None
+    return tuple(map(concept_part, gathered.cards))

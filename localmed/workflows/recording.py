@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
@@ -65,7 +65,7 @@ def replay(text: str) -> tuple[Answer, bool]:
     """
     kept = _read(text)
     try:
-        arguments, recorded = codec().decode(kept["arguments"]), answer_of(kept["answer"])
+        arguments, recorded = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
     running = flow_named(kept["workflow"])(*arguments)
@@ -82,6 +82,11 @@ def replay(text: str) -> tuple[Answer, bool]:
         )
         failed = next((result for result in results if isinstance(result, Rejected)), None)
         result = failed or (results if isinstance(requests, tuple) else results[0])
+
+
+def _of_flow(answer: Answer) -> Answer:
+    """``answer`` without what was noted of the audit log after the flow."""
+    return replace(answer, notes=tuple(note for note in answer.notes if not note.code.startswith("audit.")))
 
 
 def _read(text: str) -> dict[str, Any]:

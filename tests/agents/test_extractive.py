@@ -9,7 +9,7 @@ import pytest
 from localmed.agents.asking import AnswerInput, Draft, Relevance, RelevanceInput
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings
-from localmed.domain import Evidence, Origin, Passage, Statement
+from localmed.domain import Evidence, Origin, Passage, Statement, message
 from localmed.library.lexical import LexicalIndex
 from localmed.verification.citations import check
 from tests.fakes import HashedWords
@@ -91,7 +91,7 @@ def test_copies_are_quoted_once(extractive: Extractive) -> None:
 
 
 def test_statements_are_in_the_order_of_the_sources(extractive: Extractive) -> None:
-    first = evidence("1", "The maximum dose of ibuprofen is known to pharmacists.")
+    first = evidence("1", "The maximum dose of ibuprofen with food is known to pharmacists.")
     best = evidence("2", "Take the maximum dose of ibuprofen with food: 2.4 g.")
     places = [
         (int(citation.marker), citation.start)
@@ -144,9 +144,7 @@ def test_no_evidence_no_answer(extractive: Extractive) -> None:
     assert extractive.answer(AnswerInput("dose", (), True)) == Draft()
 
 
-def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> None:
-    settings = AskSettings()
-
+def test_relevance_is_judged_in_both_languages(extractive: Extractive) -> None:
     def judge(question: str, dense: bool, hits: Any) -> Relevance:
         return extractive.judge(RelevanceInput(question, hits, dense))
 
@@ -159,5 +157,6 @@ def test_relevance_has_the_threshold_of_its_language(extractive: Extractive) -> 
     chinese = (hit(TEXTS[4][1], TEXTS[4][0], language="zh"),)
     assert judge("对乙酰氨基酚的最大剂量", False, chinese).enough
     assert not judge("火箭发动机在哪", False, chinese).enough
-    assert judge(QUESTIONS[0], True, good).threshold == settings.abstain_below
-    assert judge(QUESTIONS[0], False, good).threshold == settings.abstain_below_lexical
+    assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
+    assert judge(QUESTIONS[0], False, good).calibrated
+    assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))

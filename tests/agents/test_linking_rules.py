@@ -55,14 +55,12 @@ def test_no_score_is_made_up_in_a_language_that_the_encoder_does_not_know(index:
     assert rules.validity(ValidityInput(QUESTION, ())) == ()
 
 
-def test_the_reranker_counts(index: LexicalIndex) -> None:
+def test_a_reranker_that_nobody_calibrated_does_not_count(index: LexicalIndex) -> None:
     low, high = (
         LinkRules(index, HashedWords(), Constant(score)).validity(ValidityInput(QUESTION, PASSAGES[:1]))[0]
         for score in (0.1, 0.9)
     )
-    assert low is not None
-    assert high is not None
-    assert low < high
+    assert low == high is not None
 
 
 def test_fluency_is_not_measured_by_rules(index: LexicalIndex) -> None:

@@ -34,9 +34,9 @@ RIGHT, WRONG, ELSEWHERE = 0.75, 0.02, 0
 def run(place: Place) -> list[Row]:
     """Ask everything over a fresh library."""
     with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
-        _imported(session, place.work)
-        answers = [(question, session.ask(question["text"], SearchFilter())) for question in _questions("answerable")]
-        others = [session.ask(question["text"], SearchFilter()) for question in _questions("elsewhere")]
+        imported(session, place.work)
+        answers = [(question, session.ask(question["text"], SearchFilter())) for question in questions("answerable")]
+        others = [session.ask(question["text"], SearchFilter()) for question in questions("elsewhere")]
     counts = Counter(outcome(question, answer) for question, answer in answers)
     total = len(answers)
     safety = Counter(
@@ -57,7 +57,8 @@ def run(place: Place) -> list[Row]:
     ]  # fmt: skip
 
 
-def _imported(session: Session, work: Path) -> None:
+def imported(session: Session, work: Path) -> None:
+    """Import the starter corpus and the three documents."""
     for file in sorted(CORPORA.glob("starter-*.toml")):
         importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
     ward = work / "ward.toml"
@@ -65,7 +66,8 @@ def _imported(session: Session, work: Path) -> None:
     importing.import_paths(session, sorted(FOLDER.glob("*.md")), manifest.load(ward))
 
 
-def _questions(name: str) -> list[dict[str, Any]]:
+def questions(name: str) -> list[dict[str, Any]]:
+    """Those of a file beside the documents."""
     questions: list[dict[str, Any]] = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))["question"]
     return questions
 

@@ -86,7 +86,7 @@ def test_another_writer(copied: Localmed, folder: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     ["search = ", "[search]\nrrf = 3", "[search]\nrrf_k = 'x'", "[search]\nrrf_k = 1.5", "data = '/elsewhere'",
-     "[chunk]\ncharacters = 0", "[ask]\nabstain_below = 1.5", "[ask]\nabstain_below = nan", "[read]\npages = -1",
+     "[chunk]\ncharacters = 0", "[ask]\nrisk = 1.5", "[ask]\nrisk = nan", "[read]\npages = -1",
      "search = 3", "profile = 'huge'", "profile = 3", "[read]\nfile_seconds = inf", "[read]\npages = true",
      f"[read]\nfile_seconds = 1{'0' * 400}", "[library]\nwriter_memory_bytes = 1000"],
 )  # fmt: skip

@@ -1,19 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localmed.config import LibrarySettings, SearchSettings
-from localmed.domain import Collection, Document, Passage, SearchFilter, digest, message
+from localmed.domain import Collection, Document, Message, Passage, SearchFilter, digest, message
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Question, relevance, unnamed, weigh
+from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, unnamed, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
+from localmed.retrieval.topics import other_names
 from tests.fakes import HashedWords
 from tests.values import hit, passage
 
@@ -111,14 +109,7 @@ def test_another_encoder_is_refused(library: Library) -> None:
 
 # --- relevance -------------------------------------------------------------------------------------------------------
 
-
-@given(st.floats(-1, 1), st.floats(-1, 1))
-def test_relevance_is_a_probability_that_grows_with_similarity(lexical: LexicalIndex, one: float, other: float) -> None:
-    question = weigh("dose of paracetamol", lexical)
-    low, high = (
-        relevance(question, (hit(TEXTS[2][1], similarity=cosine),), lexical, True)[0] for cosine in sorted((one, other))
-    )
-    assert 0 <= low <= high <= 1
+JUDGE = fitted("", "", "en")
 
 
 @pytest.fixture(scope="module")
@@ -126,32 +117,83 @@ def lexical(library: Library) -> LexicalIndex:
     return library.lexical
 
 
-def test_relevance_grows_with_the_words_covered(lexical: LexicalIndex) -> None:
-    question = weigh("maximum dose of paracetamol", lexical)
-    texts = ["Nothing of it.", "Paracetamol.", "Dose of paracetamol.", "The maximum dose of paracetamol."]
-    for dense in (True, False):
-        scores = list(relevance(question, [hit(text, "", similarity=0.5) for text in texts], lexical, dense))
-        assert scores == sorted(scores)
-        assert scores[0] < scores[-1]
-    assert relevance(question, (hit(texts[-1], ""),), lexical, False)[0] == pytest.approx(1)
+def chance(question: str, text: str, lexical: LexicalIndex, title: str = "") -> float:
+    return judged(question, [hit(text, title)], lexical, JUDGE)[0][0]
+
+
+def test_relevance_grows_with_the_things_covered(lexical: LexicalIndex) -> None:
+    texts = ["Nothing of it.", "Paracetamol.", "The maximum dose of paracetamol is 4 g."]
+    scores = [chance("maximum dose of paracetamol", text, lexical) for text in texts]
+    assert scores == sorted(scores)
+    assert scores[0] < scores[-1]
 
 
 def test_more_hits_never_make_less_relevant(lexical: LexicalIndex) -> None:
-    question = weigh("maximum dose of paracetamol", lexical)
-    good, poor = hit("The dose of paracetamol.", similarity=0.6), hit("Asthma.", similarity=0.1)
-    for dense in (True, False):
-        (alone,) = relevance(question, (good,), lexical, dense)
-        assert relevance(question, (poor, good), lexical, dense)[1] == alone
+    good, poor = hit("The dose of paracetamol is 1 g."), hit("Asthma.")
+    ((alone, _),) = judged("dose of paracetamol", (good,), lexical, JUDGE)
+    assert judged("dose of paracetamol", (poor, good), lexical, JUDGE)[1][0] == alone
 
 
-def test_a_reranked_passage_is_judged_by_its_score_too(lexical: LexicalIndex) -> None:
-    question = weigh("maximum dose of paracetamol", lexical)
-    read = [replace(hit("Analgesia.", similarity=0.5), rerank_score=score) for score in (0.4, 0.8)]
-    low, high = relevance(question, read, lexical, True, "MaxSim over words 1")
-    assert low < 0.5 < relevance(question, [replace(read[1], similarity=0.9)], lexical, True, "MaxSim over words 1")[0]
-    assert low < high
-    unknown = relevance(question, read, lexical, True, "another reranker")
-    assert unknown[0] == unknown[1] == relevance(question, read, lexical, True)[0], "scores that nobody calibrated"
+def test_a_thing_is_found_under_another_name(lexical: LexicalIndex) -> None:
+    question = "How much Keppra is given for a fit?"
+    assert chance(question, "Levetiracetam 60 mg/kg is given for a seizure.", lexical) > chance(
+        question, "Phenytoin 20 mg/kg is given for a seizure.", lexical
+    )
+
+
+def test_a_thing_is_searched_under_the_names_that_the_library_has(lexical: LexicalIndex) -> None:
+    assert "paracetamol" in other_names("How much Tylenol?", lexical).split()
+    assert other_names("How much paracetamol?", lexical) == other_names("", lexical) == ""
+
+
+def test_a_value_that_is_asked_for_and_not_given_counts_against(lexical: LexicalIndex) -> None:
+    question = "How long is paracetamol taken in sepsis?"
+    without, with_one = "Paracetamol is taken in sepsis.", "Paracetamol is taken in sepsis for 5 days."
+    assert chance(question, without, lexical) < chance(question, with_one, lexical)
+
+
+def test_a_passing_mention_does_not_say_what_a_thing_is(lexical: LexicalIndex) -> None:
+    question = "What is sepsis?"
+    passing = "Many a long stay on the ward ends in sepsis."
+    assert chance(question, passing, lexical) < chance(question, passing, lexical, "Sepsis")
+    assert chance(question, passing, lexical) < chance(question, "Sepsis is a long stay on many a ward.", lexical)
+
+
+def test_why_a_question_is_not_answered(lexical: LexicalIndex) -> None:
+    def why(question: str, text: str) -> Message:
+        ((_, best),) = judged(question, [hit(text)], lexical, JUDGE)
+        return reason(question, best, lexical)
+
+    assert why("How is cellulitis treated?", "Asthma.") == message("workflow.subject_missing", words=("cellulitis",))
+    together = why("Does paracetamol help in asthma?", "Asthma is treated with an inhaler.")
+    assert together == message("workflow.subject_split", words=("paracetamol",))
+    price = why("What does paracetamol cost?", "Paracetamol is cheap to cost.")
+    assert price.code in ("workflow.slot_missing", "workflow.subject_missing")
+    assert why("paracetamol", "Paracetamol.") == message("workflow.weak")
+
+
+def test_another_encoder_or_reranker_is_not_calibrated() -> None:
+    exact = fitted("all-MiniLM-L6-v2-0.1.0-384", "MaxSim over all-MiniLM-L6-v2 0.1.0, 160 pieces", "en")
+    assert exact.calibrated
+    assert exact.weights[0] > 0
+    for encoder, reranker in (("another", ""), ("all-MiniLM-L6-v2-0.1.0-384", "another")):
+        other = fitted(encoder, reranker, "en")
+        assert not other.calibrated
+        assert other.weights == JUDGE.weights
+
+
+def test_the_threshold_follows_the_risk() -> None:
+    judge = Fitted((), 0.0, ((0.9, 50, 0), (0.7, 80, 2), (0.5, 100, 20)))
+    assert judge.threshold(0.3, 0.8) == 0.5
+    assert judge.threshold(0.06, 0.8) == 0.7
+    assert judge.threshold(0.001, 0.8) == 0.9, "none keeps to it: the least risky"
+    assert judge.threshold(0.0, 0.8) > 1, "nothing is answered"
+
+
+def test_the_bound_of_clopper_and_pearson() -> None:
+    assert upper_bound(0, 50, 0.95) == pytest.approx(1 - 0.05 ** (1 / 50))
+    assert upper_bound(2, 40, 0.95) == pytest.approx(0.1491, abs=1e-3)  # as tabulated
+    assert upper_bound(5, 5, 0.8) == upper_bound(0, 0, 0.8) == 1
 
 
 def test_words_that_no_source_holds_are_told(lexical: LexicalIndex) -> None:
@@ -163,6 +205,7 @@ def test_words_that_no_source_holds_are_told(lexical: LexicalIndex) -> None:
 
 
 def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:
-    assert relevance(weigh("?", lexical), (hit("x", similarity=1.0),), lexical, True) == (0,)
-    assert relevance(weigh("dose", lexical), (), lexical, True) == ()
+    assert judged("?", (hit("x"),), lexical, JUDGE)[0][0] == 0
+    assert judged("dose", (), lexical, JUDGE) == ()
     assert Question({}).coverage(["dose"]) == 0
+    assert weigh("dose", lexical).coverage(["dose"]) == 1

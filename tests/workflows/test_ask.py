@@ -22,13 +22,13 @@ from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
 from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_WORDS, NOT_ENOUGH, ask
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Driver, Perform, Search
+from localmed.workflows.flow import Cite, Driver, Perform, Search, Sections
 from tests.fakes import services
 from tests.values import PROVENANCE, evidence, hit, in_words, quotation
 
 QUESTION = "What dose for Patientname Zyxwvut?"
 EVERYTHING = SearchFilter()
-SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.")
+SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.", "Patientname Zyxwvut")
 OTHER = evidence("2", "Store it in the dark.", "Storage")
 HITS = (hit(SOURCE.passage.text, similarity=0.8),)
 ENOUGH, TOO_LITTLE = Relevance((0.9,), 0.5), Relevance((0.49,), 0.5)
@@ -49,7 +49,7 @@ def replay(
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
         nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
-        result = () if nearest else waiting.pop(0)
+        result = () if nearest or isinstance(requests[-1], Sections) else waiting.pop(0)
 
 
 def search_result(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:
@@ -65,7 +65,7 @@ def test_answered() -> None:
     assert answer.notes == ()
     assert answer.searched == ("guidelines",)
     assert answer.provenance == PROVENANCE
-    assert [type(request) for request in requests] == [Search, Perform, Cite, Perform]
+    assert [type(request) for request in requests] == [Search, Perform, Cite, Perform, Sections]
     assert requests[0] == Search(QUESTION, SearchFilter(), 8)
     assert [request.role for request in requests if isinstance(request, Perform)] == [RELEVANCE, CITED_ANSWER]
 
@@ -202,7 +202,14 @@ def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:
 
 def test_the_trace_tells_the_steps() -> None:
     answer, watched = drive()
-    assert [step.name for step in answer.trace] == ["keywords", "search", "relevance", "cite", "cited_answer"]
+    assert [step.name for step in answer.trace] == [
+        "keywords",
+        "search",
+        "relevance",
+        "cite",
+        "cited_answer",
+        "sections",
+    ]
     assert list(answer.trace) == watched
     assert dict(answer.trace[0].detail) == {"count": "2", "unknown": "1", "by": "rules"}
     assert dict(answer.trace[1].detail)["hits"] == "1"
@@ -240,6 +247,6 @@ def test_an_answer_survives_json() -> None:
 
 def test_words_that_the_sources_lack_are_told() -> None:
     """A close relative of the subject may have been found; the reader sees what is not there."""
-    judged = Relevance((0.9,), 0.5, ("glucometer", "share"))
-    answer, _ = replay([search_result(), judged, (SOURCE,), Draft((quotation(SOURCE, 0, 19),))])
-    assert message("workflow.unnamed", words=("glucometer", "share")) in answer.notes
+    draft = Draft((quotation(SOURCE, 0, 19),))
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), draft], "May patients share a glucometer?")
+    assert message("workflow.unnamed", words=("share", "glucometer")) in answer.notes

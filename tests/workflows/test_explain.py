@@ -39,7 +39,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.verification.badge import Criteria, Vote
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain, lines_of
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, LookUp, Perform, Search
+from localmed.workflows.flow import Cite, LookUp, Perform, Search, Sections
 from tests.values import PROVENANCE, evidence, hit, quotation
 
 ORDER = "Warfarin 5 mg PO qhs\nCBC in 3 days"
@@ -74,6 +74,8 @@ class Served:
             return self._card
         if isinstance(request, Cite):
             return tuple(minted(str(number), hit) for number, hit in enumerate(request.hits, request.first))
+        if isinstance(request, Sections):
+            return ()
         assert isinstance(request, Perform)
         if request.role.name == self._rejected and not request.by_rules:
             return Rejected("agents.nothing_said")
@@ -363,7 +365,7 @@ def test_an_answer_that_is_not_green_is_left_out_for_a_patient(doubt: str) -> No
         plan = replace(PLAN, jury=("badge",))
         served.replies["badge"] = lambda _: Vote(Criteria(False, True, True), BadgeJudge("rules"))
     else:
-        served.replies[RELEVANCE.name] = lambda task: Relevance((0.9,) * len(task.hits), 0.5, unnamed=("driving",))
+        question = "May I drive?"
     answer = run(ExplainInput(ORDER, None, (question,), "A. Nurse"), plan, served)
     (part,) = parts(answer, QuestionPart)
     assert (part.statements, part.left_out) == ((), True)

@@ -6,15 +6,18 @@ Runtime. Started by ``pages.py`` as ``python -m localmed.ingest.ocr.child PARENT
     {"path", "page", "bounds"}  ->  {"width", "height", "turn", "lines": [[text, confidence, [[x, y] * 4]], ...],
                                      "rules": [[x0, y0, x1, y1], ...]}
                                     or {"failure": why}
+    {"path", "page", "bounds", "lines": [[x0, y0, x1, y1, quarters], ...]}  ->  {"texts": [[text, confidence], ...]}
 
 Lines come in no particular order. Their corners (top left first, clockwise as read) and the ends of the rules that are
 printed (from left to right or from top to bottom) are points of the page as it is read: as displayed and then turned
-counterclockwise by ``turn`` quarters; ``width`` and ``height`` are those of the page as displayed.
+counterclockwise by ``turn`` quarters; ``width`` and ``height`` are those of the page as displayed. Of ``lines``, each
+at its place on the page as displayed and turned clockwise by so many quarters to be read, only the text is wanted.
 
 Rules: the process leaves the network before a library loads (ONNX Runtime from 1.29 on holds a telemetry client); the
 models are named by path and checked against their hashes, so the engine never looks for one elsewhere (it would
 download what it misses); a page that reads badly is tried in its other three directions and the best is kept; every
-line is sent with its confidence, however low; a line that runs over the border of two cells is read again as two;
+line is sent with its confidence, however low; a line that runs over the border of two cells or over the white between
+two columns is read again as two;
 memory, threads and processor time are bounded; a failure holds no text of the page.
 
 Not covered: handwriting, formulas, dotted rules, and other scripts.
@@ -37,6 +40,7 @@ from localmed import confined
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.environment import before_models
+from localmed.ingest.ocr.gutters import over_gutters
 from localmed.messages import as_json
 
 DPI = 200  # what scanners are set to; the models read a scan of 150 dpi no better at its own resolution
@@ -50,6 +54,7 @@ GAP = 15  # pixels, 2 mm, by which a printed rule may be broken
 MOST_THICK = 15  # pixels, with what is added to join broken runs: bars and borders of pictures are thicker
 MOST_RULES = 2000  # of one direction
 CLEAR = 3  # pixels beside the middle of a rule: its own ink
+MARGIN = 6  # pixels left and right of a line that is read by itself
 LETTERS = 3  # of such a line; shorter ones are labels, or one Chinese character above the other
 PACKAGES = ("rapidocr", "onnxruntime", "cv2")
 NAME = "RapidOCR, PP-OCRv6 small"
@@ -106,7 +111,9 @@ def main() -> None:
         confined.limit(bounds.ocr_memory_bytes, round(bounds.ocr_page_seconds * bounds.ocr_threads) + 1)
         try:
             engine = engine or load(bounds.ocr_threads)
-            answer = read(engine, Path(request["path"]), int(request["page"]))
+            path, page = Path(request["path"]), int(request["page"])
+            places = request.get("lines")
+            answer = read(engine, path, page) if places is None else read_lines(engine, path, page, places)
         except MemoryError:
             answer = _failure(message("ocr.memory", most=bounds.ocr_memory_bytes // 2**20))
         except Exception as error:  # of the engine or of MuPDF; a message may hold text of the page
@@ -161,7 +168,7 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
         turn, lines = max(tried, key=lambda attempt: _worth(attempt[1]))
     shown = np.ascontiguousarray(np.rot90(picture, turn))
     drawn = rules(shown) if lines else []
-    lines = _apart(engine, shown, lines, _borders(drawn))
+    lines = _apart(engine, shown, lines, [*_borders(drawn), *over_gutters(shown, [_frame(line) for line in lines])])
     placed = [
         (text, round(confidence, 4), [[round(x / scale, 2), round(y / scale, 2)] for x, y in corners])
         for text, confidence, corners in lines
@@ -175,13 +182,29 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
     }
 
 
+def read_lines(engine: Engine, path: Path, page: int, places: list[list[float]]) -> dict[str, Any]:
+    """What the engine reads at ``places`` of ``page``, each of which holds one line."""
+    import numpy as np
+
+    from localmed.ingest.readers.pdf.opening import raster
+
+    picture, scale, *_ = raster(path, page, DPI, MOST_PIXELS)
+    texts = []
+    for x0, y0, x1, y1, quarters in places:
+        top, left = max(0, int(y0 * scale)), max(0, int(x0 * scale) - MARGIN)
+        line = picture[top : int(y1 * scale) + 1, left : int(x1 * scale) + MARGIN]
+        upright = np.ascontiguousarray(np.rot90(line, -int(quarters)))
+        text, confidence = engine.line(upright) if upright.size else ("", 0.0)
+        texts.append((text, round(confidence, 4)))
+    return {"texts": texts}
+
+
 def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule]) -> list[Line]:
     """``lines`` with those that run over an upright rule, from one cell into the next, read again as two."""
     waiting, done = lines[::-1], []
     while waiting:
         line = waiting.pop()
-        (ax, ay), (bx, by), (cx, cy), (dx, dy) = line[2]
-        left, right, top, bottom = min(ax, dx), max(bx, cx), min(ay, by), max(cy, dy)
+        left, top, right, bottom = _frame(line)
         at = next((rule for rule in upright if _cuts(rule, left, right, top, bottom)), None)
         parts = []
         for start, end in ((left, at[0] - CLEAR), (at[2] + CLEAR, right)) if at else ():
@@ -194,6 +217,11 @@ def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Rule])
         else:
             done.append(line)
     return done
+
+
+def _frame(line: Line) -> Rule:
+    (ax, ay), (bx, by), (cx, cy), (dx, dy) = line[2]
+    return min(ax, dx), min(ay, by), max(bx, cx), max(cy, dy)
 
 
 def _borders(drawn: list[Rule]) -> list[Rule]:

@@ -1,5 +1,8 @@
 """Asks the OCR child (``child.py``) for one page after another, each in its time; a page that fails costs that page.
 
+What it read is kept, an answer a file, in the folder of the document where the caller names one: what was interrupted
+goes on with the next page, and a page is read once however often its file is imported.
+
 Rules: the child starts with the first page and is ended with ``close``; one that hangs, crashes or sends what is no
 page is ended, and the next page gets a fresh one; a page whose child hung or crashed may be asked for again, ``TRIES``
 times in all, because that may be for want of memory or time; after ``GIVE_UP`` pages in a row that failed the engine is
@@ -11,18 +14,21 @@ Not covered: several pages at once; files are read side by side instead.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from localmed import children
+from localmed import children, files
 from localmed.config import ReadBounds
 from localmed.domain import Box, Message, message
 from localmed.errors import received
+from localmed.ingest.ocr.child import identity
 
 COMMAND = children.command("localmed.ingest.ocr.child")
 TRIES = 2  # of a page whose child hung or crashed
@@ -31,7 +37,11 @@ MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~5
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
 NO_PAGE = message("ocr.no_page")
 
+KEPT = 1  # goes up when the child answers the same request otherwise
+
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in points
+Place = tuple[float, float, float, float, int]  # a line as displayed, in points, and its quarters to turn clockwise
+Readings = tuple[tuple[str, float], ...]  # of lines: text and confidence
 Corners = tuple[tuple[float, float], ...]  # four, in points, the top left first, clockwise as read
 
 
@@ -79,11 +89,15 @@ class Scanned:
     confidence: float | None
 
 
+Answer = TypeVar("Answer", Scan, Readings)
+
+
 class Ocr:
     """Reads pages; a context manager that leaves no child behind."""
 
-    def __init__(self, bounds: ReadBounds, command: Sequence[str] = COMMAND) -> None:
-        self._bounds, self._command = bounds, tuple(command)
+    def __init__(self, bounds: ReadBounds, command: Sequence[str] = COMMAND, kept: Path | None = None) -> None:
+        """``kept`` is the folder for the answers about one document."""
+        self._bounds, self._command, self._kept = bounds, tuple(command), kept
         self._child: children.Child | None = None
         self._failed = 0  # pages in a row
         self._tried = 0  # times, the page that failed last
@@ -102,10 +116,18 @@ class Ocr:
 
     def read(self, path: Path, page: int) -> Scan | Failure:
         """What stands on ``page`` (1-based) of the PDF at ``path``, or why that is not known."""
+        return self._tried_again({"path": str(path.absolute()), "page": page}, _scan)
+
+    def lines(self, path: Path, page: int, places: Sequence[Place]) -> Readings | Failure:
+        """What stands at ``places`` of ``page``, each one line, or why that is not known."""
+        return self._tried_again({"path": str(path.absolute()), "page": page, "lines": list(places)}, _readings)
+
+    def _tried_again(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
+        """The answer to ``request``, kept or asked for; a failure counts among those of the file."""
         if self._failed >= GIVE_UP:
             return Failure(message("ocr.given_up", count=GIVE_UP))
-        answer = self._request(path, page)
-        if isinstance(answer, Scan):
+        answer = self._answered(request, taken)
+        if not isinstance(answer, Failure):
             self._failed = self._tried = 0
             return answer
         self.close()
@@ -115,10 +137,14 @@ class Ocr:
         self._failed, self._tried = self._failed + 1, 0
         return replace(answer, again=False)
 
-    def _request(self, path: Path, page: int) -> Scan | Failure:
-        request = {"path": str(path.absolute()), "page": page, "bounds": dataclasses.asdict(self._bounds)}
+    def _answered(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
+        kept = self._kept and self._kept / _name(request)
+        with suppress(OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            if kept:
+                return taken(json.loads(kept.read_bytes()))
+        bounds = {"bounds": dataclasses.asdict(self._bounds)}
         try:
-            line = self._answer(json.dumps(request).encode() + b"\n")
+            line = self._answer(json.dumps(request | bounds).encode() + b"\n")
         except TimeoutError:
             return Failure(message("ocr.slow", seconds=self._bounds.ocr_page_seconds), again=True)
         except children.TooLong:
@@ -127,9 +153,15 @@ class Ocr:
             return Failure(message("ocr.crashed", how=children.outcome(self._code())), again=True)
         try:
             answer = json.loads(line)
-            return Failure(received(answer["failure"])) if "failure" in answer else _scan(answer)
+            if "failure" in answer:
+                return Failure(received(answer["failure"]))
+            read = taken(answer)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return Failure(NO_PAGE)
+        if kept:
+            with suppress(OSError):  # a full disk costs the time to read the page again
+                files.replace(kept, line)
+        return read
 
     def _answer(self, request: bytes) -> bytes:
         """The child's line for ``request``; raise ``OSError`` where it ended and ``TimeoutError`` where it is late."""
@@ -143,6 +175,19 @@ class Ocr:
 
     def _code(self) -> int | None:
         return self._child.code() if self._child else None
+
+
+def _name(request: dict[str, Any]) -> str:
+    """The file that keeps the answer to ``request``: by page, what is asked of it, and the engine."""
+    asked = json.dumps([KEPT, identity(), request.get("lines")]).encode()
+    return f"{request['page']}-{hashlib.sha256(asked).hexdigest()[:16]}.json"
+
+
+def _readings(answer: dict[str, Any]) -> Readings:
+    readings = tuple((str(text), float(sure)) for text, sure in answer["texts"])
+    if len(readings) > MOST_LINES or not all(0 <= sure <= 1 for _, sure in readings):
+        raise ValueError
+    return readings
 
 
 def _scan(answer: dict[str, Any]) -> Scan:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pymupdf
 import pytest
 
@@ -18,7 +19,9 @@ from localmed.domain import Box, Document
 from localmed.errors import InputError
 from localmed.ingest import chunking
 from localmed.ingest.ocr import child as ocr
+from localmed.ingest.ocr.gutters import over_gutters
 from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
+from localmed.ingest.page_quality import FOREIGN
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.parsing import Parser
 from localmed.ingest.readers.pdf import reader as pdf
@@ -36,7 +39,7 @@ NO_TEXT = "no text layer (a scan?)"
 needs_engine = needs(ocr.installed(), "the extra ocr")
 
 
-def engine(do: dict[int, str], bounds: ReadBounds = BOUNDS) -> Ocr:
+def engine(do: dict[Any, str], bounds: ReadBounds = BOUNDS) -> Ocr:
     return Ocr(bounds, (sys.executable, "-P", ENGINE, json.dumps(do)))
 
 
@@ -188,6 +191,71 @@ def test_a_page_that_is_only_called_garbled_is_not_lost(tmp_path: Path) -> None:
     (_, lost) = pages_read(path, engine({2: "nonsense"}))
     assert (len(lost.pieces), lost.lost) == (20, True)
     assert "OCR failed" in words(lost.flaw)
+
+
+LAYER = "Give ceftriaxone 50 mg/kg once a day for 10 days"
+
+
+def layered(path: Path, text: str = LAYER) -> Path:
+    """A picture over the whole page, and under it a text layer that says ``text`` on each line."""
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=700)
+    make.lines(page, 50, 60, [text] * 6)
+    page.insert_image(page.rect, pixmap=pymupdf.Pixmap(pymupdf.csGRAY, pymupdf.IRect(0, 0, 50, 70)))
+    return make.save(document, path)
+
+
+def test_a_text_layer_that_is_not_what_is_printed_is_replaced(tmp_path: Path) -> None:
+    path = layered(tmp_path / "layer.pdf")
+    (page,) = pages_read(path, engine({"lines": LAYER.replace("50 mg", "80 mg")}))
+    assert page.needs == FOREIGN
+    assert page.scan
+    assert "amoxicillin" in page.pieces[0].text
+    (page,) = pages_read(path, engine({"lines": "Nothing of what the layer says stands here"}))
+    assert page.needs == FOREIGN
+    assert page.scan
+
+
+def test_a_sound_text_layer_stays_and_one_that_cannot_be_compared_is_told(tmp_path: Path) -> None:
+    path = layered(tmp_path / "layer.pdf")
+    (page,) = pages_read(path, engine({"lines": LAYER}))
+    assert page.needs is page.doubt is None
+    assert not page.remarks
+    assert page.pieces[0].text == LAYER
+    with opened(path) as document:
+        pages = [read_page(document, 0, 60_000)]
+    assert not list(pdf_scan.read_scans(path, pages, replace(BOUNDS, ocr=False)))
+    assert [remark.code for remark in pages[0].remarks] == ["ocr.unchecked"]
+
+
+def test_what_ocr_read_is_kept_by_page_and_not_read_again(tmp_path: Path) -> None:
+    path = scanned(tmp_path / "scan.pdf", pymupdf.open(make.two_columns(tmp_path / "text.pdf")))
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    broken = engine({"1": "crash"})
+    for reader in (engine({}), broken):
+        reader._kept = kept
+        scan = reader.read(path, 1)
+        reader.close()
+        assert isinstance(scan, Scan)
+        assert scan.lines[0].text == "Give amoxicillin for ten days"
+    (file,) = kept.iterdir()
+    file.write_bytes(b"{}")  # what is damaged is read again
+    with engine({"1": "speck"}) as reader:
+        reader._kept = kept
+        again = reader.read(path, 1)
+    assert isinstance(again, Scan)
+    assert len(again.lines) == 2
+
+
+def test_a_line_that_runs_over_the_white_between_columns_is_parted(tmp_path: Path) -> None:
+    picture = np.full((400, 800, 3), 255, np.uint8)
+    left = [(20.0, 30.0 * row, 380.0, 30.0 * row + 20) for row in range(1, 8)]
+    right = [(400.0, 30.0 * row, 780.0, 30.0 * row + 20) for row in range(1, 8)]
+    joined = (20.0, 240.0, 780.0, 260.0)
+    assert list(over_gutters(picture, [*left, *right, joined])) == [(380.0, 240.0, 400.0, 260.0)]
+    picture[240:260, 380:400] = 0  # a heading over both columns
+    assert not list(over_gutters(picture, [*left, *right, joined]))
 
 
 def test_without_the_engine_the_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """One PDF page as pieces and tables, and what is wrong with it.
 
 Rules: a page whose text mostly runs upwards or downwards (a table in landscape on a portrait page) is turned before it
-is read; ``back`` takes its boxes to the page as displayed. A page over the bound on characters is cut in the order in
+is read; ``back`` takes its boxes to the page as displayed. What else runs in another direction, beyond labels, is read
+as a part of the page, turned likewise. A page over the bound on characters is cut in the order in
 which it was printed. A page that MuPDF cannot read costs that page, not the file.
 
 Not covered: what recurs on many pages (``furniture.py``).
@@ -10,15 +11,23 @@ Not covered: what recurs on many pages (``furniture.py``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymupdf
 
 from localmed.domain import Box, Message, message
 from localmed.ingest.ocr.pages import Scanned
-from localmed.ingest.page_quality import GARBLED, MOST_UNREADABLE, is_garbled, unreadable_share, why_ocr
+from localmed.ingest.page_quality import (
+    GARBLED,
+    MOST_UNREADABLE,
+    UNTRUE,
+    is_garbled,
+    unreadable_share,
+    why_ocr,
+)
+from localmed.ingest.readers.pdf.doubt import doubt
 from localmed.ingest.readers.pdf.grid import (
     Grid,
     Rectangle,
@@ -38,6 +47,7 @@ from localmed.ingest.readers.pdf.text import Piece, page_pieces, shown_box
 DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
 FURNITURE = 600  # characters that headers and footers may hold; a page with more has text of its own
 SCAN_COVERS = 0.5  # of the page
+LABELS = 80  # characters in another direction: labels of axes and marks in the margin have fewer, tables more
 OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
 PROBE_SCALE = 0.7  # pixels a point: 50 dpi shows whether anything lies behind a line
 PROBE_PIXELS = 1500  # a side
@@ -77,16 +87,18 @@ class Page:
     needs: Message | None = None  # why it needs OCR, one of ``page_quality.REASONS``
     scan: tuple[Scanned, ...] = ()  # the lines that ``pieces`` are made of, if OCR read some of them
     lost: bool = False  # OCR failed on it
+    doubt: Message | None = None  # why its text is to be compared with OCR, one of ``page_quality.UNTRUE``
+    parts: tuple[Page, ...] = ()  # what is printed on it in other directions, as pages of their own
 
     @property
     def characters(self) -> int:
         """How many characters it holds."""
-        return sum(len(piece.text) for piece in self.pieces)
+        return sum(len(piece.text) for piece in self.pieces) + sum(part.characters for part in self.parts)
 
     @property
     def garbled(self) -> bool:
-        """Whether its text is taken to be garbled, and nothing better was found."""
-        return self.needs == GARBLED and not self.scan
+        """Whether its text is not what is printed, and nothing better was found."""
+        return self.needs in UNTRUE and not self.scan
 
 
 def read_page(document: Any, index: int, bound: int) -> Page:
@@ -102,10 +114,18 @@ def _read(page: Any, number: int, bound: int) -> Page:
     rotation = page.rotation_matrix
     before = page.rotation
     content = _content(page)
-    turn = _turn(content.pieces)
-    if turn:
-        page.set_rotation((before + turn) % 360)
-        content = _content(page)
+    turn, *others = _turns(content.pieces)
+    parts = []
+    for other in others:
+        page.set_rotation((before + other) % 360)
+        lying = _content(page, {90, 180, 270})
+        lines = separators(lying.across, lying.pieces, lying.grids)
+        back = page.derotation_matrix * rotation
+        tall = float(page.rect.height)
+        parts.append(Page(number, tall, tuple(lying.pieces), tuple(lying.grids), back=back, separators=lines))
+    page.set_rotation((before + turn) % 360)
+    if turn or others:
+        content = _content(page, {(other - turn) % 360 for other in others})
     pieces, grids = content.pieces, content.grids
     back = page.derotation_matrix * rotation if turn else None
     height = float(page.rect.height)
@@ -121,7 +141,9 @@ def _read(page: Any, number: int, bound: int) -> Page:
     remarks = (remark,) if remark else ()
     lines = separators(content.across, kept, grids)
     needs = why_ocr(sum(len(piece.text) for piece in kept), garbled, imaged, blank)
-    return Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
+    why = None if needs else doubt(kept, _covered(page, images) > SCAN_COVERS)
+    whole = Page(number, height, tuple(kept), tuple(grids), None, remarks, back, blank, figures, lines, needs)
+    return replace(whole, doubt=why, parts=tuple(parts))
 
 
 def _figures(images: Sequence[Rectangle], page: Any, pieces: Sequence[Piece]) -> tuple[Figure, ...]:
@@ -151,21 +173,27 @@ class _Content:
     across: tuple[Rectangle, ...]
 
 
-def _content(page: Any) -> _Content:
+def _content(page: Any, without: Collection[int] = ()) -> _Content:
+    """What is printed on ``page`` but for text that is turned by one of ``without`` degrees."""
+
+    def pieces_in(grids: Sequence[Grid]) -> list[Piece]:
+        every = page_pieces(page, cell_lookup(grids) if grids else None)
+        return [piece for piece in every if piece.turn not in without]
+
     drawn = rules(page)
     drawn_grids, remark = _grids(page, drawn)
-    pieces = page_pieces(page, cell_lookup(drawn_grids) if drawn_grids else None)
+    pieces = pieces_in(drawn_grids)
     ruled = [grid for grid in drawn_grids if reads_as_table(grid, pieces)]
     if len(ruled) < len(drawn_grids):
         ruled = renumbered(ruled)
-        pieces = page_pieces(page, cell_lookup(ruled) if ruled else None)
+        pieces = pieces_in(ruled)
     grids = ruled if drawn.too_many else renumbered(with_predicted(page, pieces, ruled))
     if grids != ruled:
-        pieces = page_pieces(page, cell_lookup(grids))
+        pieces = pieces_in(grids)
         kept = [grid for grid in grids if not grid.predicted or reads_as_table(grid, pieces)]
         if len(kept) < len(grids):
             grids = renumbered(kept)
-            pieces = page_pieces(page, cell_lookup(grids) if grids else None)
+            pieces = pieces_in(grids)
     inside = [piece for piece in pieces if _on(page.rect, piece)]
     if len(inside) < len(pieces):
         remark = remark or message("pdf.page_outside")
@@ -208,11 +236,13 @@ def _inked(picture: Any, piece: Piece, scale: float) -> bool:
     return sum(value < PAPER for value in under) > INKED * len(under)
 
 
-def _turn(pieces: Sequence[Piece]) -> int:
+def _turns(pieces: Sequence[Piece]) -> list[int]:
+    """By how many degrees most of the text is turned, and then other directions that hold more than labels."""
     turns: Counter[int] = Counter()
     for piece in pieces:
         turns[piece.turn] += len(piece.text)
-    return turns.most_common(1)[0][0] if turns else 0
+    first, *others = turns.most_common() or [(0, 0)]
+    return [first[0], *(turn for turn, characters in others if characters >= LABELS)]
 
 
 def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
@@ -228,8 +258,12 @@ def _cut(pieces: Sequence[Piece], bound: int) -> tuple[list[Piece], bool]:
 
 def _surface(page: Any, images: Sequence[Rectangle]) -> tuple[bool, bool]:
     """Whether nothing is printed on ``page``, and whether images cover most of it."""
-    covered = sum(abs(page.rect & pymupdf.Rect(image)) for image in images)
-    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, covered > SCAN_COVERS * (abs(page.rect) or 1.0)
+    return not images and len(page.get_cdrawings()) < OUTLINED_PATHS, _covered(page, images) > SCAN_COVERS
+
+
+def _covered(page: Any, images: Sequence[Rectangle]) -> float:
+    """The share of ``page`` that images cover."""
+    return float(sum(abs(page.rect & pymupdf.Rect(image)) for image in images) / (abs(page.rect) or 1.0))
 
 
 def placed_back(box: Box, back: Any) -> Box:

@@ -46,6 +46,7 @@ from localmed.ingest.readers.pdf.text import Piece, cleaned
 TITLE_CHARACTERS = 250  # longer "titles" are first paragraphs
 TITLE_SIZE = 1.2  # of the body size, for a title taken from the first pages
 TITLE_PAGES = 2
+TOLD = 25  # pages, ~5 s: how often it is said which one is being read
 Item = Piece | Grid | Figure | Separator
 _PROGRAM_TITLE = re.compile(r"^(?:microsoft |untitled|slide |document\d*$|\S+\.\w{2,5}$|\S*_\S*$)", re.IGNORECASE)
 
@@ -68,10 +69,13 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
         raise LimitExceeded("pdf.pages", name=path.name, count=count, most=bounds.pages)
     pages: list[Page] = []
     for index in range(count):
+        if index and not index % TOLD:
+            yield Working(index + 1, count)
         pages.append(read_page(document, index, bounds.page_characters))
     metadata = cleaned(str((document.metadata or {}).get("title") or ""))
     document.close()
-    yield from read_scans(path, pages, bounds)
+    kept = mapping.options.get("scans")
+    yield from read_scans(path, pages, bounds, kept=Path(kept) if kept else None)
     kept, removed = without_furniture(pages)
     if not any(page.characters and not page.garbled for page in kept):
         raise InputError(_nothing(path.name, kept), remedy(kept, bounds))
@@ -94,6 +98,14 @@ def _flow(pages: Sequence[Page], body: Body) -> _Flow:
     flow = _Flow()
     for page in pages:
         _add_page(flow, page, body)
+        for part in page.parts:
+            lying = _Flow()
+            _add_page(lying, part, body)
+            flow.opens.add(len(flow.parts))
+            back = {part.number: part.back}
+            lines = [item if isinstance(item, Block) else _placed(_block(item), back) for item in lying.parts]
+            flow.parts += [block for block in lines if block.lines]
+            flow.carry.lost.update(lying.carry.lost)
     return flow
 
 
@@ -107,7 +119,8 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
         for run in _runs(region):
             if isinstance(run, Grid):
                 first = top and at_top(run, page.height)
-                flow.parts.extend(table_blocks(run, in_cells[run.first], page.number, first, flow.carry))
+                table = table_blocks(run, in_cells[run.first], page.number, first, flow.carry)
+                flow.parts.extend(_placed(row, {page.number: page.back} if page.back else {}) for row in table)
                 top = False
             else:
                 flow.parts.extend(paragraphs(column_rows(run, page.number)))
@@ -141,12 +154,15 @@ def _blocks(flow: _Flow, body: Body, backs: dict[int, Any]) -> list[Block]:
     blocks: list[Block] = []
     for part in flow.parts:
         if isinstance(part, Block):
-            blocks.append(_placed(part, backs))
+            blocks.append(part)
         elif part.rows:
-            lines = tuple(Line(row.text, row.box) for row in part.rows)
-            kind = Block("heading", lines, level[id(part)]) if id(part) in level else Block("paragraph", lines)
-            blocks.append(_placed(kind, backs))
+            blocks.append(_placed(_block(part, level.get(id(part), 0)), backs))
     return blocks
+
+
+def _block(part: Paragraph, level: int = 0) -> Block:
+    """``part`` as a block; a heading where it has a level."""
+    return Block("heading" if level else "paragraph", tuple(Line(row.text, row.box) for row in part.rows), level)
 
 
 def _placed(block: Block, backs: dict[int, Any]) -> Block:

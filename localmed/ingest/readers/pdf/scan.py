@@ -4,8 +4,8 @@ Rules: a scan that lies askew is straightened before its lines are put in order,
 as displayed; sizes that differ by little are one size, because the height of a line's box depends on its letters; lines
 that the engine is not sure of are left out and counted. Where the engine reads hardly more than a page's own text, that
 text stays alone; where it reads more, that text stays as it is (engines lose raised figures), and what stands elsewhere
-is added. Only a garbled text layer is replaced. A page that OCR does not read is named with the reason and keeps what
-it has.
+is added. Only a text layer that is garbled, or that a sample of its lines shows to be wrong, is replaced. A page that
+OCR does not read is named with the reason and keeps what it has.
 
 Not covered: text in figures of pages that have text of their own.
 """
@@ -26,6 +26,7 @@ from localmed.ingest import page_quality
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.pages import TRIES, Failure, Frame, Ocr, Scan, Scanned, Seen
 from localmed.ingest.parsed import Block, Line, Working
+from localmed.ingest.readers.pdf import layer
 from localmed.ingest.readers.pdf.page import Page, placed_back
 from localmed.ingest.readers.pdf.scan_tables import with_tables
 from localmed.ingest.readers.pdf.text import Piece, cleaned, is_cjk
@@ -37,6 +38,7 @@ COVERED = 0.5  # of the length of a line that OCR read, by the page's own text: 
 SAME_ROW = 0.5  # of the lower of two boxes, that they must share
 LONG = 3.0  # times as wide as tall: such a line shows how the page lies
 TYPE_SIZE = 0.85  # of the height of a line's box, which reaches from above the capitals to below the g
+MARGIN = 0.2  # of its height, by which a box is wider than its line: columns stand closer than boxes can
 ROUGH = 0.3  # share by which boxes of one type size differ
 SIZE_STEP = 0.25  # of the body size, for larger and smaller type
 
@@ -51,16 +53,29 @@ class _Straight:
     height: float
 
 
-def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | None = None) -> Iterator[Working]:
-    """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page."""
-    scans = [index for index, page in enumerate(pages) if page.needs]
-    if not scans or not bounds.ocr or not (engine or ocr.installed()):
+def read_scans(
+    path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | None = None, kept: Path | None = None
+) -> Iterator[Working]:
+    """Replace those of ``pages`` that need OCR, where it is wanted and installed; yields before each such page.
+
+    A page whose text layer is in doubt is compared first (``layer.py``). ``kept`` is a folder for what OCR reads.
+    """
+    scans = [index for index, page in enumerate(pages) if page.needs or page.doubt]
+    if not bounds.ocr or not (engine or ocr.installed()):
+        pages[:] = [layer.unchecked(page) if page.doubt else page for page in pages]
+        return
+    if not scans:
         return
     straightened: dict[int, _Straight] = {}
-    with closing(engine or Ocr(bounds)) as reader:
+    with closing(engine or Ocr(bounds, kept=kept)) as reader:
         for index in scans:
+            if pages[index].doubt:
+                yield Working(pages[index].number, len(pages), ocr=True)
+                pages[index] = _compared(path, pages[index], reader)
+                if not pages[index].needs:
+                    continue
             for _ in range(TRIES):
-                yield Working(pages[index].number)
+                yield Working(pages[index].number, len(pages), ocr=True)
                 scan = reader.read(path, pages[index].number)
                 if isinstance(scan, Scan) or not scan.again:
                     break
@@ -74,6 +89,11 @@ def read_scans(path: Path, pages: list[Page], bounds: ReadBounds, engine: Ocr | 
         placed, grids, rules = with_tables(pieces, straight.rules, straight.width, straight.height)
         lines = (*page.scan, *straight.lines)
         pages[index] = replace(page, pieces=placed, grids=grids, separators=rules, scan=lines)
+
+
+def _compared(path: Path, page: Page, reader: Ocr) -> Page:
+    lines = layer.sample(page)
+    return layer.judged(page, lines, reader.lines(path, page.number, layer.places(page, lines)))
 
 
 def confidence(lines: Sequence[Scanned]) -> float:
@@ -114,7 +134,7 @@ def _taken(page: Page, scan: Scan | Failure) -> tuple[Page, _Straight | None]:
         return replace(page, flaw=message("ocr.failed", needs=needs, why=scan.why), lost=True), None
     every = _straightened(scan, page.number)
     sure = [line for line in every.lines if confidence([line]) >= LEAST_CONFIDENCE]
-    own = [] if page.needs == page_quality.GARBLED else [_moved(piece, page, scan) for piece in page.pieces]
+    own = [] if page.needs in page_quality.UNTRUE else [_moved(piece, page, scan) for piece in page.pieces]
     lines = tuple(scanned for scanned in sure if _covered(scanned.frame, [line.frame for _, line in own]) < COVERED)
     if own and (not lines or sum(len(line.text) for line in sure) < MORE * page.characters):
         return replace(page, needs=None), None
@@ -238,7 +258,11 @@ def _piece(line: Scanned, typical: tuple[float, float], families: dict[bool, str
     ratio = (line.frame[3] - line.frame[1]) / usual
     if abs(ratio - 1) > ROUGH:
         size *= max(SIZE_STEP, round(ratio / SIZE_STEP) * SIZE_STEP)
-    return Piece(line.text, *line.frame, size, families.get(is_cjk(line.text[len(line.text) // 2]), ""))
+    x0, y0, x1, y1 = line.frame
+    margin = min(MARGIN * (y1 - y0), (x1 - x0) / 4)
+    return Piece(
+        line.text, x0 + margin, y0, x1 - margin, y1, size, families.get(is_cjk(line.text[len(line.text) // 2]), "")
+    )
 
 
 def summaries(pages: Sequence[Page]) -> Iterator[tuple[Message, list[int], float, float]]:

@@ -26,6 +26,10 @@ SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-si
 FACE_LETTERS = 2  # raised notes are figures or one letter
 OVERPRINT = 0.5  # of its width: an accent printed over its letter, as typesetting programs do
 SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
+ECHO = (
+    0.4  # of the type size, by which a second print of a line is moved: shadows are, lines of a paragraph 1.0 and more
+)
+ECHO_ROW = 12.0  # points, the height in which second prints are looked for
 WHITE = 0xFFFFFF
 KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
 SYNTHETIC_BOLD = 8  # char_flags: bold by name or by stroking
@@ -159,19 +163,27 @@ def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
 
 
 def _without_echoes(pieces: list[Piece]) -> list[Piece]:
-    """``pieces`` without single marks printed a second time inside a line that already has them."""
-    lines: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        lines.setdefault(round(piece.middle / (4 * SAME_PLACE)), []).append(piece)
-    return [
-        piece
-        for piece in pieces
-        if len(piece.text) > 1
-        or not any(
-            one is not piece and piece.text == one.text[0] and one.x0 <= piece.x0 < piece.x1 <= one.x1
-            for one in lines[round(piece.middle / (4 * SAME_PLACE))]
-        )
-    ]
+    """``pieces`` without what is printed a second time over a piece that says it already, as shadows and fake bold."""
+    rows: dict[int, list[tuple[Piece, str]]] = {}
+    kept = []
+    for piece in sorted(pieces, key=lambda one: -len(one.text)):
+        row, text = int(piece.middle // ECHO_ROW), "".join(piece.text.split())
+        near = [other for number in (row - 1, row, row + 1) for other in rows.get(number, ())]
+        if not any(text in said and _printed_over(piece, other) for other, said in near):
+            kept.append(piece)
+            rows.setdefault(row, []).append((piece, text))
+    places = {id(piece) for piece in kept}
+    return [piece for piece in pieces if id(piece) in places]
+
+
+def _printed_over(piece: Piece, other: Piece) -> bool:
+    """Whether ``piece`` stands on ``other``, moved by less than half a letter; a mark of any size stands inside it."""
+    slack = ECHO * other.size
+    inside = other.x0 - slack <= piece.x0 and piece.x1 <= other.x1 + slack
+    if len(piece.text) == 1 and piece.text == other.text[0] and other.x0 <= piece.x0 < piece.x1 <= other.x1:
+        return abs(piece.middle - other.middle) <= 4 * SAME_PLACE
+    shift = max(abs(piece.y0 - other.y0), abs(piece.y1 - other.y1))
+    return inside and shift <= slack and piece.turn == other.turn and abs(piece.size - other.size) < 0.05 * other.size
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from tests.words import words
 
 
 def read_one(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
-    (record,) = read(path, FieldMapping(options={"bounds": bounds or ReadBounds(ocr=False)}))
+    *_, record = read(path, FieldMapping(options={"bounds": bounds or ReadBounds(ocr=False)}))
     assert isinstance(record, SourceRecord)
     return record
 
@@ -221,6 +221,28 @@ def test_text_that_runs_upwards_is_read_in_order_with_boxes_as_displayed(tmp_pat
     (box,) = boxes_near(record, "Amoxicillin")
     assert abs(box.x0 - area.x0) < 3
     assert box.y0 - 1 <= area.y0 < area.y1 <= box.y1 + 1
+
+
+@pytest.mark.parametrize(("right", "down"), [(0.9, 0.0), (1.8, 1.2), (2.5, 0.4)])
+def test_what_is_printed_twice_is_read_once(tmp_path: Path, right: float, down: float) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    make.lines(page, 50, 60, make.LEFT)
+    make.lines(page, 50 + right, 60 + down, make.LEFT)
+    assert texts(read_one(make.save(document, tmp_path / "twice.pdf"))) == [" ".join(make.LEFT)]
+
+
+def test_a_table_that_lies_on_its_side_below_upright_text_is_read_as_a_table(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=900)
+    make.lines(page, 50, 60, [*make.LEFT, *make.RIGHT, *make.LEFT, *make.RIGHT])
+    page.show_pdf_page(pymupdf.Rect(50, 350, 450, 850), pymupdf.open(make.table(tmp_path / "table.pdf")), 0, rotate=90)
+    record = read_one(make.save(document, tmp_path / "lying.pdf"))
+    rows = [block for block in record.blocks if block.kind == "row"]
+    assert "Medicine: medicine 2; Dose: 200 mg; Interval: every 2 hours" in texts(record, "row")
+    boxes = [line.box for row in rows for line in row.lines if line.box]
+    assert boxes
+    assert all(box.page == 1 and box.x0 >= 50 and box.x1 <= 450 and box.y0 >= 350 for box in boxes)
 
 
 def test_pages_without_text_are_named(tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""What a question asks of its subject: a dose, a duration, a price (``asking.toml``); and its words that name nothing.
+
+A slot that a question asks for and a sentence does not fill leaves the question open. English and Chinese. Not covered:
+whether the value is that of the thing asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from localmed.clinical.tables import table
+from localmed.language import fold
+
+AMOUNT = "amount"  # any number
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A value that a question asks for, by its ``name``, and what a sentence gives that holds one."""
+
+    name: str
+    fills: re.Pattern[str]
+
+
+@cache
+def _asks() -> tuple[tuple[str, re.Pattern[str], str], ...]:
+    rows = table("asking")["slots"].items()
+    return tuple((name, re.compile(row["asks"]), row["fills"]) for name, row in rows)
+
+
+@cache
+def everyday() -> frozenset[str]:
+    """Words of questions that are nobody's subject."""
+    return frozenset(word for words in table("asking")["everyday"].values() for word in words.split())
+
+
+def slots(question: str) -> tuple[Slot, ...]:
+    """The values that ``question`` asks for; those that say more than "a number" stand for it as well."""
+    folded = fold(question)
+    matches = [(name, match, fills) for name, asks, fills in _asks() if (match := asks.search(folded))]
+    chosen = [row for row in matches if row[0] != AMOUNT] or matches
+    return tuple(Slot(name, _filled(match, fills)) for name, match, fills in chosen)
+
+
+def defined(question: str) -> str:
+    """The name of what ``question`` asks to be defined, "" if it asks something else."""
+    folded = fold(question).strip()
+    matches = (re.match(pattern, folded) for pattern in table("asking")["definition"]["asks"])
+    return next((match["term"] for match in matches if match), "")
+
+
+def _filled(match: re.Match[str], fills: str) -> re.Pattern[str]:
+    counted = match.groupdict().get("of") or r"\w"
+    return re.compile(fills.replace("{of}", counted))

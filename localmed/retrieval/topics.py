@@ -1,0 +1,132 @@
+"""What a question names, each topic under all its names, and how much of it a text holds.
+
+A topic is a medicine, a row of ``clinical/synonyms.toml``, or any other word of the question. It weighs as its most
+common name is rare in the library (inverse document frequency); one that the library has never seen weighs most. Words
+that name nothing (``clinical/asking.toml``) weigh a quarter and are nobody's subject.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from localmed import language
+from localmed.clinical import asking, synonyms
+from localmed.library.lexical import LexicalIndex, stems
+
+_JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
+EVERYDAY = 0.25  # of a word's weight, if it names nothing
+MOST_NAMES = 24  # of a topic: a medicine with all its brands
+FIRST = 5  # index terms that a sentence begins with
+HALF = 0.5  # of a name's terms: less is not the topic (Chinese names are pairs of characters)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as a question has ``written`` it, the index terms of each of its ``names``, and its ``weight``.
+
+    ``rarity`` (0 to 1) is that of its most common name, 1 for what the library has never seen. ``subject`` is whether
+    it is a name, not a word of asking; ``exact`` whether all terms of a name are needed.
+    """
+
+    written: str
+    names: tuple[frozenset[str], ...]
+    weight: float
+    rarity: float
+    subject: bool = True
+    exact: bool = True
+
+    @property
+    def rarer(self) -> bool:
+        """Whether it may be half of a name: a subject or a number."""
+        return self.subject or self.written.isdigit()
+
+    def held(self, terms: Collection[str]) -> float:
+        """The share (0 to 1) of the name that ``terms`` hold best."""
+        shares = (len(name.intersection(terms)) / len(name) for name in self.names)
+        best = max(shares, default=0.0)
+        return best if not self.exact or best == 1.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of a question, in its order.
+
+    ``lone`` says that the question is about one name only: "what causes myotonic dystrophy".
+    """
+
+    topics: tuple[Topic, ...]
+    lone: bool = False
+
+    def coverage(self, terms: Collection[str]) -> float:
+        """The share of the topics' weight that ``terms`` hold; 0 where there are none."""
+        total = sum(topic.weight for topic in self.topics)
+        return sum(topic.weight * topic.held(terms) for topic in self.topics) / total if total else 0.0
+
+    def missing(self, terms: Collection[str]) -> tuple[Topic, ...]:
+        """The subjects of which ``terms`` hold no name, rarest first."""
+        missing = (topic for topic in self.topics if topic.subject and topic.held(terms) < HALF)
+        return tuple(sorted(missing, key=lambda topic: -topic.rarity))
+
+    def begun(self, terms: Sequence[str]) -> bool:
+        """Whether a sentence of ``terms`` begins with all subjects."""
+        first = frozenset(terms[:FIRST])
+        return not any(topic.subject and topic.held(first) < HALF for topic in self.topics)
+
+
+def topics(question: str, index: LexicalIndex) -> Topics:
+    """What ``question`` names."""
+    folded, read, done, asks = language.fold(question), list[tuple[Topic, int, int]](), 0, set[str]()
+    for named in synonyms.named(question):
+        read += _words(folded, done, named.start, index)
+        names = [frozenset(index.analyse(name, for_query=True)) for name in named.names[:MOST_NAMES]]
+        everyday = named.asking or named.written in asking.everyday()
+        asks |= {named.written} if named.asking else set()
+        topic = _thing(named.written, tuple(name for name in names if name), index, not everyday)
+        read += [(topic, named.start, named.end)] if topic.names else []
+        done = named.end
+    read += _words(folded, done, len(folded), index)
+    return Topics(tuple({topic.names: topic for topic, _, _ in read}.values()), _lone(folded, read, asks))
+
+
+def other_names(question: str, index: LexicalIndex) -> str:
+    """The names that the library has of what it does not know by the name in ``question``, "" where there are none."""
+    topics = (named for named in synonyms.named(question) if not named.asking)
+    unknown = (named for named in topics if not index.holds(named.written))
+    return " ".join(name for named in unknown for name in named.names[:MOST_NAMES] if index.holds(name))
+
+
+def _lone(folded: str, read: Sequence[tuple[Topic, int, int]], asks: Collection[str]) -> bool:
+    """Whether the question has one name, of subjects, numbers and joining words, and else only what ``asks`` of it."""
+    if any(not topic.rarer and topic.written not in asks for topic, _, _ in read):
+        return False
+    names = [(start, end) for topic, start, end in read if topic.rarer]
+    between = (folded[end:start] for (_, end), (start, _) in pairwise(names))
+    return any(topic.subject for topic, _, _ in read) and all(_JOINED.fullmatch(text) for text in between)
+
+
+def _words(folded: str, start: int, end: int, index: LexicalIndex) -> Iterator[tuple[Topic, int, int]]:
+    everyday, place = _everyday(), start
+    for word in language.content_words(folded[start:end]):
+        terms = frozenset(index.analyse(word, for_query=True))
+        place = max(folded.find(word, place, end), place)
+        if terms:
+            subject = word not in everyday and not terms <= everyday and not word.isdigit() and len(word) > 1
+            yield _thing(word, (terms,), index, subject, exact=len(terms) == 1), place, place + len(word)
+
+
+@cache
+def _everyday() -> frozenset[str]:
+    words = asking.everyday()
+    return words | stems(" ".join(word for word in words if word.isascii()))
+
+
+def _thing(
+    written: str, names: Sequence[frozenset[str]], index: LexicalIndex, subject: bool, exact: bool = True
+) -> Topic:
+    rarest = max(index.rarity(["\x00"]))
+    rarity = min((max(index.rarity(sorted(name))) for name in names), default=rarest) / rarest
+    return Topic(written, tuple(names), rarity * (1.0 if subject else EVERYDAY), rarity, subject, exact)

@@ -1,0 +1,183 @@
+"""Whose answer it is: what narrows a question, and whether what is quoted speaks of that.
+
+A question is narrowed by its medicines, by whom and what it names (disease, subtype, population, purpose, setting,
+route: ``clinical/qualifiers.toml``), by an age, and by every other word that is not among the general ones of that
+table. A quotation speaks of what its sentence, its headings or its title name, and of what the prose around it names;
+not of what a sentence names in order to leave it out ("does not cover children"). Of opposites (acute, chronic; by
+mouth, into a vein) the nearest decides: a sentence that names another of the row speaks of no other.
+
+Rules see words: another word for the same thing counts as missing, unless the table has it. That costs a right answer
+its green badge; the other way round a wrong one would keep it. More than half of what is quoted must speak of it all:
+one sentence that happens to hold the words is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from localmed.clinical import medicines
+from localmed.clinical.qualifiers import located, opposites, usual
+from localmed.clinical.tables import cues, listed, table
+from localmed.domain import Evidence, Passage, Statement
+from localmed.language import HAN, content_words, fold, sentences
+from localmed.verification.matching import alike, stems
+
+MOST = 3  # words told of one answer
+LEAD = 2  # sentences before a quotation that may say of whom it speaks
+CHILDHOOD = 18  # years at which it ends
+
+_AGE = re.compile(r"(\d{1,3})\s?-?\s?(?:years?|yrs?)?[ -]?old\b|(\d{1,3})\s?岁(?!以|及|或)")
+_AGES = re.compile(
+    r"(?:(?:aged?|over|above|from|least|older than)\s(?P<low>\d{1,3})"
+    r"|(?P<and>\d{1,3})\s(?:years\s)?(?:(?:of age\s)?and|or) (?:over|older|above)"
+    r"|(?:under|below|younger than|up to)\s(?P<high>\d{1,3}))(?=\s(?:years|and|or)|\b)"
+    r"|(?P<zlow>\d{1,3})\s?岁(?:及|或)?以上|(?P<zhigh>\d{1,3})\s?岁(?:及|或)?以下"
+)
+_HAN = re.compile(f"[{HAN}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a quotation speaks of: its sentence, what leads in to it, its headings with the title, the prose around."""
+
+    sentence: str
+    before: str
+    headings: str
+    around: str
+
+    @classmethod
+    def of(cls, statement: Statement, passage: Passage) -> Place:
+        """Of ``statement`` in ``passage``; the other rows of a table are not around a row."""
+        headings = "\n".join(dict.fromkeys((passage.title, *passage.headings)))
+        if passage.table:
+            return cls(_kept(statement.text), "", headings, "")
+        start = statement.citations[0].start
+        before = [passage.text[one:end] for one, end in sentences(passage.text) if end <= start][-LEAD:]
+        return cls(_kept(statement.text), _kept("\n".join(before)), headings, _kept(passage.text))
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        return "\n".join((self.headings, self.sentence, self.around))
+
+
+def lacking(question: str, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant."""
+    known = {piece.marker: piece.passage for piece in evidence}
+    places = [
+        Place.of(statement, known[statement.citations[0].marker])
+        for statement in statements
+        if statement.citations and statement.citations[0].marker in known and not statement.withheld
+    ]
+    lacks = [tuple(_lacking(question, place)) for place in places]
+    if 2 * sum(not words for words in lacks) > len(lacks):
+        return ()
+    fewest = min((words for words in lacks if words), key=len, default=())
+    return tuple(dict.fromkeys(fewest))[:MOST]
+
+
+def _lacking(question: str, place: Place) -> Iterator[str]:
+    yield from _other_medicines(question, place)
+    yield from _other_rows(question, place)
+    yield from _other_age(question, place)
+    yield from _unnamed(question, place.whole)
+
+
+def _other_medicines(question: str, place: Place) -> Iterator[str]:
+    mentions = medicines.mentions(place.whole)
+    named = {name for mention in mentions for name in (*mention.ingredients, *mention.classes)}
+    which = medicines.asks_which(question)
+    for mention in medicines.mentions(question):
+        if which and not mention.ingredients:
+            continue  # "which antibiotic": that is for the answer to say
+        if named.isdisjoint((*mention.ingredients, *mention.classes)):
+            yield mention.written
+
+
+def _other_rows(question: str, place: Place) -> Iterator[str]:
+    near, before, headings, around = map(_rows, (place.sentence, place.before, place.headings, place.around))
+    for match, rows in located(question):
+        if not any(row in _nearest(row, near, before, headings, around) for row in rows) and not any(
+            usual(row, near | headings | around) for row in rows
+        ):
+            yield match.name
+
+
+def _nearest(row: str, *named: frozenset[str]) -> frozenset[str]:
+    """The first of ``named`` that holds ``row`` or one of its opposites; the prose around counts for what has none."""
+    others = opposites(row)
+    return next(
+        (rows for rows in named[:-1] if not rows.isdisjoint(others | {row})), frozenset() if others else named[-1]
+    )
+
+
+def _rows(text: str) -> frozenset[str]:
+    return frozenset(row for _, rows in located(text) for row in rows)
+
+
+def _other_age(question: str, place: Place) -> Iterator[str]:
+    for match in _AGE.finditer(fold(question)):
+        years = int(match[1] or match[2])
+        if not any(low <= years < high for low, high in _ages(place)):
+            yield match[0]
+
+
+def _ages(place: Place) -> Iterator[tuple[int, int]]:
+    """The ages, from and below, that the sentence, else the headings, else the prose around name."""
+    for text in map(fold, (place.sentence, place.before, place.headings)):
+        spans = []
+        for match in _AGES.finditer(text):
+            low, high = match["low"] or match["and"] or match["zlow"], match["high"] or match["zhigh"]
+            spans.append((int(low or 0), int(high) if high else 200))
+        named = _rows(text)
+        spans += [(0, CHILDHOOD)] if "child" in named else []
+        spans += [(CHILDHOOD, 200)] if "adult" in named else []
+        if spans:
+            yield from spans
+            return
+
+
+def _unnamed(question: str, whole: str) -> Iterator[str]:
+    """The other words of ``question`` that ``whole`` does not hold, in its words or others for the same."""
+    folded = fold(question)
+    read = {at for start, end in _spans(folded) for at in range(start, end)}
+    rest = "".join(" " if at in read else character for at, character in enumerate(folded))
+    held = stems(whole)
+    forms = frozenset(map(alike, held))
+    pairs = frozenset(whole[at : at + 2] for at in range(len(whole) - 1))
+    general = _general()
+    for word in content_words(rest):
+        if _HAN.match(word):
+            bare = word.strip(table("qualifiers")["general"]["zh_characters"])
+            if (
+                len(bare) > 1
+                and bare not in general
+                and pairs.isdisjoint(bare[at : at + 2] for at in range(len(bare) - 1))
+            ):
+                yield bare
+        elif len(word) > 1 and not word[0].isdigit() and word not in general:
+            own = stems(word)
+            if own.isdisjoint(held) and forms.isdisjoint(map(alike, own)):
+                yield word
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where a folded question is read by its medicines, rows and ages already."""
+    yield from ((mention.start, mention.end) for mention in medicines.mentions(text))
+    yield from ((match.start, match.end) for match, _ in located(text))
+    yield from (match.span() for match in _AGE.finditer(text))
+
+
+def _kept(text: str) -> str:
+    """``text`` without the sentences that name something to leave it out."""
+    parts = (text[start:end] for start, end in sentences(text))
+    return "\n".join(part for part in parts if not cues("qualifiers", "left_out").search(part))
+
+
+@cache
+def _general() -> frozenset[str]:
+    section = table("qualifiers")["general"]
+    return frozenset((*listed(section["en"]), *listed(section["zh"])))

@@ -1,0 +1,134 @@
+"""Answers quoted whole: the list that a quotation is an item of, and the warnings of the section that it stands in.
+
+- *Lists*: an item or the line that leads in to it (it ends with a colon) brings the others, over the borders of
+  passages, at most ``ITEMS`` of them; where there are more it is said that the list continues.
+- *Sentences*: one that the end of its passage cuts goes on to its own end.
+- *Warnings* (``negation.toml``): each sentence of the section that forbids, stops or warns, and the rest of a paragraph
+  that begins with one.
+
+A list is a run of lines with one sentence each: what is read of a document keeps no other mark of it. Rows of tables
+carry their header and stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from localmed.clinical.tables import cues
+from localmed.domain import Citation, Passage
+from localmed.language import sentences
+
+ITEMS = 20  # of a list that are quoted
+WORDY = 300  # characters from which a line is a paragraph, not an item
+ENDS = tuple('.!?。！？…;；:：)）”"')
+LEADS_IN = (":", "：")
+
+Section = tuple[Passage, ...]  # the passages under one heading, in their order
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence ``start:end`` of passage number ``place`` of a section; ``line`` counts its lines throughout."""
+
+    place: int
+    start: int
+    end: int
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """What an answer quotes of a section, in its order; ``last`` is the passage in which a list goes on."""
+
+    spans: tuple[tuple[Passage, int, int], ...]
+    last: Passage | None = None
+
+
+def whole(citations: Sequence[Citation], section: Section) -> Quoted:
+    """What belongs to ``citations``, which stand in ``section``, with themselves."""
+    split = list(_split(section))
+    lines = [list(line) for _, line in groupby(split, key=lambda sentence: sentence.line)]
+    chosen = {(sentence.place, sentence.start) for sentence in split if _cited(sentence, citations, section)}
+    listed, last = _lists(lines, chosen)
+    chosen |= listed | _rest(split, chosen, section) | _warnings(lines)
+    kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
+    rows = [(passage, citation.start, citation.end) for citation in citations
+            for passage in section if passage.table and passage.id == citation.passage_id]  # fmt: skip
+    prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
+    return Quoted((*rows, *prose), None if last is None else section[last])
+
+
+def _split(section: Section) -> Iterator[Sentence]:
+    line = 0
+    for place, passage in enumerate(section):
+        line += 1
+        if passage.table:
+            continue
+        last = 0
+        for start, end in sentences(passage.text):
+            line += "\n" in passage.text[last:start]
+            yield Sentence(place, start, end, line, passage.text[start:end])
+            last = end
+
+
+def _cited(sentence: Sentence, citations: Sequence[Citation], section: Section) -> bool:
+    passage = section[sentence.place].id
+    return any(one.passage_id == passage and one.start < sentence.end and sentence.start < one.end for one in citations)
+
+
+def _lists(
+    lines: Sequence[Sequence[Sentence]], chosen: Collection[tuple[int, int]]
+) -> tuple[set[tuple[int, int]], int | None]:
+    """The items, with their lead-in, of the lists that hold one of ``chosen``; and where one of them goes on."""
+    added: set[tuple[int, int]] = set()
+    last = None
+    for run in _runs(lines):
+        keys = [(sentence.place, sentence.start) for sentence in run]
+        if not set(keys).isdisjoint(chosen):
+            added |= set(keys[: ITEMS + 1])
+            last = keys[ITEMS + 1][0] if len(keys) > ITEMS + 1 else last
+    return added, last
+
+
+def _runs(lines: Sequence[Sequence[Sentence]]) -> Iterator[list[Sentence]]:
+    """Each list: its items, after the sentence that leads in to it where one does."""
+    run: list[Sentence] = []
+    for line in (*lines, ()):
+        item = len(line) == 1 and len(line[0].text) < WORDY and not line[0].text.endswith(LEADS_IN)
+        if item:
+            run.append(line[0])
+            continue
+        if len(run) > 1:
+            yield run
+        run = [line[-1]] if line and line[-1].text.endswith(LEADS_IN) else []
+
+
+def _rest(split: Sequence[Sentence], chosen: Collection[tuple[int, int]], section: Section) -> set[tuple[int, int]]:
+    """What goes on with a sentence that the end of its passage cut."""
+    added = set()
+    for at, sentence in enumerate(split[:-1]):
+        cut = sentence.end == len(section[sentence.place].text.rstrip()) and not sentence.text.endswith(ENDS)
+        key, following = (sentence.place, sentence.start), split[at + 1]
+        if cut and (key in chosen or key in added) and following.text[:1].islower():
+            added.add((following.place, following.start))
+    return added
+
+
+def _warnings(lines: Sequence[Sequence[Sentence]]) -> set[tuple[int, int]]:
+    """The sentences that warn; of a line that begins with one all."""
+    warns = cues("negation", "warns")
+    return {
+        (sentence.place, sentence.start)
+        for line in lines
+        for sentence in line
+        if warns.search(line[0].text) or warns.search(sentence.text)
+    }
+
+
+def section_of(passage: Passage, document: Sequence[Passage]) -> Section:
+    """The passages of ``document``, in its order, that stand beside ``passage`` under the same headings."""
+    groups = [tuple(group) for _, group in groupby(document, key=lambda one: one.headings)]
+    return next((group for group in groups if passage.id in {one.id for one in group}), (passage,))
