@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -41,14 +42,22 @@ def killed_before(step: int, call: Callable[[], object]) -> bool:
         left = [step]
 
         def kill(event: str, _: tuple[Any, ...]) -> None:
-            left[0] -= event in EVENTS
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if event in EVENTS:
+                left[0] -= 1
+                if not left[0]:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(kill)
-        call()
-        os._exit(0)
-    return os.waitpid(child, 0)[1] != 0
+        try:
+            call()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
 
 
 def withdraw(settings: Settings, withdrawn: bool) -> None:
