@@ -5,8 +5,8 @@
 A small library (guidelines, a PDF, a hidden collection, a terminology; one document withdrawn, one superseded, one not
 yet effective) is asked, searched, listed, drawn and looked up. For each flip a kind of file is chosen, then a file, a
 byte and a bit; half are written as any program writes, half as a disk decays, with the file's times unchanged. A flip
-is "noticed" (an error that names what is damaged), "harmless" (everything as before) or "silent". A bit in the cache of
-vectors shows at the next encoding, so the library is encoded again for it. The rest, by name, could not be told.
+is "noticed" (an error that says what is damaged and what to do), "harmless" (everything as before) or "silent". A bit
+in the cache of vectors shows at the next encoding, so texts are encoded again for it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import hashlib
 import os
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
@@ -34,6 +36,7 @@ from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
 from localmed.library import generations
 from localmed.library.reading import unaltered
+from localmed.library.vectors import VectorCache
 from localmed.operations import changes, lookups
 from localmed.operations.governing import Change
 from localmed.session import Session
@@ -53,7 +56,7 @@ DOSES = {
     "coming.txt": "Anaphylaxis 2099\n\nGive 400 micrograms of adrenaline for anaphylaxis by the new device.\n",
 }
 HIDDEN = {"trial.txt": "Trial protocol\n\nGive 900 micrograms of adrenaline for anaphylaxis within the trial.\n"}
-DRAWN_FROM = ("files", "lexical", "library.sqlite", generations.MANIFEST, "checked.json")
+DRAWN_FROM = ("vectors", "files", "lexical", "library.sqlite", generations.MANIFEST, "checked.json")
 DATES = ("generation", "day", "time")
 
 
@@ -85,6 +88,7 @@ def made(folder: Path) -> Settings:
         coming = (date.today() + timedelta(300)).isoformat()
         changes.govern(session, [Change((documents["coming.txt"],), {"effective_from": coming})])
         changes.withdraw(session, documents["drawn.txt"], True, "recalled")
+    encoded(settings)
     return settings
 
 
@@ -102,9 +106,16 @@ def shown(session: Session, image: Path | None) -> dict[str, Any]:
         "documents": lambda: lookups.documents_overdue(session),
         "of reader": lambda: lookups.documents(reader),
         "access": lambda: lookups.collections(session),
+        "vectors": lambda: encoded(session.settings) if image else "",
         **({"picture": partial(_picture, session, image)} if image else {}),
     }
     return {name: _plain(result(call)) for name, call in looked_up.items()}
+
+
+def encoded(settings: Settings) -> str:
+    """The vectors of some texts, which the cache holds."""
+    with closing(VectorCache(settings.data / "vectors", HashedWords())) as cache:
+        return hashlib.sha256(cache.encode([f"text {number}" for number in range(200)]).tobytes()).hexdigest()
 
 
 def _picture(session: Session, image: Path) -> str:
@@ -163,9 +174,9 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
         before = shown(session, image)
         assert not any(isinstance(value, Exception) for value in before.values()), before
         for _ in range(25):
-            began = time.perf_counter()
+            began = time.thread_time()
             unaltered(generations.current(settings.data))
-            outcomes.checks.append(time.perf_counter() - began)
+            outcomes.checks.append(time.thread_time() - began)
     for number in range(count):
         files = kinds(settings.data)
         kind = list(files)[number % len(files)]
@@ -175,6 +186,7 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
         named = f"{kind} {path.name} {place}.{bit}{' decayed' if decays else ''}"
         with opened(settings, HashedWords()) as session:
             after = shown(session, image if kind in DRAWN_FROM else None)
+        print(number, end=" ", file=sys.stderr, flush=True)
         _judge(outcomes, kind, named, before, after, result(lambda: _whole(settings)))
         _restore(path, whole)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -246,8 +258,10 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--seed", type=int, default=14)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=work_folder()) as folder:
-        outcomes = measured(made(Path(folder)), parser.parse_args().count)
+        outcomes = measured(made(Path(folder)), options.count, options.seed)
     for kind, counter in outcomes.counts.items():
         print(kind, dict(counter))
     for title in ("silent", "unnamed", "unseen"):
