@@ -16,6 +16,7 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError
 from localmed.library import generations, intact
+from tests.benchmarks import flips as benchmark
 from tests.fakes import HashedWords, import_into, opened, overwrite, write
 
 DOSES = {
@@ -150,3 +151,13 @@ def test_what_was_copied_back_is_hashed_once(doses: Settings, monkeypatch: pytes
     hashed.clear()
     shown(doses)
     assert hashed == []
+
+
+@pytest.mark.slow
+def test_no_flip_in_any_kind_of_file_changes_what_is_shown(tmp_path: Path) -> None:
+    """A short run of the benchmark: once as written, once as decayed, in each of thirteen kinds of files."""
+    outcomes = benchmark.measured(benchmark.made(tmp_path), 26, seed=2)
+    assert outcomes.silent == []
+    assert outcomes.unnamed == []
+    assert len(outcomes.counts) == 13
+    assert sum(counter["noticed"] for counter in outcomes.counts.values()) > 10
