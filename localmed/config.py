@@ -305,12 +305,14 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def load(data: str | os.PathLike[str] | None = None) -> Settings:
-    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known."""
-    folder = data_folder(data)
-    file = Path(os.environ.get("LOCALMED_CONFIG") or folder / "localmed.toml")
+def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settings:
+    """Read the settings for the data folder ``data``; raise ``BadSettings`` for a key or a type that is not known.
+
+    Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
+    folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
+    file = Path(named or folder / "localmed.toml")
     if not file.exists():
-        if "LOCALMED_CONFIG" in os.environ:
+        if named:
             raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:

@@ -19,7 +19,7 @@ from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Statu
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
-from localmed.library.access import Access, Groups, groups_of
+from localmed.library.access import Access, Groups, groups_of, narrowed
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
 from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
@@ -65,6 +65,12 @@ class Outcome:
     subject: str
     outcome: str = "done"
     generation: int = 0
+
+
+def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
+    """``settings`` with the groups that the site has ``granted``, as they and those ``chosen`` narrow them."""
+    groups = narrowed(groups_of(granted, settings.data), settings.reader.groups, chosen)
+    return replace(settings, reader=replace(settings.reader, groups=tuple(sorted(groups or ()))))
 
 
 def local_caller(settings: Settings, language: str = "en") -> Caller:
@@ -233,6 +239,17 @@ class Session:
             library = workspace.library
             return standing(evidence, library), not library.passages([evidence.passage.id])
         return evidence, True
+
+    def replay(self, text: str) -> tuple[Answer, bool]:
+        """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
+        from localmed.workflows.kept import rests_on_hidden
+        from localmed.workflows.recording import recorded, replay
+
+        if self.hidden():
+            with self.workspace() as workspace:
+                if rests_on_hidden(recorded(text), workspace.library):
+                    raise UsageError("replay.hidden")
+        return replay(text)
 
     def allow(self, workflow: str) -> None:
         """Raise ``UsageError`` if the site has switched ``workflow`` off."""

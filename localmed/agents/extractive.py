@@ -17,6 +17,7 @@ from localmed.agents import asking
 from localmed.agents.decomposing import DECOMPOSITION, SUB_QUESTIONS, SYNTHESIS, SynthesisInput
 from localmed.agents.roles import Rules
 from localmed.agents.subject import Subject
+from localmed.clinical.tables import cues, listed, table
 from localmed.config import AskSettings, KeywordSettings
 from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
@@ -30,6 +31,7 @@ CLOSE_TO_BEST = 0.75  # of the best sentence's score: what is further off is not
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
 UNNAMED = 3  # words of the question that no source holds are told, at most
+ENDS = tuple('.!?。！？…;；:：)）”"')  # of a sentence
 SHORTEST = 12  # characters; shorter fragments are list markers and captions
 
 _ASKS_QUANTITY = re.compile(
@@ -39,7 +41,9 @@ _ASKS_QUANTITY = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"[^?？]*[?？]+")
-_FURNITURE = re.compile(r"第\s*\d+\s*页\s*[，,]?\s*共|\bpage \d+ of \d+", re.IGNORECASE)  # what a footer left behind
+_FURNITURE = re.compile(r"第\s*\d+\s*页|\bpage \d+ of \d+|^\W*\d+\W*$", re.IGNORECASE)  # what a footer left behind
+_NUMBERED = re.compile(r"^[\d.、\s]+")  # before a heading
+_VOLUME = re.compile(r"\b(?:19|20)\d\d\s?;\s?\d+")  # year;volume of a reference
 _ROW = re.compile(r"[^\n]+")
 _NUMBER = re.compile(r"\d|[一二三四五六七八九十百]+[层楼天周月年岁次片粒]")
 
@@ -169,7 +173,7 @@ class Extractive:
             for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
-                if end - start >= SHORTEST and not (_FURNITURE.search(text) or subject.another(passage, start, end)):
+                if end - start >= SHORTEST and _says(text, passage) and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += quantity if _NUMBER.search(text) else 0.0
@@ -210,6 +214,26 @@ def coherence(task: asking.CoherenceInput) -> asking.Coherence:
 def self_contained(task: asking.FollowUp) -> str:
     """The question with the one before it, which names what it is about."""
     return f"{task.earlier[-1]} {task.question}" if task.earlier else task.question
+
+
+def _says(text: str, passage: Passage) -> bool:
+    """Whether ``text`` is a statement: no reference, heading, fragment or what a header or footer left behind."""
+    if _FURNITURE.search(text) or _VOLUME.search(text) or cues("publications", "references").search(text):
+        return False
+    names = {_bare(name) for name in (passage.title, *passage.headings)}
+    if _bare(text) in names or not names.isdisjoint(listed(table("publications")["references"]["headings"])):
+        return False
+    ended = passage.table or text.rstrip().endswith(ENDS)
+    named = {word for name in names for word in language.words(name)}
+    return ended or not (text[:1].islower() or named.issuperset(_without_numbers(text)))
+
+
+def _bare(name: str) -> str:
+    return _NUMBERED.sub("", language.fold(name)).strip(" .:：。")
+
+
+def _without_numbers(text: str) -> list[str]:
+    return [word for word in language.words(text) if not word.isdigit()]
 
 
 def units(passage: Passage) -> list[tuple[int, int]]:

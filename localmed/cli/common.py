@@ -18,7 +18,7 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import InputError, reason
 from localmed.hooks import SILENT, Hooks
 from localmed.messages import render
 from localmed.presentation.neutral import escaped, neutral, one_line
@@ -62,14 +62,16 @@ question_argument = click.argument("question", nargs=-1, required=True, callback
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """The settings of the data folder, for a reader of the groups, given to ``localmed``."""
-    from localmed import config
+    """The settings, for a reader of the groups that the data folder's settings, else its rights, give.
 
-    settings, groups = config.load(ctx.obj["data"]), ctx.obj["groups"]
-    if settings.reader.groups and not set(groups) <= set(settings.reader.groups):
-        raise UsageError("cli.other_group")
+    ``$LOCALMED_CONFIG`` and ``--as-group`` narrow these and never widen them.
+    """
+    from localmed import config
+    from localmed.session import for_reader
+
+    settings, granted = config.load(ctx.obj["data"]), config.load(ctx.obj["data"], own=False).reader.groups
     speaking.choose(settings.reader.language)
-    return replace(settings, reader=replace(settings.reader, groups=groups)) if groups else settings
+    return for_reader(settings, granted, ctx.obj["groups"])
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from localmed.cli.common import echo, json_option, print_json
+from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.cli.running import show_trace
 from localmed.domain import message
 from localmed.domain.codec import answer_json
@@ -18,13 +18,14 @@ from localmed.presentation.words import words
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--trace", is_flag=True, help="Show the recorded steps (on standard error).")
 @json_option
-def command(file: Path, trace: bool, as_json: bool) -> None:
+@click.pass_context
+def command(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
     """Run the workflow recorded in FILE again on its recorded results, without library or models.
 
     Says whether the answer is the recorded one; ends with 3 if it is not.
     """
     from localmed.cli.showing import show
-    from localmed.workflows.recording import LARGEST, replay
+    from localmed.workflows.recording import LARGEST
 
     if file.stat().st_size > LARGEST:
         raise InputError("replay.bytes", file=str(file), most=LARGEST)
@@ -32,7 +33,8 @@ def command(file: Path, trace: bool, as_json: bool) -> None:
         text = file.read_text("utf-8")
     except UnicodeDecodeError:
         raise InputError("replay.no_text", file=str(file)) from None
-    answer, same = replay(text)
+    with opened(ctx) as session:
+        answer, same = session.replay(text)
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:

@@ -19,6 +19,7 @@ from localmed.cli.common import (
 )
 from localmed.domain import Hit, Message, Status, message
 from localmed.messages import ASIDE, joined
+from localmed.presentation.answer import pages
 from localmed.presentation.words import words
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def _documents(result: Found) -> list[str]:
 def _show(number: int, hit: Hit, status: Status, overdue: str, language: str) -> None:
     passage = hit.passage
     details: list[Message] = []
-    if passage.page:
-        details.append(message("answer.page", page=passage.page))
+    details += pages(passage.pages)
     if passage.ocr is not None:
         details.append(message("answer.ocr", confidence=passage.ocr))
     if status is not Status.CURRENT:

@@ -8,7 +8,8 @@ import click
 
 from localmed.cli.common import echo, json_option, opened, print_json
 from localmed.cli.speaking import say, text
-from localmed.domain import Status
+from localmed.domain import Evidence, Passage, Status
+from localmed.errors import InputError
 
 
 @click.command("show")
@@ -16,7 +17,7 @@ from localmed.domain import Status
 @click.option(
     "--image", type=click.Path(path_type=Path, dir_okay=False), help="Write the page here as PNG, passage marked."
 )
-@click.option("--page", type=click.IntRange(1), help="Of a passage over several pages: this one (default: its first).")
+@click.option("--page", type=click.IntRange(1), help="Of a passage over several pages only what stands on this one.")
 @click.option("--span", help="Mark only the characters START-END of the passage, as ask prints them.")
 @click.option("--answer", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="PASSAGE is the number of a source in this kept answer, recording or --json output.")  # fmt: skip
@@ -49,6 +50,7 @@ def command(
         print_json(evidence)
         return
     cited = evidence.passage
+    shown = cited.text if page is None else _on(cited, page)
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
     if evidence.status is not Status.CURRENT:
         echo(text(f"search.standing_{evidence.status.value}"), colour="red")
@@ -56,14 +58,30 @@ def command(
         echo(text("search.overdue_since", date=evidence.overdue), colour="red")
     if removed:
         echo(text("search.gone"), colour="red")
-    echo(text("search.source_page", source=evidence.source, page=cited.page) if cited.page else evidence.source)
+    echo(_source(evidence))
     if cited.ocr is not None:
         say("answer.ocr", confidence=cited.ocr)
     if cited.headings:
         echo(" > ".join(cited.headings))
-    echo(f"\n{cited.text}")
+    echo(f"\n{shown}")
     if image:
         echo(f"\n{text('cli.written', file=str(image))}")
+
+
+def _source(evidence: Evidence) -> str:
+    """The file, with the pages on which the passage stands."""
+    pages = evidence.passage.pages
+    if len(pages) > 1:
+        return text("search.source_pages", source=evidence.source, first=pages[0], last=pages[-1])
+    return text("search.source_page", source=evidence.source, page=pages[0]) if pages else evidence.source
+
+
+def _on(passage: Passage, page: int) -> str:
+    """The lines of ``passage`` that stand on ``page``; raise ``InputError`` where none do."""
+    spans = [span for span in passage.spans if span.box.page == page]
+    if not spans:
+        raise InputError("search.page_not_its", page=page, pages=passage.pages)
+    return passage.text[min(span.start for span in spans) : max(span.end for span in spans)]
 
 
 def _span(span: str | None) -> tuple[int, int] | None:

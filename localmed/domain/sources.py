@@ -173,6 +173,11 @@ class Passage:
         names = dict.fromkeys(name.rstrip(".。") for name in (self.title, *self.headings) if name)
         return ". ".join((*names, self.text))
 
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """The pages on which it stands, in order; empty where the source has none."""
+        return tuple(sorted({span.box.page for span in self.spans} or {self.page} - {0}))
+
     def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
         """The boxes of the characters ``start:end`` (all of them by default), in reading order."""
         stop = len(self.text) if end is None else end

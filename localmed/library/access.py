@@ -234,6 +234,15 @@ def groups_of(groups: Collection[str], data: Path) -> Groups:
     return None if not data.exists() or os.access(data, os.W_OK) else frozenset()
 
 
+def narrowed(groups: Groups, *choices: Collection[str]) -> Groups:
+    """``groups`` as each of ``choices`` that names any narrows them; raise ``UsageError`` for one that would widen."""
+    for choice in filter(None, choices):
+        if groups is not None and not groups.issuperset(choice):
+            raise UsageError("cli.other_group")
+        groups = frozenset(choice)
+    return groups
+
+
 def _is_list(value: object) -> bool:
     """Whether ``value`` names at least one group: a restriction to nobody is more likely a damaged file."""
     return isinstance(value, list) and bool(value) and all(isinstance(name, str) and name for name in value)

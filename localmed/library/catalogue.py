@@ -70,7 +70,7 @@ class Catalogue:
 
         A published generation's file is never written, not even to migrate it.
         """
-        self._writable = writable
+        self._writable, self._hidden = writable, bool(hidden)
         if writable:
             self._database = open_database(path, LIBRARY)
             self._database.create_function("row_digest", -1, _row_digest, deterministic=True)
@@ -107,7 +107,8 @@ class Catalogue:
         )
         nothing = ", ".join(f"'' AS {name}" for name in _GONE)
         removed = "main.gone" if version >= _GOVERNED else f"(SELECT {nothing} WHERE 0)"
-        execute(f"CREATE TEMP VIEW gone AS SELECT * FROM {removed} WHERE collection NOT IN (SELECT name FROM hidden)")  # noqa: S608
+        execute(f"CREATE TEMP VIEW every_gone AS SELECT * FROM {removed}")  # noqa: S608
+        execute("CREATE TEMP VIEW gone AS SELECT * FROM every_gone WHERE collection NOT IN (SELECT name FROM hidden)")
         if version < _GOVERNED:
             execute("CREATE TEMP VIEW governed AS SELECT '' AS document, '' AS field, '' AS value, '' AS time WHERE 0")
 
@@ -261,7 +262,22 @@ class Catalogue:
         after = execute(f"SELECT replaced_by FROM {both} WHERE id = ?", (document,)).fetchone()  # noqa: S608
         where = "replaced_by = ? AND replaced_by <> ''"  # the second for the index, which holds no others
         before = execute(f"SELECT id FROM {both} WHERE {where} ORDER BY id", (document,))  # noqa: S608
-        return (after[0] if after else ""), [row[0] for row in before]
+        return (self._shown(after[0]) if after else ""), [row[0] for row in before]
+
+    def hides(self, document: str) -> bool:
+        """Whether a document, there or removed, is of a collection that is hidden from the reader."""
+        both = "(SELECT id, collection FROM every UNION ALL SELECT document, collection FROM every_gone)"
+        query = f"SELECT 1 FROM {both} WHERE id = ? AND collection IN (SELECT name FROM hidden)"  # noqa: S608
+        return self._hidden and self._database.execute(query, (document,)).fetchone() is not None
+
+    def shows_file(self, sha256: str) -> bool:
+        """Whether a document or a file that the reader may see has the original ``sha256``."""
+        query = "SELECT 1 FROM documents WHERE file_sha256 = ? UNION ALL SELECT 1 FROM files WHERE sha256 = ?"
+        return not self._hidden or self._database.execute(query, (sha256, sha256)).fetchone() is not None
+
+    def _shown(self, document: str) -> str:
+        """The id of a document that another names; "" where it is hidden."""
+        return "" if document and self.hides(document) else document
 
     def removed(self, document: str) -> tuple[str, str, str] | None:
         """Title, edition and day of removal of a document that was a link of a chain and is gone."""
@@ -340,7 +356,8 @@ class Catalogue:
 
     def _documents(self, where: str, values: tuple[Any, ...]) -> list[Document]:
         query = f"SELECT {', '.join(_DIGESTED)}, digest FROM documents WHERE {where}"  # noqa: S608  (no input in the text)
-        return [_document(row) for row in self._database.execute(query, values)]
+        stored = [_document(row) for row in self._database.execute(query, values)]
+        return [replace(row, replaced_by=self._shown(row.replaced_by)) for row in stored] if self._hidden else stored
 
 
 def _row_digest(*values: Any) -> str:

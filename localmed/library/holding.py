@@ -26,6 +26,7 @@ class Holding:
         self._read_on = ""
         self._statuses: dict[str, Status] = {}
         self._overdue: dict[str, str] = {}
+        self._successors: dict[str, str] = {}
 
     def statuses(self) -> Mapping[str, Status]:
         """The status of every document that is not current now."""
@@ -45,7 +46,7 @@ class Holding:
             return True
         if stated is Status.WITHDRAWN or waits:
             return False
-        successor = self.statuses().get(document.replaced_by)
+        successor = self.statuses().get(self._successors.get(document.id, ""))  # hidden ones included
         return stated is status or (stated is Status.SUPERSEDED and successor is Status.PENDING)
 
     def _look_up(self) -> None:
@@ -60,6 +61,7 @@ class Holding:
         statuses |= {name: Status.PENDING for name in pending if statuses.get(name) is not Status.WITHDRAWN}
         statuses |= dict.fromkeys(ids | self._catalogue.ids_with(contents), Status.WITHDRAWN)
         self._statuses, self._overdue = statuses, self._catalogue.overdue(self.day)
+        self._successors = successors
         self._read_on = self.day
 
 

@@ -5,13 +5,17 @@ and answers twenty lookups by id in about a millisecond; Lance holds only vector
 
 Words come from ``language.words``; English stemming and stop words are added by the analyser below. Queries are built
 from terms, never parsed, so any text is a valid query.
+
+For a reader from whom collections are hidden every statistic is of the other collections alone: how often a term occurs
+is counted among them, and scores are computed again from that (``_rescored``), since Tantivy's tell of the whole index.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from math import log
@@ -27,6 +31,9 @@ from localmed.library.tantivy_index import RAW, TantivyIndex, Writer, raw_fields
 
 ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
+Rows = list[tuple[str, str, float]]
+K1, B = 1.2, 0.75  # of BM25, as Tantivy has them
+RESCORED = 500  # passages at most, half a millisecond each; what comes after keeps its order
 
 
 def _schema() -> tantivy.Schema:
@@ -66,6 +73,7 @@ class LexicalIndex(TantivyIndex):
             folder.mkdir(parents=True, exist_ok=True)
         super().__init__("lexical", folder, _schema(), within, make)
         self._analyser = _analyser()
+        self._counts: dict[tuple[str, str], int] = {}  # by field and term, within what may be read
         self._index.register_tokenizer(ANALYSER, self._analyser)
 
     def writer(self, memory: int) -> LexicalWriter:
@@ -79,7 +87,9 @@ class LexicalIndex(TantivyIndex):
     ) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, BM25 score)``, best first; empty if no word is known."""
         query = self.query(question, filters, title_boost, most_terms)
-        return self._best(query, limit) if query is not None and limit > 0 else []
+        if query is None or limit < 1:
+            return []
+        return self._rescored(query, self.terms(question, most_terms), limit, title_boost)
 
     def query(self, question: str, filters: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
         """The query that ``search`` runs; ``None`` if the index knows no word of the question."""
@@ -99,7 +109,58 @@ class LexicalIndex(TantivyIndex):
         if not terms or limit < 1:
             return []
         must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
-        return self._best(self._limited(tantivy.Query.boolean_query(must), filters), limit)
+        return self._rescored(self._limited(tantivy.Query.boolean_query(must), filters), terms, limit, title_boost)
+
+    def _rescored(
+        self, query: tantivy.Query, terms: Sequence[str], limit: int, title_boost: float
+    ) -> list[tuple[str, str, float]]:
+        """The best passages of ``query`` about ``terms``; for a reader who sees less, scored by what they see."""
+        if self._within is None:
+            return self._best(query, limit)
+        rows = self._best(query, 2 * limit)
+        passages = self.passages([row[0] for row in rows[:RESCORED]])
+        texts = {name: self.analyse(passage.text) for name, passage in passages.items()}
+        titles = {name: self.analyse(" ".join((it.title, *it.headings))) for name, it in passages.items()}
+        scores = self._bm25("text", terms, texts)
+        for name, score in self._bm25("title", terms, titles).items():
+            scores[name] += title_boost * score
+        least = min(scores.values(), default=0.0)
+        again = [(name, document, scores.get(name, least)) for name, document, _ in rows]
+        return sorted(again, key=lambda row: -row[2])[:limit]
+
+    def _bm25(self, field: str, terms: Sequence[str], texts: Mapping[str, list[str]]) -> dict[str, float]:
+        """The score of each of ``texts`` (its terms); their own mean length stands for that of all."""
+        mean = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
+        weights = {term: self._rarity(self._frequency(field, term)) for term in terms}
+        scores = {}
+        for name, words_held in texts.items():
+            counts, norm = Counter(words_held), K1 * (1 - B + B * len(words_held) / mean)
+            scores[name] = sum(
+                weight * counts[term] * (K1 + 1) / (counts[term] + norm) for term, weight in weights.items()
+            )
+        return scores
+
+    def _frequency(self, field: str, term: str) -> int:
+        """How many passages hold ``term`` in ``field``, of those that may be read."""
+        if self._within is None:
+            return int(self._searcher.doc_freq(field, term))
+        if (field, term) not in self._counts:
+            query = self._limited(self._term(field, term), SearchFilter())
+            self._counts[field, term] = int(self._searcher.search(query, limit=1, count=True).count or 0)
+        return self._counts[field, term]
+
+    @property
+    def _readable(self) -> int:
+        """How many passages may be read."""
+        if self._within is None:
+            return len(self)
+        if ("", "") not in self._counts:
+            self._counts["", ""] = sum(self.count("collection", name) for name in self._within)
+        return self._counts["", ""]
+
+    def _rarity(self, count: int) -> float:
+        total = max(self._readable, 1)
+        return log(1 + (total - count + 0.5) / (count + 0.5))
 
     def holds(self, keyword: str) -> bool:
         """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
@@ -107,36 +168,30 @@ class LexicalIndex(TantivyIndex):
 
     def holds_terms(self, terms: Collection[str]) -> bool:
         """Whether there are ``terms``, and each occurs somewhere in the index."""
-        return bool(terms) and all(
-            self._searcher.doc_freq("text", term) or self._searcher.doc_freq("title", term) for term in terms
-        )
+        return bool(terms) and all(self._frequency("text", term) or self._frequency("title", term) for term in terms)
 
     def binding(self, phrase: str) -> float:
         """How firmly the words of ``phrase`` belong together: of the texts that hold the rarest, the share (0 to 1)
         in which all stand side by side; 1 for a single word, 0 if one occurs in no text. A blank may hold a stop word.
         """
         terms = self.analyse(phrase, for_query=True)
-        rarest = min((self._searcher.doc_freq("text", term) for term in terms), default=0)
+        rarest = min((self._frequency("text", term) for term in terms), default=0)
         if len(terms) < 2 or not rarest:
             return float(bool(rarest))
         gaps = len(words(phrase, for_query=True)) - len(terms)
-        query = tantivy.Query.phrase_query(self._schema, "text", list(terms), slop=gaps)
+        query = self._limited(tantivy.Query.phrase_query(self._schema, "text", list(terms), slop=gaps), SearchFilter())
         return int(self._searcher.search(query, limit=1, count=True).count or 0) / rarest
 
     def terms(self, question: str, most: int) -> list[str]:
         """The index terms of ``question``, each once: those that occur in the index, at most ``most``, rarest first."""
         analysed = dict.fromkeys(self._analyser.analyze(" ".join(question_words(question))))
-        counted = [
-            (self._searcher.doc_freq("text", term) + self._searcher.doc_freq("title", term), term) for term in analysed
-        ]
+        counted = [(self._frequency("text", term) + self._frequency("title", term), term) for term in analysed]
         known = [(count, term) for count, term in counted if count]
         return [term for _, term in sorted(known, key=lambda pair: pair[0])[:most]]
 
     def rarity(self, terms: Sequence[str]) -> list[float]:
         """The inverse document frequency of each term, as in BM25, natural logarithm."""
-        total = max(len(self), 1)
-        counts = [max(self._searcher.doc_freq("text", term), self._searcher.doc_freq("title", term)) for term in terms]
-        return [log(1 + (total - count + 0.5) / (count + 0.5)) for count in counts]
+        return [self._rarity(max(self._frequency("text", term), self._frequency("title", term))) for term in terms]
 
     def analyse(self, text: str, for_query: bool = False) -> list[str]:
         """The index terms of any text, in order, repeats kept."""

@@ -47,7 +47,14 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.quarantine,
     doctor_library.governance,
 )
-OF_EVERY_COLLECTION = (doctor_library.quarantine, doctor_library.governance)  # counts, hidden collections' as well
+OF_EVERY_COLLECTION = (  # counts and sizes, hidden collections' as well
+    doctor_library.space,
+    doctor_library.withdrawals,
+    doctor_library.access,
+    doctor_library.audit,
+    doctor_library.quarantine,
+    doctor_library.governance,
+)
 
 
 def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, Status
-from localmed.errors import Damaged, NoLibrary
+from localmed.errors import Damaged, NoLibrary, UnknownName
 from localmed.library import generations
 from localmed.library.originals import KEPT
 from localmed.library.state import Quarantined, State
@@ -305,10 +305,12 @@ def evidence_of(session: Session, prefix: str) -> Evidence:
 def draw_page(
     session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
 ) -> None:
-    """See ``ingest.draw.cited``."""
+    """See ``ingest.draw.cited``; raise ``UnknownName`` for an original of which the caller may see no document."""
     from localmed.ingest import draw
 
     with session.workspace() as workspace:
+        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
+            raise UnknownName("kept.no_source", sources=())
         whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
         draw.cited(session.data, evidence, image, page, span, whole)
 

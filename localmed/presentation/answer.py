@@ -6,7 +6,7 @@ with its edition, pages and status; its age too, where it is old for its kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from localmed.domain import (
@@ -39,6 +39,7 @@ Audience = Literal["staff", "patient"]
 # of studies and books a reader expects older ones.
 OLD = {Kind.GUIDELINE: 5, Kind.LITERATURE: 10, Kind.BOOK: 10, Kind.WIKI: 10, Kind.LEAFLET: 5, Kind.LOCAL: 5}
 ANY_OLD = 10
+RUN = 3  # characters: most of a short English word, a Chinese one with its neighbour
 
 
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
@@ -126,12 +127,11 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
     passage, citations = evidence.passage, _citations(answer, evidence.marker)
     headings = " > ".join(heading for heading in passage.headings if heading != evidence.document_title)
     details: list[Message] = [_edition(evidence)]
-    details += [
-        message("answer.page", page=page) for page in sorted({citation.page for citation in citations if citation.page})
-    ]
+    details += pages({page for citation in citations for page in _pages(citation)})
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     texts = [*(words(detail, language) for detail in details), one_line(headings)]
-    start, end = (citations[0].start, citations[0].end) if citations else (0, 0)
+    best = max(citations, key=lambda citation: _shared(citation.quote, answer.question), default=None)
+    start, end = (best.start, best.end) if best else (0, 0)
     return SourceView(
         marker=evidence.marker,
         title=one_line(evidence.document_title),
@@ -141,6 +141,26 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
         file=one_line(evidence.source.rpartition("/")[2]),
         start=start,
         end=end,
+    )
+
+
+def pages(numbers: Collection[int]) -> list[Message]:
+    """Which pages: one, a run of them as its first and last, or each."""
+    first, last = min(numbers, default=0), max(numbers, default=0)
+    if last - first == len(numbers) - 1 and last > first:
+        return [message("answer.pages", first=first, last=last)]
+    return [message("answer.page", page=page) for page in sorted(numbers)]
+
+
+def _pages(citation: Citation) -> set[int]:
+    return {box.page for box in citation.boxes} or {citation.page} - {0}
+
+
+def _shared(quote: str, question: str) -> int:
+    """How many runs of ``RUN`` characters a quotation shares with the question: the one that answers shares most."""
+    one, other = (" ".join(text.casefold().split()) for text in (quote, question))
+    return len(
+        {one[at : at + RUN] for at in range(len(one))} & {other[at : at + RUN] for at in range(len(other) - RUN)}
     )
 
 

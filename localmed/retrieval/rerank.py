@@ -2,8 +2,8 @@
 
 The order is by the reranker's score together with the lexical and the fused one, each made comparable over the passages
 at hand (mean 0, deviation 1). The lexical score is what a reranker by meaning lacks: rare words that are the same. The
-weights were chosen on MedQuAD's tuning questions (tests/benchmarks/RESULTS.md). Passages further down keep their
-places.
+weights were chosen on MedQuAD's tuning questions (tests/benchmarks/RESULTS.md). A passage that has a phrase of the
+question word for word stays at least where words ranked it. Passages further down keep their places.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from statistics import fmean, pstdev
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit
+from localmed.language import question_words, words
 from localmed.ports import Reranker
+
+PHRASE = 5  # words (pairs of Chinese characters) in a row that a passage has as the question has them
+CONTENT = 3  # of them at least are no filler
 
 
 def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: SearchSettings) -> tuple[Hit, ...]:
@@ -32,7 +36,30 @@ def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: Sea
     weighted = [[weight * score for score in standardised(scores)] for weight, scores in parts]
     together = [sum(column) for column in zip(*weighted, strict=True)]
     order = sorted(range(len(read)), key=lambda place: -together[place])  # equal ones stay as they were
+    order = _kept(order, [_verbatim_rank(question, hit) for hit in read])
     return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)
+
+
+def _kept(order: Sequence[int], most: Sequence[int | None]) -> list[int]:
+    """``order`` where no place stands further down than its entry in ``most`` allows; None allows all."""
+    kept = list(order)
+    for place in sorted(order, key=lambda place: (most[place] is None, most[place] or 0)):
+        allowed = most[place]
+        if allowed is not None and kept.index(place) > allowed:
+            kept.remove(place)
+            kept.insert(allowed, place)
+    return kept
+
+
+def _verbatim_rank(question: str, hit: Hit) -> int | None:
+    """The lexical rank of a passage that has a phrase of ``question`` word for word; None of any other."""
+    if hit.lexical_rank < 0:
+        return None
+    terms, content = words(question, for_query=True), set(question_words(question))
+    held = f" {' '.join(words(hit.passage.text, for_query=True))} "
+    phrases = (terms[at : at + PHRASE] for at in range(len(terms) - PHRASE + 1))
+    verbatim = any(len(content.intersection(one)) >= CONTENT and f" {' '.join(one)} " in held for one in phrases)
+    return hit.lexical_rank if verbatim else None
 
 
 def _lexical(hits: Sequence[Hit]) -> list[float]:

@@ -22,7 +22,7 @@ from localmed.domain.codec import LARGEST, Codec, answer_json, answer_of, reacha
 from localmed.errors import InputError, Rejected, as_json, from_json
 from localmed.workflows.flow import FLOWS, Perform, Request, flow_named, traced
 
-__all__ = ["LARGEST", "Recording", "replay"]
+__all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
 FORMAT = "localmed recording 3"
 # Where the values that flows pass around are defined.
@@ -63,9 +63,9 @@ def replay(text: str) -> tuple[Answer, bool]:
 
     Raise ``InputError`` for what is no recording, and where the flow asks for something else than it did.
     """
-    kept = _read(text)
+    kept = recorded(text)
     try:
-        arguments, recorded = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
+        arguments, before = codec().decode(kept["arguments"]), _of_flow(answer_of(kept["answer"]))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError("recording.value") from None
     running = flow_named(kept["workflow"])(*arguments)
@@ -75,8 +75,8 @@ def replay(text: str) -> tuple[Answer, bool]:
         try:
             requests = running.throw(result) if isinstance(result, Rejected) else running.send(result)
         except StopIteration as end:
-            answer = traced(end.value, recorded.trace)
-            return answer, answer == traced(recorded, recorded.trace) and next(waiting, None) is None
+            answer = traced(end.value, before.trace)
+            return answer, answer == traced(before, before.trace) and next(waiting, None) is None
         results = tuple(
             _next(waiting, request) for request in (requests if isinstance(requests, tuple) else (requests,))
         )
@@ -89,7 +89,8 @@ def _of_flow(answer: Answer) -> Answer:
     return replace(answer, notes=tuple(note for note in answer.notes if not note.code.startswith("audit.")))
 
 
-def _read(text: str) -> dict[str, Any]:
+def recorded(text: str) -> dict[str, Any]:
+    """What a recording holds, as JSON has it; raise ``InputError`` for what is none."""
     try:
         kept = json.loads(text)
         made_by = kept["format"]

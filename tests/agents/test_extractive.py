@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,24 @@ def test_relevance_is_judged_in_both_languages(extractive: Extractive) -> None:
     assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
     assert judge(QUESTIONS[0], False, good).calibrated
     assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "is_statement"),
+    [
+        ("The maximum dose of ibuprofen is 2.4 g.", "Dose", True),
+        ("Maximum dose of ibuprofen", "1.2 Maximum dose of ibuprofen", False),
+        ("Smith J et al. Maximum dose of ibuprofen. Lancet.", "Dose", False),
+        ("Dose of ibuprofen, Lancet 1976;2:113.", "Dose", False),
+        ("Ibuprofen dose audit, maximum doses in 2024.", "References", False),
+        ("maximum dose of ibuprofen as in", "Dose", False),
+        ("Title 2024 12", "Dose", False),
+        ("布洛芬最大剂量病例登记年报，2025年。", "参考资料", False),
+        ("成人布洛芬最大剂量  第 3 页", "用法", False),
+        ("布洛芬成人最大剂量为每日2.4克。", "用法", True),
+    ],
+)
+def test_only_statements_are_quoted(extractive: Extractive, text: str, heading: str, is_statement: bool) -> None:
+    piece = evidence("1", text)
+    piece = replace(piece, passage=replace(piece.passage, headings=("Title", heading)))
+    assert bool(answer(extractive, "maximum dose of ibuprofen 布洛芬最大剂量", (piece,))) is is_statement

@@ -103,6 +103,17 @@ def test_a_source_shows_edition_page_and_status() -> None:
     assert (shown.start, shown.end) == (0, 19)
 
 
+def test_a_source_is_opened_at_the_sentence_that_answers_and_cited_with_all_its_pages() -> None:
+    text = "\n".join(["Keep it dry.", *["Line."] * 39, "The dose is 5 mg."])  # the 41st line is on the second page
+    source = evidence("1", text)
+    quotations = (quotation(source, 0, 12), quotation(source, text.index("The dose"), len(text)))
+    asked = answer(question="What is the dose?", statements=quotations, evidence=(source,))
+    (shown,) = view(asked).sources
+    assert (shown.start, shown.end) == (text.index("The dose"), len(text))
+    assert "pages 1–2" in shown.details
+    assert "第 1–2 页" in view(asked, "zh").sources[0].details
+
+
 def test_a_patient_is_not_told_of_commands() -> None:
     assert "localmed show" in view(answer()).opening
     assert view(answer(), audience="patient").opening == ""

@@ -86,3 +86,30 @@ def test_standardised() -> None:
     assert standardised([1.0, 3.0]) == [-1.0, 1.0]
     assert standardised([2.0, 2.0, 2.0]) == [0.0, 0.0, 0.0]
     assert standardised([]) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "verbatim"),
+    [
+        (
+            "When is the glucose tolerance test done again?",
+            "The glucose tolerance test done again after birth decides.",
+        ),
+        ("血红蛋白低于七十时输血吗", "患者血红蛋白低于七十时应输血。"),
+    ],
+)
+def test_a_phrase_of_the_question_stays_where_words_ranked_it(question: str, verbatim: str) -> None:
+    others = [Hit(passage(f"{question[:2]} {number}"), 1.0, lexical_rank=number) for number in (0, *range(2, 9))]
+    hit = Hit(passage(verbatim), 1.0, lexical_rank=1)
+    ranked = rerank(question, (*others, hit), Constant(), weights())
+    assert ranked.index(next(one for one in ranked if one.passage.text == verbatim)) == 1
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A ``Reranker`` that prefers what stands first."""
+
+    name: str = "constant 1"
+
+    def score(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        return [float(-place) for place, _ in enumerate(passages)]
