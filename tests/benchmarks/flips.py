@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localmed.config import LibrarySettings, Settings
+from localmed.config import NONE, LibrarySettings, Settings
 from localmed.domain import Kind, SearchFilter, Status
 from localmed.domain.codec import answer_json
 from localmed.errors import LocalmedError, UnknownName
@@ -57,6 +57,7 @@ DOSES = {
 }
 HIDDEN = {"trial.txt": "Trial protocol\n\nGive 900 micrograms of adrenaline for anaphylaxis within the trial.\n"}
 DRAWN_FROM = ("vectors", "files", "lexical", "library.sqlite", generations.MANIFEST, "checked.json")
+PLAIN = {"reranker": NONE}  # it reads what was found, and takes most of the time
 DATES = ("generation", "day", "time")
 
 
@@ -79,7 +80,7 @@ def made(folder: Path) -> Settings:
     import_into(settings, pdf, manifest=described("guidelines"))
     import_into(settings, write(folder / "hidden", HIDDEN), manifest=described("hidden"))
     GraphImporter(settings, load(ROOT / "corpora" / "doid.toml"), HashedWords()).run([TERMS], False)
-    with opened(settings, HashedWords()) as session:
+    with opened(settings, HashedWords(), uses=PLAIN) as session:
         documents = {document.key.rpartition("/")[2]: document for document in lookups.documents(session)}
         guideline = lookups.collection(session, "guidelines")
         changes.put_collection(session, type(guideline)(guideline.name, guideline.title, kind=Kind.GUIDELINE))
@@ -170,7 +171,7 @@ def flipped(path: Path, place: int, bit: int, decays: bool) -> bytes:
 def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
     """Flip ``count`` bits, one at a time."""
     chance, outcomes, image = random.Random(seed), Outcomes(), settings.data.parent / "page.png"
-    with opened(settings, HashedWords()) as session:
+    with opened(settings, HashedWords(), uses=PLAIN) as session:
         before = shown(session, image)
         assert not any(isinstance(value, Exception) for value in before.values()), before
         for _ in range(25):
@@ -184,7 +185,7 @@ def measured(settings: Settings, count: int, seed: int = 14) -> Outcomes:
         place, bit, decays = chance.randrange(path.stat().st_size), chance.randrange(8), bool(number // len(files) % 2)
         times, whole = path.stat(), flipped(path, place, bit, decays)
         named = f"{kind} {path.name} {place}.{bit}{' decayed' if decays else ''}"
-        with opened(settings, HashedWords()) as session:
+        with opened(settings, HashedWords(), uses=PLAIN) as session:
             after = shown(session, image if kind in DRAWN_FROM else None)
         print(number, end=" ", file=sys.stderr, flush=True)
         _judge(outcomes, kind, named, before, after, result(lambda: _whole(settings)))
@@ -206,7 +207,7 @@ def _restore(path: Path, whole: bytes) -> None:
 
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
-    with opened(settings, HashedWords()) as session:
+    with opened(settings, HashedWords(), uses=PLAIN) as session:
         return any(lookups.verified(session, None).values())
 
 
