@@ -131,9 +131,8 @@ class Session:
         ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
         (M-Eval). Raise ``UnknownName`` for a preset or collection not known.
         """
-        self.allow("ask")
-        if check:
-            self.allow("verify")
+        for workflow in ("ask", "verify") if check else ():
+            self.allow(workflow)
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
@@ -144,11 +143,8 @@ class Session:
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
-        self.allow("verify")
         return self._run(
-            "verify",
-            lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)),
-            hooks,
+            "verify", lambda workspace: (task.cleaned(), workspace.bounds(), workspace.provenance(judged=True)), hooks
         )
 
     def plan_sources(
@@ -160,7 +156,6 @@ class Session:
         """
         from localmed.workflows.strategies import STRATEGIES
 
-        self.allow("plan")
         if strategy not in STRATEGIES:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
@@ -172,7 +167,6 @@ class Session:
 
     def explain(self, task: ExplainInput, filters: SearchFilter, hooks: Hooks = SILENT) -> Answer:
         """Explain a medical order from the patient's tiers, and answer questions about it."""
-        self.allow("explain")
         cleaned = replace(task, order=clean(task.order), questions=tuple(map(clean, task.questions)))
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
@@ -190,7 +184,6 @@ class Session:
         hooks: Hooks = SILENT,
     ) -> Answer:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
-        self.allow("ebm")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             return clean(question), filters, workspace.plan(filters, "ebm"), workspace.provenance(), record, is_pico
@@ -199,7 +192,6 @@ class Session:
 
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
         """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
-        self.allow("departments")
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(workspace.of_kinds((Kind.LOCAL,)))
@@ -258,6 +250,7 @@ class Session:
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
         """Drive the flow called ``workflow`` to its answer."""
+        self.allow(workflow)
         for _ in range(RUNS):
             with following(hooks), self.workspace() as workspace:
                 values = arguments(workspace)

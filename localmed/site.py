@@ -22,10 +22,10 @@ from localmed.library import generations
 from localmed.library.access import Access
 from localmed.library.library import Library, today
 from localmed.library.reading import reading, unaltered
-from localmed.models import chat_choice, choice
+from localmed.models import choice
 from localmed.models.host.adapters import NOTHING, Hosted, connect, unhurried
 from localmed.models.minilm import MiniLM
-from localmed.models.one_owner import OwnedEntailment, OwnedReranker, owned_encoder
+from localmed.models.one_owner import owned
 from localmed.models.registry.registry import Registry
 from localmed.ports import CountingChat, Embedder, Entailment, Reranker
 from localmed.retrieval.concepts import Expand
@@ -33,9 +33,9 @@ from localmed.verification.likeness import LikenessOnly
 from localmed.workspace import Workspace
 
 if TYPE_CHECKING:
+    from localmed.ingest.pipeline import Progress
     from localmed.models.host.server import Host
     from localmed.models.host.server import Status as HostStatus
-    from localmed.operations.model_changes import Progress
 
 MOST_IDLE = 32  # open libraries that nobody uses: as many as threads ask at once, for two groups of readers
 Made = TypeVar("Made")
@@ -114,7 +114,7 @@ class Site:
     @property
     def encoder(self) -> Embedder:
         """The encoder that was chosen; its weights load at the first use."""
-        return self._hosted.encoder or self._once("encoder", lambda: owned_encoder(self._own_encoder, self._working))
+        return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -127,7 +127,7 @@ class Site:
         if self._hosted.reranker:
             return self._hosted.reranker
         reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
-        return OwnedReranker(reranker, self._working) if reranker else None
+        return owned(reranker, self._working) if reranker else None
 
     @property
     def chat(self) -> CountingChat | None:
@@ -151,14 +151,14 @@ class Site:
         return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
 
     def _own_chat(self) -> CountingChat | None:
-        return chat_choice.chat(self.settings.chat, self.serving, self.registry)
+        return choice.chat(self.settings.chat, self.serving, self.registry)
 
     def _own_entailment(self) -> Entailment:
         judge = choice.entailment(self.serving, self.registry)
         if judge is None and self.serving["entailment"] == CHAT and self.chat:
             return ChatEntailment(self.chat)
         own = self._hosted.encoder or self._own_encoder
-        return OwnedEntailment(judge or LikenessOnly(own, MiniLM), self._working)
+        return owned(judge or LikenessOnly(own, MiniLM), self._working)
 
     @property
     def _hosted(self) -> Hosted:
@@ -182,7 +182,7 @@ class Site:
             made, self._made = self._made, {}
             self._models += 1
         for model in made.values():
-            if isinstance(model, chat_choice.Closing):
+            if isinstance(model, choice.Closing):
                 model.close()
 
     # --- which models serve ----------------------------------------------------------------------------------------

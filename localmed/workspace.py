@@ -70,7 +70,7 @@ class Workspace:
             look_up=self.look_up,
             read=self.read,
             sections=self.sections,
-            mint=self.mint,
+            cite=self.mint,
             judge=self.judge,
             compare=self.compare,
             studies=lambda query, most, names: studies.find(library, query, most, names, search),

@@ -108,7 +108,7 @@ def services(roles: RoleTable, **others: Any) -> Services:
         "look_up": lambda *_: None,
         "read": lambda *_: (),
         "sections": lambda _: (),
-        "mint": lambda *_: (),
+        "cite": lambda *_: (),
         "judge": lambda _: (),
         "compare": lambda *_: (),
         "studies": lambda *_: (),

@@ -86,7 +86,7 @@ HEAVY = {
     "openpyxl": (("ingest/readers/xlsx.py",), True),
     "jinja2": (("presentation/pages.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),
-    "scipy": (("evaluation/statistics.py",), True),
+    "scipy": (("evaluation/measures.py",), True),
     "rapidocr": (("ingest/ocr/child.py",), True),
     "cv2": (("ingest/ocr/child.py",), True),
     "onnxruntime": ((), True),  # rapidocr imports it

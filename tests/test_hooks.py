@@ -20,7 +20,7 @@ from localmed.hooks import Cancel, Hooks, following
 from localmed.messages import render
 from localmed.models.bert import BATCH
 from localmed.models.minilm import MiniLM
-from localmed.models.one_owner import OwnedEncoder
+from localmed.models.one_owner import owned
 from localmed.operations import importing
 from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
@@ -143,7 +143,7 @@ def test_who_waits_for_a_model_may_give_up() -> None:
     threading.Timer(0.1, cancel.cancel).start()
     try:
         with following(Hooks(cancel=cancel)), pytest.raises(Cancelled):
-            OwnedEncoder(HashedWords(), owner).encode(["text"], "query")
+            owned(HashedWords(), owner).encode(["text"], "query")
     finally:
         done.set()
         thread.join()

@@ -16,7 +16,7 @@ from localmed.domain import (
     Status,
     digest,
 )
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 PROVENANCE = Provenance("0001", "starter", (("encoder", "words 1"),), (("relevance", "rules-1"),), "0")
 

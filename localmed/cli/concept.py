@@ -10,7 +10,7 @@ from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_j
 from localmed.cli.speaking import columns, joined, text
 from localmed.language import clean
 from localmed.messages import ASIDE, CLAUSES
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.concepts import Card

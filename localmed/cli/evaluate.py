@@ -129,9 +129,9 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
     Reports MRR@10, MAP, nDCG@10 and recall with 95 % intervals, and tests every variant against the last. Writes no
     question and no text, only ids. Needs the extra "eval".
     """
-    from localmed.evaluation import measures, plot, report, statistics
+    from localmed.evaluation import measures, plot, report
 
-    for library in (measures, statistics, *((plot,) if out else ())):
+    for library in (measures, *((plot,) if out else ())):
         library.require()  # before minutes of searching, not after
     if resume and not out:
         raise UsageError("evaluation.resume")
@@ -141,8 +141,7 @@ def retrieval(ctx: click.Context, /, as_json: bool, out: Path | None, resume: bo
         result = _measured(ctx, out, resume, not as_json, **choices)
     if out:
         texts = {"table.md": report.as_markdown(result, language()), "table.csv": report.as_csv(result)}
-        texts["report.json"] = report.as_json(result, language())
-        reporting.write(out, texts, lambda folder: plot.draw(result, folder, language()))
+        reporting.write(out, result, texts, lambda folder: plot.draw(result, folder, language()))
     if as_json:
         print_json(result)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import echo, json_option, opened, progress
+from localmed.cli.common import json_option, opened, print_json, progress
 from localmed.cli.speaking import language
 from localmed.errors import UnknownName
 
@@ -58,10 +58,10 @@ def command(
     reporting.writable(out, ROWS)
     with reporting.resumable(out):
         result = _measured(ctx, questions, named, out, resume, show=not as_json)
-    texts = {"report.json": badges.as_json(result), "table.csv": badges.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_badges(result, folder, language()))
+    texts = {"table.csv": badges.as_csv(result)}
+    reporting.write(out, result, texts, lambda folder: plot.draw_badges(result, folder, language()))
     if as_json:
-        echo(badges.as_json(result), nl=False)
+        print_json(result)
         return
     for title, columns, rows in badges.tables(result):
         reporting.table(title, columns, rows)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import json_option, opened, print_json, print_table, progress
+from localmed.cli.common import json_option, opened, plain, print_json, print_table, progress
 from localmed.cli.speaking import columns, language, text
 from localmed.errors import UsageError
 
@@ -77,10 +76,10 @@ def _answers(ctx: click.Context, file: Path, out: Path | None, resume: bool, as_
         results = claims.run(items, session.verify, advance, out, resume)
         result = claims.report(file.name, session.site.entailment.name, results)
     if out:
-        texts = {"report.json": _json(result.as_dict()), "table.csv": claims.as_csv(result)}
-        reporting.write(out, texts, lambda folder: plot.draw_claims(result, folder, language()))
+        texts = {"table.csv": claims.as_csv(result)}
+        reporting.write(out, result, texts, lambda folder: plot.draw_claims(result, folder, language()))
     if as_json:
-        print_json(result.as_dict())
+        print_json(result)
         return
     for title, counts in (("responses", result.responses), ("claims", result.claims)):
         rows = [(text(f"verify.label_of.{label}"), number) for label, number in counts.items()]
@@ -101,12 +100,10 @@ def _pairs(ctx: click.Context, file: Path, seed: int, out: Path | None, as_json:
             pair_set, judges[0].judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs])
         )
         session.note("evaluate", f"claims, {result.pairs} pairs", "finished")
-    values = {**result.as_dict(), "claims": [{"is": is_so, "judged": judged, "claims": n} for (is_so, judged), n in
+    values = {**plain(result), "claims": [{"is": is_so, "judged": judged, "claims": n} for (is_so, judged), n in
                                             sorted(counts.items())]}  # fmt: skip
     if out:
-        reporting.write(
-            out, {"report.json": _json(values)}, lambda folder: plot.draw_confusion(result, folder, language())
-        )
+        reporting.write(out, values, {}, lambda folder: plot.draw_confusion(result, folder, language()))
     if as_json:
         print_json(values)
         return
@@ -126,7 +123,3 @@ def _tell_pairs(result: StanceReport, counts: Counts) -> None:
         for (is_so, judged), number in sorted(counts.items())
     ]
     print_table(text("evaluation.title.votes"), columns("labels_say", "m_eval_says", "claims"), claims)
-
-
-def _json(values: dict[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False)

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed.cli import reporting
-from localmed.cli.common import (
-    echo,
-    filter_options,
-    json_option,
-    opened,
-    progress,
-    search_filter,
-)
+from localmed.cli.common import filter_options, json_option, opened, print_json, progress, search_filter
 from localmed.cli.speaking import language
 
 if TYPE_CHECKING:
@@ -56,17 +49,17 @@ def command(ctx: click.Context, /, out: Path, seed: int, as_json: bool, **choice
     gold answer is given) and fluency (with a chat model), with 95 % intervals. What nothing can be taken of is
     undefined, never 1. Writes no question and no text. Needs the extra "eval".
     """
-    from localmed.evaluation import links, plot, statistics
+    from localmed.evaluation import links, measures, plot
 
-    for library in (statistics, plot):
+    for library in (measures, plot):
         library.require()  # before minutes of asking, not after
     reporting.writable(out, ROWS)
     with reporting.resumable(out):
         result = _measured(ctx, out, seed, not as_json, **choices)
-    texts = {"report.json": links.as_json(result), "table.csv": links.as_csv(result)}
-    reporting.write(out, texts, lambda folder: plot.draw_links(result, folder, language()))
+    texts = {"table.csv": links.as_csv(result)}
+    reporting.write(out, result.as_dict(), texts, lambda folder: plot.draw_links(result, folder, language()))
     if as_json:
-        echo(links.as_json(result), nl=False)
+        print_json(result.as_dict())
         return
     reporting.table("Link-Eval", *links.table(result))
     reporting.tell(links.facts(result), out, "report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl")

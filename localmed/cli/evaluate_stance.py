@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +49,7 @@ def command(ctx: click.Context, /, pairs: Path, tune: Path | None, seed: int, ou
         reporting.writable(out)
     result = _measured(ctx, pairs, tune, seed, show=not as_json)
     if out:
-        texts = {"report.json": json.dumps(result.as_dict(), indent=2, ensure_ascii=False)}
-        reporting.write(out, texts, lambda folder: plot.draw_confusion(result, folder, language()))
+        reporting.write(out, result, {}, lambda folder: plot.draw_confusion(result, folder, language()))
     if as_json:
         print_json(result)
     else:

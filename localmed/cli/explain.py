@@ -109,7 +109,7 @@ def _may_write(leaflet: Path, released_by: str) -> None:
 
 
 def _write_leaflet(file: Path, answer: Answer) -> None:
-    from localmed.presentation.leaflet import leaflet
+    from localmed.presentation.pages import leaflet
 
     write_private(file, leaflet(answer, date.today().isoformat()))
     say("explain.leaflet_written", file=str(file), err=True)

@@ -106,11 +106,11 @@ def add(ctx: click.Context, source: Path, name: str, role: str | None, template:
 
     A GGUF's header is read in a child process, the copy is hashed, and a hash that the manifest knows must be met.
     """
-    from localmed.operations import model_changes
+    from localmed.operations import changes
 
     with opened(ctx) as session, progress(not as_json) as (started, advance):
         session.may_change()
-        model = model_changes.add(session, source, name, role or "", template, advance, started)
+        model = changes.add_model(session, source, name, role or "", template, advance, started)
         row = _described(session.site, model.name)
     if as_json:
         print_json(row)
@@ -151,14 +151,14 @@ def verify(ctx: click.Context, name: str | None, as_json: bool) -> None:
 @click.pass_context
 def remove(ctx: click.Context, name: str, yes: bool) -> None:
     """Forget model NAME and delete its files."""
-    from localmed.operations import model_changes
+    from localmed.operations import changes
 
     with opened(ctx) as session:
         session.may_change()
         model, serves = session.site.registry.model(name), _described(session.site, name)["serves"]
         if not yes:
             confirm("models.delete", count=len(model.files), name=name, size=_size(model.bytes))
-        model_changes.remove(session, name)
+        changes.remove_model(session, name)
         now, hosted = (
             {role: session.site.serving[role] for role in serves},
             _owned_by_host(session.site, serves),
@@ -181,17 +181,17 @@ def use(ctx: click.Context, role: str, name: str) -> None:
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
     localmed reindex.
     """
-    from localmed.operations import lookups, model_changes
+    from localmed.operations import changes, lookups
 
     with opened(ctx) as session:
         with progress(True) as (started, advance):
             known = session.site.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
-            model_changes.use(session, role, name, advance)
+            changes.use_model(session, role, name, advance)
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
-        hosted, roles = _owned_by_host(session.site, [role]), model_changes.chat_roles(session)
+        hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
     say("models.serves_role", name=serving[role], role=role)
     if role == "chat":
         _tell_roles(serving[role], *roles)
@@ -226,10 +226,10 @@ def _owned_by_host(site: Site, roles: Sequence[str]) -> bool:
 @click.pass_context
 def plan(ctx: click.Context, as_json: bool) -> None:
     """What fits this machine: the memory that each model needs with 4k, 8k and 32k tokens, and where that fits."""
-    from localmed.operations import fit, machine
+    from localmed.operations import fit
 
     with opened(ctx) as session:
-        hardware = machine.look()
+        hardware = fit.look()
         fits = fit.fits(session.site.registry.candidates(), hardware)
     if as_json:
         print_json({"machine": hardware, "models": [asdict(row) | {"best": row.best} for row in fits]})

@@ -11,7 +11,7 @@ from localmed.cli.running import show_trace
 from localmed.domain import message
 from localmed.domain.codec import answer_json
 from localmed.errors import InputError
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 
 @click.command("replay")

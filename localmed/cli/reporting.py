@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, print_table
+from localmed.cli.common import echo_wrapped, plain, print_table
 from localmed.cli.speaking import say, words
 from localmed.domain import Message
 from localmed.errors import InputError, reason
@@ -36,10 +37,14 @@ def writable(out: Path, file: str = "report.json") -> None:
         (out / file).touch()
 
 
-def write(out: Path, texts: Mapping[str, str], draw: Callable[[Path], object]) -> None:
-    """Write ``texts`` (file name -> content) and what ``draw`` draws; raise ``InputError`` where that cannot be."""
+def write(out: Path, result: Any, texts: Mapping[str, str], draw: Callable[[Path], object]) -> None:
+    """Write ``result`` as report.json, ``texts`` (file name -> content) and what ``draw`` draws.
+
+    Raise ``InputError`` where that cannot be.
+    """
+    report = json.dumps(plain(result), ensure_ascii=False, indent=2) + "\n"
     with _refused(out):
-        for name, content in texts.items():
+        for name, content in {"report.json": report, **texts}.items():
             (out / name).write_text(content, "utf-8")
         draw(out)
 

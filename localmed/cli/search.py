@@ -20,7 +20,7 @@ from localmed.cli.common import (
 from localmed.domain import Hit, Message, Status, message
 from localmed.messages import ASIDE, joined
 from localmed.presentation.answer import pages
-from localmed.presentation.words import words
+from localmed.presentation.neutral import words
 
 if TYPE_CHECKING:
     from localmed.retrieval.search import Found

@@ -9,10 +9,9 @@ question asked of all sources at once; it stands in the first table only.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
 from localmed.domain import Badge, Message, message
@@ -196,11 +195,6 @@ def as_csv(report: BadgeReport) -> str:
         rows.append(("novelty", source, "share", f"{alone:.6f}"))
     rows.append(("at_least_one_green", "", "share", f"{report.at_least_one_green:.6f}"))
     return csv_text(rows)
-
-
-def as_json(report: BadgeReport) -> str:
-    """Everything."""
-    return json.dumps(asdict(report), ensure_ascii=False, indent=2) + "\n"
 
 
 def alternative(report: BadgeReport) -> Message:

@@ -80,10 +80,6 @@ class ClaimsReport:
     median_seconds: float
     results: tuple[Result, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 def load(file: Path) -> tuple[Item, ...]:
     """The answers of ``file``; raise ``InputError`` naming the one that cannot be used, without its text."""

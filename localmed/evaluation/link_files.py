@@ -27,7 +27,7 @@ from localmed.domain import Passage, digest
 from localmed.domain.link_counts import LinkCounts
 from localmed.errors import InputError
 from localmed.evaluation import rows
-from localmed.evaluation.sets import blankless, read_bytes
+from localmed.evaluation.sets import blankless, read_bytes, read_text
 from localmed.language import clean, detect
 from localmed.verification import marked_text
 from localmed.verification.link_eval import LinkInput, LinkSource, LinkStatement
@@ -82,7 +82,7 @@ def _questions(file: Path) -> Iterator[LinkQuestion]:
 
 
 def _records(file: Path) -> Iterator[Mapping[str, Any]]:
-    text = _read(file)
+    text = read_text(file)
     if file.suffix == ".toml":
         try:
             yield from (record for record in tomllib.loads(text).get("question", []) if isinstance(record, dict))
@@ -107,13 +107,6 @@ def _objects(name: str, text: str, refused: str) -> Iterator[Mapping[str, Any]]:
             if not isinstance(record, dict):
                 raise InputError(refused).within(f"{name}:{number}")
             yield record
-
-
-def _read(file: Path) -> str:
-    try:
-        return read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("file.no_utf8", name=file.name) from None
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -143,7 +136,7 @@ def with_answers(questions: Sequence[LinkQuestion], file: Path) -> tuple[LinkQue
         for name in (("text", question.text), ("id", question.id))
     }
     inputs: dict[int, LinkInput] = {}
-    for number, record in enumerate(_objects(file.name, _read(file), "evaluation.no_object"), 1):
+    for number, record in enumerate(_objects(file.name, read_text(file), "evaluation.no_object"), 1):
         name = ("id", _id(record, 0)) if _text(record, "id") else ("text", clean(_text(record, "question")).strip())
         place = places.get(name)
         if place is None or place in inputs:

@@ -7,7 +7,6 @@ counts and settings only.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ import numpy as np
 
 from localmed.domain import Message, message
 from localmed.domain.link_counts import METRICS, LinkCounts
-from localmed.evaluation import statistics
+from localmed.evaluation import measures
 from localmed.evaluation.link_files import LinkRow
 from localmed.files import csv_text
 from localmed.verification.link_eval import MOST_COMPARED
@@ -65,7 +64,7 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
         {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS},
         dict(made_with),
         seed,
-        statistics.CONFIDENCE,
+        measures.CONFIDENCE,
         tuple(rows),
     )
 
@@ -73,7 +72,7 @@ def report(rows: Sequence[LinkRow], made_with: Mapping[str, str], seed: int) -> 
 def _scores(name: str, values: Sequence[float | None], seed: int) -> MetricScores:
     known = np.array([value for value in values if value is not None], np.float64)
     mean = float(known.mean()) if len(known) else None
-    interval = statistics.interval(known, seed) if len(known) > 1 else None
+    interval = measures.interval(known, seed) if len(known) > 1 else None
     return MetricScores(name, mean, interval, len(known), len(values) - len(known))
 
 
@@ -139,11 +138,6 @@ def as_csv(report: LinkReport) -> str:
         metrics = ("" if value is None else f"{value:.6f}" for value in row.counts.metrics().values())
         rows.append((row.id, row.language, row.status, *metrics, *(getattr(row.counts, name) for name in TOTALS)))
     return csv_text(rows)
-
-
-def as_json(report: LinkReport) -> str:
-    """Everything."""
-    return json.dumps(report.as_dict(), ensure_ascii=False, indent=2) + "\n"
 
 
 def alternative(report: LinkReport) -> Message:

@@ -6,6 +6,7 @@ Readable without colour: with the reranker a filled square, without it a hollow 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,7 @@ def require() -> Any:
 
 def draw(report: Report, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``; equal reports give equal files."""
-    library = require()
-    figure = library.figure.Figure(figsize=INCHES, layout="constrained")
-    library.backends.backend_agg.FigureCanvasAgg(figure)
+    figure = _figure(*INCHES)
     for number, (measure, axes) in enumerate(
         zip(MEASURES, figure.subplots(1, len(MEASURES), sharey=True), strict=True)
     ):
@@ -57,9 +56,7 @@ def draw(report: Report, folder: Path, language: str = FALLBACK) -> tuple[Path, 
 
 def draw_confusion(report: StanceReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``confusion.png`` and ``confusion.svg`` into ``folder``; equal reports give equal files."""
-    library = require()
-    figure = library.figure.Figure(figsize=(PANEL_INCHES * len(report.judges), PANEL_INCHES), layout="constrained")
-    library.backends.backend_agg.FigureCanvasAgg(figure)
+    figure = _figure(PANEL_INCHES * len(report.judges), PANEL_INCHES)
     panels = figure.subplots(1, len(report.judges), sharey=True, squeeze=False)[0]
     for axes, scores in zip(panels, report.judges, strict=True):
         _confusion(axes, scores, report.labels, _say(language, "evaluation.plot.judged_as"))
@@ -74,9 +71,7 @@ def draw_confusion(report: StanceReport, folder: Path, language: str = FALLBACK)
 
 def draw_links(report: LinkReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a point a metric, those undefined said in words."""
-    library = require()
-    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1]), layout="constrained")
-    library.backends.backend_agg.FigureCanvasAgg(figure)
+    figure = _figure(INCHES[0] * 0.7, INCHES[1])
     axes = figure.subplots()
     for place, metric in enumerate(report.metrics):
         if metric.mean is None:
@@ -96,63 +91,57 @@ def draw_links(report: LinkReport, folder: Path, language: str = FALLBACK) -> tu
 
 def draw_claims(report: ClaimsReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar of labels of the responses, one of the claims."""
-    library = require()
-    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, INCHES[1] * 0.7), layout="constrained")
-    library.backends.backend_agg.FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for place, counts in enumerate((report.responses, report.claims)):
-        total, start = max(1, sum(counts.values())), 0.0
-        for (label, count), shade in zip(counts.items(), ("0.9", "0.45", "white", "0.75"), strict=True):
-            if count:
-                share = count / total
-                axes.barh(place, share, left=start, color=shade, edgecolor="black", height=0.6)
-                text = f"{_words(language, claims.label_of(label))}\n{count}"
-                axes.text(start + share / 2, place, text, ha="center", va="center", fontsize=8)
-                start += share
-    axes.set_yticks(
-        (0, 1),
-        [
-            _say(language, "evaluation.plot.responses", count=report.answers),
-            _say(language, "evaluation.plot.claims", count=sum(report.claims.values())),
-        ],
-        fontsize=9,
-    )
-    axes.set_ylim(1.5, -0.5)
-    axes.set_xlim(0, 1)
+    figure = _figure(INCHES[0] * 0.7, INCHES[1] * 0.7)
+    bars = {
+        _say(language, "evaluation.plot.responses", count=report.answers): report.responses,
+        _say(language, "evaluation.plot.claims", count=sum(report.claims.values())): report.claims,
+    }
+    styles = [{"color": shade} for shade in ("0.9", "0.45", "white", "0.75")]
+    _bars(figure.subplots(), bars, styles, lambda label: f"{_words(language, claims.label_of(label))}\n")
     figure.suptitle(_say(language, "evaluation.plot.judged", set=report.set, judge=report.judge), fontsize=10)
     return _saved(figure, claims.alternative(report), folder, "plot", language)
 
 
 def draw_badges(report: BadgeReport, folder: Path, language: str = FALLBACK) -> tuple[Path, ...]:
     """Write ``plot.png`` and ``plot.svg`` into ``folder``: a bar a source, its colours told apart by hatching."""
-    library = require()
-    figure = library.figure.Figure(figsize=(INCHES[0] * 0.7, 1.2 + 0.5 * len(report.summaries)), layout="constrained")
-    library.backends.backend_agg.FigureCanvasAgg(figure)
-    axes, total = figure.subplots(), max(1, report.questions)
-    for place, summary in enumerate(report.summaries):
-        start = 0.0
-        for name, face, hatch in (("green", "#8fce8f", ""), ("yellow", "#f2d974", "//"), ("red", "#e09090", "xx")):
-            count = getattr(summary, name)
-            if count:
-                axes.barh(place, count / total, left=start, color=face, hatch=hatch, edgecolor="black", height=0.6)
-                text = axes.text(
-                    start + count / total / 2,
-                    place,
-                    f"{_say(language, f'column.{name}')} {count}",
-                    ha="center",
-                    va="center",
-                )
-                text.set(fontsize=8, backgroundcolor="white")
-                start += count / total
-    axes.set_yticks(
-        range(len(report.summaries)),
-        [_words(language, badges.source(row.source)) for row in report.summaries],
-        fontsize=9,
-    )
-    axes.set_ylim(len(report.summaries) - 0.5, -0.5)
-    axes.set_xlim(0, 1)
+    figure = _figure(INCHES[0] * 0.7, 1.2 + 0.5 * len(report.summaries))
+    bars = {
+        _words(language, badges.source(row.source)): {"green": row.green, "yellow": row.yellow, "red": row.red}
+        for row in report.summaries
+    }
+    faces = (("#8fce8f", ""), ("#f2d974", "//"), ("#e09090", "xx"))
+    styles = [{"color": face, "hatch": hatch} for face, hatch in faces]
+    _bars(figure.subplots(), bars, styles, lambda name: f"{_say(language, f'column.{name}')} ", backgroundcolor="white")
     figure.suptitle(_say(language, "evaluation.plot.badges", count=report.questions), fontsize=11)
     return _saved(figure, badges.alternative(report), folder, "plot", language)
+
+
+def _figure(width: float, height: float) -> Any:
+    library = require()
+    figure = library.figure.Figure(figsize=(width, height), layout="constrained")
+    library.backends.backend_agg.FigureCanvasAgg(figure)
+    return figure
+
+
+def _bars(
+    axes: Any,
+    bars: Mapping[str, Mapping[str, int]],
+    styles: Sequence[Mapping[str, str]],
+    label: Callable[[str], str],
+    **text: str,
+) -> None:
+    """A bar for each of ``bars``, in parts as long as their shares; ``label`` stands before the count of a part."""
+    for place, counts in enumerate(bars.values()):
+        total, start = max(1, sum(counts.values())), 0.0
+        for (name, count), style in zip(counts.items(), styles, strict=True):
+            if count:
+                axes.barh(place, count / total, left=start, edgecolor="black", height=0.6, **style)
+                middle = start + count / total / 2
+                axes.text(middle, place, f"{label(name)}{count}", ha="center", va="center", fontsize=8, **text)
+                start += count / total
+    axes.set_yticks(range(len(bars)), list(bars), fontsize=9)
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_xlim(0, 1)
 
 
 def _say(language: str, code: str, /, **parameters: Parameter) -> str:

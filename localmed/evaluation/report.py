@@ -5,14 +5,13 @@ Nothing written holds a question's or a document's text: variants, measures, cou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from localmed import __version__, messages
+from localmed import __version__
 from localmed.domain import Message, message
-from localmed.evaluation import statistics
+from localmed.evaluation import measures
 from localmed.evaluation.ablation import Bench
 from localmed.evaluation.measures import JUDGED, MEASURES, Run, scores
 from localmed.evaluation.sets import QuestionSet
@@ -70,15 +69,15 @@ def assess(question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> tup
     reference = list(runs)[-1]
     estimates: dict[str, dict[str, Estimate]] = {name: {} for name in runs}
     for measure in MEASURES:
-        arrays = {name: statistics.array(by_measure[measure], ids) for name, by_measure in values.items()}
+        arrays = {name: measures.array(by_measure[measure], ids) for name, by_measure in values.items()}
         p = {
-            name: statistics.paired_p(array, arrays[reference], seed)
+            name: measures.paired_p(array, arrays[reference], seed)
             for name, array in arrays.items()
             if name != reference
         }
-        corrected = statistics.holm(p)
+        corrected = measures.holm(p)
         for name, array in arrays.items():
-            low, high = statistics.interval(array, seed)
+            low, high = measures.interval(array, seed)
             estimates[name][measure] = Estimate(float(array.mean()), low, high, p.get(name), corrected.get(name))
     return tuple(Row(name, estimates[name], _mean(values[name][JUDGED])) for name in runs)
 
@@ -102,8 +101,8 @@ def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], see
         settings=asdict(bench.settings),
         depth=bench.depth,
         seed=seed,
-        resamples=statistics.RESAMPLES,
-        permutations=statistics.PERMUTATIONS,
+        resamples=measures.RESAMPLES,
+        permutations=measures.PERMUTATIONS,
         version=__version__,
         date=datetime.now(UTC).date().isoformat(),
         notes=(*question_set.notes, *_unknown_languages(bench, question_set)),
@@ -216,9 +215,3 @@ def as_csv(report: Report) -> str:
         judged = (report.set, report.questions, row.variant, JUDGED, f"{row.judged:.6f}")
         rows.append((*judged, "", "", "", "", report.reference))
     return csv_text(rows)
-
-
-def as_json(report: Report, language: str) -> str:
-    """Everything, the notes with their words."""
-    values = asdict(report) | {"notes": [messages.as_json(note, language) for note in report.notes]}
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

@@ -129,3 +129,11 @@ def read_bytes(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise InputError("file.unreadable", file=str(file), reason=reason(error)) from None
+
+
+def read_text(file: Path) -> str:
+    """The text of such a file; raise ``InputError`` as ``read_bytes``, or if it is not UTF-8."""
+    try:
+        return read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("file.no_utf8", name=file.name) from None

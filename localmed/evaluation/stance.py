@@ -19,7 +19,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from localmed.domain import Message, message
 from localmed.errors import InputError
-from localmed.evaluation.sets import read_bytes
-from localmed.evaluation.statistics import CONFIDENCE, RESAMPLES
+from localmed.evaluation.measures import CONFIDENCE, RESAMPLES
+from localmed.evaluation.sets import read_text
 from localmed.ports import NOT_JUDGED, Entailment, Stance
 from localmed.verification.matching import stems
 from localmed.verification.verbatim import find_verbatim
@@ -106,10 +106,6 @@ class StanceReport:
     confidence: float
     judges: tuple[JudgeScores, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
@@ -119,12 +115,8 @@ CELL_CHARACTERS = 100_000  # a premise has about 1,000; a longer cell is a quota
 
 def load(file: Path) -> PairSet:
     """Read ``file``; raise ``InputError`` naming the line that is not a labelled pair, without its text."""
-    try:
-        text = read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("file.no_utf8", name=file.name) from None
     pairs: list[Labelled] = []
-    for number, (premise, hypothesis, label) in enumerate(_read(file, text), 1):
+    for number, (premise, hypothesis, label) in enumerate(_read(file, read_text(file)), 1):
         name = _NAMES.get(label.strip().lower().replace("-", "_"))
         if not (premise.strip() and hypothesis.strip() and name):
             raise InputError("evaluation.pair", number=number, file=file.name)
@@ -271,7 +263,7 @@ def _scores(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance) -
     labels = pair_set.labels
     gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
     stances = list(_judged(pair_set, judge, advance))
-    judged = np.array([_place(stance, labels) for stance in stances])
+    judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
     table = confusion(gold, judged, len(labels))
     accuracies, macros = _resampled(pair_set, gold, judged, seed)
     return JudgeScores(
@@ -286,10 +278,6 @@ def _judged(pair_set: PairSet, judge: Entailment, advance: Advance) -> Iterator[
         batch = [(pair.premise, pair.hypothesis) for pair in pair_set.pairs[start : start + BATCH]]
         yield from judge.judge(batch)
         advance(len(batch), judge.name)
-
-
-def _place(stance: Stance, labels: Sequence[str]) -> int:
-    return labels.index(stance.label) if stance.label in labels else 1
 
 
 def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Counts:

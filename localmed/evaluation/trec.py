@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from localmed.domain import ID_LENGTH, Document, Message, SearchFilter, message
 from localmed.errors import InputError
-from localmed.evaluation.sets import Question, QuestionSet, read_bytes
+from localmed.evaluation.sets import Question, QuestionSet, read_text
 from localmed.language import clean
 from localmed.library.library import Library
 
@@ -95,12 +95,8 @@ def read_qrels(file: Path) -> list[Judgement]:
 
 def _rows(file: Path, form: Message, row: Callable[[int, str], _Row | None]) -> list[_Row]:
     """Every line but blank ones through ``row``; raise ``InputError`` naming the lines it refuses."""
-    try:
-        lines = read_bytes(file).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError:
-        raise InputError("file.no_utf8", name=file.name) from None
     rows, bad = [], []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             read = row(number, line.rstrip("\r"))
             rows.append(read) if read is not None else bad.append(number)

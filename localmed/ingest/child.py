@@ -125,7 +125,7 @@ def packed(item: Item | Working) -> bytes:
     if isinstance(item, Working):
         return _encoded(["working", item.page, item.pages, item.ocr])
     if isinstance(item, Member):
-        return _encoded(["member", item.name, item.file])
+        return _encoded(["member", item.key, item.file])
     if isinstance(item, Term):
         return _encoded(["term", *(getattr(item, name) for name in TERM_FIELDS)])
     values = [getattr(item, name) for name in FIELDS]

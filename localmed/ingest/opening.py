@@ -182,7 +182,7 @@ class Parts:
                 if isinstance(member, Fault):
                     parts.append(Fault(within(part.member, member.where), member.reason))
                 else:
-                    parts += self._kept(_within(part.member, member.name), into / member.file, unread)
+                    parts += self._kept(_within(part.member, member.key), into / member.file, unread)
         finally:
             shutil.rmtree(into, ignore_errors=True)
         if unread:

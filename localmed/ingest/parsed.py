@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from localmed.domain import Box, Message, message
 from localmed.domain.previews import Fault as Fault  # readers yield it beside records
@@ -125,19 +125,20 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive: its ``name`` there, and the name under which it was unpacked (``opening.py``)."""
+    """A file of an archive: its name there (``key``), and the name under which it was unpacked (``opening.py``)."""
 
-    name: str
+    key: str
     file: str
 
 
 # Documents from most readers, terms from those under ``graphs/``, members from that of archives.
 Item = SourceRecord | Term | Member | Fault
 Reader = Callable[[Path, FieldMapping], Iterator[Item | Working]]
+_Keyed = TypeVar("_Keyed", SourceRecord, Member)
 
 
-def once(items: Iterable[SourceRecord | Fault], where: str = "reader.key") -> Iterator[SourceRecord | Fault]:
-    """``items`` with a fault in place of a record whose key came before; ``where`` is the code of its place."""
+def once(items: Iterable[_Keyed | Fault], where: str = "reader.key") -> Iterator[_Keyed | Fault]:
+    """``items`` with a fault in place of what has the key of one before; ``where`` is the code of its place."""
     seen: set[str] = set()
     for item in items:
         if isinstance(item, Fault):

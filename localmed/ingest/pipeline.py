@@ -70,11 +70,7 @@ class Importer:
         self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
 
     def run(
-        self,
-        paths: Sequence[Path],
-        retry: bool = False,
-        started: Started | None = None,
-        removed: Sequence[str] = (),
+        self, paths: Sequence[Path], retry: bool = False, started: Started | None = None, removed: Sequence[str] = ()
     ) -> Report:
         """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read.
 

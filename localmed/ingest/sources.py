@@ -85,7 +85,7 @@ def find(
         elif not path.is_dir():
             raise UsageError("source.neither" if path.exists() else "source.missing", path=str(path))
         else:
-            for file in _files(path):
+            for file in sorted(_walk(path)):
                 if not _is_text(str(file)):
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", message("source.name_not_utf8"))
@@ -151,10 +151,6 @@ def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
     """A line for each folder that holds nothing to import: more often another folder was meant."""
     bare = [root for root in roots if not any(source.path.is_relative_to(root) for source in sources)]
     return [Line(str(root), "note", message("source.holds_nothing")) for root in bare]
-
-
-def _files(root: Path) -> list[Path]:
-    return sorted(_walk(root))
 
 
 def _no_file(path: Path) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from localmed.domain import Passage, SearchFilter
 from localmed.errors import Damaged, NoLibrary
 from localmed.library import generations
-from localmed.library.editions import edition_number, edition_range
+from localmed.library.tantivy_index import edition_number, edition_range
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors

@@ -146,7 +146,7 @@ class Graph:
         ``keep`` or ``undo`` ends it.
         """
         self._database.execute("SAVEPOINT source")
-        self._remove([source.document])
+        self.remove([source.document])
         query = "INSERT INTO sources (document, collection, title, edition) VALUES (?, ?, ?, ?)"
         values = (source.document, source.collection, source.title, source.edition)
         return int(self._database.execute(query, values).lastrowid or 0)
@@ -172,9 +172,6 @@ class Graph:
 
     def remove(self, documents: Iterable[str]) -> None:
         """Remove what came from these documents."""
-        self._remove(documents)
-
-    def _remove(self, documents: Iterable[str]) -> None:
         for document in documents:
             row = self._database.execute("SELECT id FROM sources WHERE document = ?", (document,)).fetchone()
             if row:

@@ -2,7 +2,7 @@
 
 ``Library.open`` leases the generation being served. Searches leave out what may not answer on the day (``holding.py``):
 status is looked up at query time, never baked into an index, so withdrawing costs no rebuild; a filter never hides what
-should be found (``allowed.py``).
+should be found (``holding.allowed``).
 
 A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph
 or its summaries, and every index is searched within the others.
@@ -30,7 +30,6 @@ from localmed.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.files import Opener, open_regular, told_if_full
 from localmed.library import generations, originals
 from localmed.library.access import Access
-from localmed.library.allowed import Found, Search, allowed
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, totals
 from localmed.library.dense import FOLDER as DENSE
@@ -38,7 +37,7 @@ from localmed.library.dense import DenseIndex
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph
 from localmed.library.graph_build import GraphBuild
-from localmed.library.holding import Holding
+from localmed.library.holding import Found, Holding, Search, allowed
 from localmed.library.lexical import LexicalIndex
 from localmed.library.reading import missing, reading, unaltered
 from localmed.library.sparse import SparseIndex
@@ -197,7 +196,7 @@ class Library:
         return replace(filters, collections=names) if names else None
 
     def _allowed(self, search: Search, limit: int, filters: SearchFilter) -> Found:
-        """The best ``limit`` passages of ``search`` whose documents may answer (``allowed.py``)."""
+        """The best ``limit`` passages of ``search`` whose documents may answer (``holding.allowed``)."""
         statuses = self.holding.statuses()
         with reading(self.path):
             return allowed(search, limit, filters, statuses, lambda: self.catalogue.passages_by_document())

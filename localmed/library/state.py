@@ -77,8 +77,7 @@ class State:
             self._database.execute("BEGIN")
             self._database.execute("DELETE FROM quarantine WHERE collection = ? AND path = ?", (collection, path))
             self._database.executemany(
-                "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [_row(entry) for entry in refused],
+                "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)", [_row(entry) for entry in refused]
             )
 
 

@@ -1,8 +1,8 @@
 """Cross-encoders: two texts read as one by a network with a classifier on top, loaded by transformers.
 
-``CrossEncoder`` reranks (Nogueira & Cho 2019; bge-reranker-v2-m3 and any other with one label); the judge of
-entailment in ``nli.py`` loads likewise. Tests hold the scores against FlagEmbedding and sentence-transformers, which
-load the same class in the same way. Weights are read from safetensors only; code in a checkpoint is never run; a
+``CrossEncoder`` reranks (Nogueira & Cho 2019; bge-reranker-v2-m3 and any other with one label); ``NliCrossEncoder``
+judges entailment. Tests hold the scores against FlagEmbedding and sentence-transformers, which load the same class in
+the same way. Weights are read from safetensors only; code in a checkpoint is never run; a
 classifier that the checkpoint does not hold is an error, where the library would make one of random numbers.
 """
 
@@ -14,6 +14,7 @@ from functools import cached_property
 from localmed.domain import message
 from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Cost, Network, arithmetic, device_of
+from localmed.ports import Stance
 
 NEEDED = (WEIGHTS, "tokenizer*")  # tokenizer.json, or tokenizer_config.json beside a vocabulary
 QUESTION_TOKENS = 256  # that a reranker reads, so that a long question leaves room for the passage
@@ -92,3 +93,67 @@ class CrossEncoder:
         encoded = network.tokenizer(question, add_special_tokens=False, truncation=True, max_length=most + 1)
         pieces = encoded["input_ids"]
         return question if len(pieces) <= most else str(network.tokenizer.decode(pieces[:most]))
+
+
+# --- entailment -------------------------------------------------------------------------------------------------------
+
+
+LABELS = ("entailment", "neutral", "contradiction")  # in the order of ``Stance``
+UNREAD = Stance(0.0, 1.0, 0.0)
+
+
+class NliCrossEncoder:
+    """``Entailment`` on a registered checkpoint. Not thread-safe by contract: one owner at a time."""
+
+    def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
+        """Nothing is loaded before the first pair. ``exact`` forces float32."""
+        self._checkpoint, self._exact = checkpoint, exact
+
+    @property
+    def name(self) -> str:
+        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if its labels are not told."""
+        _ = self.order
+        return f"{self._checkpoint.name} {self._checkpoint.version}"
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those of its manifest."""
+        return self._checkpoint.languages
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Where each of ``LABELS`` stands among the network's outputs; raise ``ModelError`` if that is not told."""
+        named = labels_of(self._checkpoint)
+        if sorted(named) != sorted(LABELS):
+            problem = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
+            raise self._checkpoint.unusable(ValueError(), problem)
+        return tuple(named.index(label) for label in LABELS)
+
+    @cached_property
+    def network(self) -> Network:
+        """The model, loaded."""
+        _ = self.order  # before seconds of loading
+        return load(self._checkpoint, self._exact)
+
+    def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
+        """See ``Entailment.judge``."""
+        stances = [UNREAD] * len(pairs)
+        if not pairs:
+            return stances
+        network = self.network
+        read = self._readable(network, pairs)
+        if not read:
+            return stances
+        premises, hypotheses = zip(*(pairs[place] for place in read), strict=True)
+        rows = network.tokenizer(list(premises), list(hypotheses), truncation="only_first", max_length=network.tokens)
+        for places, output in network.batches(rows, lambda inputs: network.model(**inputs).logits):
+            judged = network.finite(output).softmax(dim=-1)[:, self.order].tolist()  # (B, 3)
+            for place, probabilities in zip(places, judged, strict=True):
+                stances[read[place]] = Stance(*probabilities)
+        return stances
+
+    def _readable(self, network: Network, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """The places of pairs whose hypothesis leaves at least half of what the model reads to the premise."""
+        most, hypotheses = network.tokens // 2, [hypothesis for _, hypothesis in pairs]
+        encoded = network.tokenizer(hypotheses, add_special_tokens=False, truncation=True, max_length=most + 1)
+        return [place for place, pieces in enumerate(encoded["input_ids"]) if len(pieces) <= most]

@@ -6,23 +6,31 @@ needs no new generation (a withdrawal, access) is in force on the next question;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Status, message
+from localmed.config import Settings
+from localmed.domain import Collection, Document, Passage, Status, message
 from localmed.errors import UsageError
+from localmed.files import told_if_full
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
+from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, served
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
+from localmed.library.vectors import VectorCache
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import governing
 from localmed.operations.importing import manifest_of
+from localmed.ports import Embedder
 
 if TYPE_CHECKING:
+    from localmed.models.registry.registration import Model
     from localmed.session import Outcome, Session
 
 IDS_NAMED = 20  # of one change, in the audit log
@@ -111,13 +119,37 @@ def upgrade(session: Session) -> int:
 
 def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
     """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
-    from localmed.operations import reindex as reindexing
-
     with session.change("reindex", session.encoder.identity.slug) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        change.generation = reindexing.reindex(session.settings, session.encoder, advance, started, again)
+        change.generation = reindexed(session.settings, session.encoder, advance, started, again)
         change.outcome = "served" if change.generation else "unchanged"
     return change.generation
+
+
+def reindexed(
+    settings: Settings, encoder: Embedder, progress: Progress, started: Callable[[int], None], again: bool = False
+) -> int:
+    """Build and serve a generation of ``encoder``'s; return its number, 0 if what is served is one already.
+
+    ``again`` rebuilds that one too. ``started`` is told the number of passages, ``progress`` how many more are done.
+    Raise ``NoLibrary`` if nothing has been imported.
+    """
+    served = generations.read_manifest(generations.current(settings.data))
+    if served.encoder == encoder.identity.slug and not again:
+        return 0
+    with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
+        started(len(builder.lexical))
+        with closing(VectorCache(settings.data / "vectors", encoder)) as cache:
+            for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
+                builder.add_vectors(passages, *cache.encode_both([passage.in_context for passage in passages]))
+                progress(len(passages), f"{len(passages)} passages")
+        summaries.complete(builder, encoder, settings, progress)
+        return builder.publish(message("generation.made.reindex", before=served.encoder, after=encoder.identity.slug))
+
+
+def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:
+    while batch := list(islice(passages, size)):
+        yield batch
 
 
 def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:
@@ -185,3 +217,46 @@ def _building(session: Session, action: str, subject: str) -> Iterator[tuple[Bui
         build(session.data, session.encoder.identity, session.settings.library) as builder,
     ):
         yield builder, change
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def add_model(
+    session: Session,
+    source: Path,
+    name: str,
+    role: str,
+    template: str,
+    progress: Progress,
+    started: Callable[[int], None],
+) -> Model:
+    """Register ``source``; see ``Registry.add``."""
+    registry = session.site.registry
+    with session.change("model add", name or source.name) as change, told_if_full(registry.folder):
+        model = registry.add(source, session.caller.user, name, role, template, progress, started)
+        change.subject, change.outcome = model.name, model.files[0].sha256[:12]
+    return model
+
+
+def remove_model(session: Session, name: str) -> Model:
+    """Forget the model ``name`` and delete its files; see ``Registry.remove``."""
+    with session.change("model remove", name) as change:
+        model = session.site.registry.remove(name)
+        change.outcome = "removed"
+    return model
+
+
+def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The roles that a chosen chat model serves, and those that ``[roles]`` of the settings give others."""
+    from localmed.agents.role_table import ROLES
+
+    others = tuple(name for name in ROLES if session.settings.roles.get(name, "chat") != "chat")
+    return tuple(name for name in ROLES if name not in others), others
+
+
+def use_model(session: Session, role: str, name: str, progress: Progress) -> None:
+    """Let ``name``, a registered model or what is built in, serve ``role``; see ``Site.use``."""
+    with session.change("model use", name) as change:
+        session.site.use(role, name, progress)
+        change.outcome = role

@@ -12,7 +12,7 @@ from localmed.config import Settings
 from localmed.domain import Message, Parameter, message
 from localmed.errors import LocalmedError
 from localmed.messages import parts, render
-from localmed.operations.machine import Machine
+from localmed.operations.fit import Machine
 
 if TYPE_CHECKING:
     from localmed.models.host.server import Status as HostStatus

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from localmed.config import Settings
 from localmed.errors import LocalmedError
 from localmed.library.access import groups_of
-from localmed.operations import doctor_library, doctor_machine, machine
+from localmed.operations import doctor_library, doctor_machine, fit
 from localmed.operations.check import Check, Level, Site, failed, problem
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def site_of(
 ) -> Site:
     """This machine and its data folder, now."""
     now = datetime.now().astimezone()
-    return Site(settings, registry, machine.look(), dict(os.environ), now, full, progress, host)
+    return Site(settings, registry, fit.look(), dict(os.environ), now, full, progress, host)
 
 
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:

@@ -1,13 +1,13 @@
 """From an ``Answer`` to what its reader sees: labels, gaps with reasons, badge, parts, conflicts, notes, sources.
 
-The parts of each workflow are shown by its own module here, found by the part's type (``parts``). A source is shown
-with its edition, pages and status; its age too, where it is old for its kind.
+The parts of the larger workflows are shown by modules of their own, found by the part's type (``VIEWS``). A source is
+shown with its edition, pages and status; its age too, where it is old for its kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from localmed.domain import (
     Answer,
@@ -26,12 +26,13 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.messages import known
-from localmed.presentation.neutral import one_line
-from localmed.presentation.parts import part_view
-from localmed.presentation.statements import statement_view
-from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, SourceView
-from localmed.presentation.words import words
+from localmed.domain.link_counts import METRICS, LinkCounts
+from localmed.domain.parts import ConceptPart, DepartmentPart, LinkCountsPart, LinkSetPart, NearestPart, SourcePlanPart
+from localmed.messages import joined, known
+from localmed.presentation import order, practice, verify
+from localmed.presentation.neutral import one_line, words
+from localmed.presentation.statements import definition_rows, statement_view
+from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, PartView, Row, SourceView
 
 Audience = Literal["staff", "patient"]
 
@@ -236,3 +237,101 @@ def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
 
 def _named(name: Message, errors: Message) -> Message:
     return message("badge.judge_errors", judge=name, errors=errors)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+# What a metric is a share of: the counts (part, whole) that it is taken from.
+_SHARES = {
+    "citation_set_precision": ("correct_sets", "sets"),
+    "citation_precision": ("correct_citations", "citations"),
+    "citation_recall": ("valid_cited", "valid"),
+}
+_COUNTED = ("uncited", "unjudged_sets", "unjudged_pairs", "unjudged_references", "malformed")  # told where any are
+
+
+def counts(part: LinkCountsPart, language: str) -> PartView:
+    """The metrics, then what they leave out."""
+    return PartView(words(message("links.title"), language), tuple(_count_rows(part.counts, language)))
+
+
+def _count_rows(link_counts: LinkCounts, language: str) -> Iterable[Row]:
+    for name in METRICS:
+        yield Row(words(Message(f"links.metric.{name}"), language), words(_metric(link_counts, name), language))
+    for name in ("statements", *_COUNTED):
+        if number := getattr(link_counts, name):
+            yield Row(words(Message(f"links.count.{name}"), language), str(number))
+
+
+def _metric(link_counts: LinkCounts, name: str) -> Message:
+    value = getattr(link_counts, name)
+    if value is None:
+        return message("links.undefined")
+    if name not in _SHARES:
+        return message("links.value", value=value)
+    part, whole = (getattr(link_counts, count) for count in _SHARES[name])
+    return message("links.share", share=value, part=part, whole=whole)
+
+
+def citation_set(part: LinkSetPart, language: str) -> PartView:
+    """A set by its number: whether it carries its statement, and which of its citations it needs for that."""
+    outcome = {True: "links.yes", False: "links.no", None: "links.not_judged"}[part.correct]
+    needed = joined((f"[{one_line(marker)}]" for marker in part.irreplaceable), language)
+    rows = [
+        Row(words(message("links.citations"), language), str(part.citations)),
+        Row(words(message("links.correct"), language), words(Message(outcome), language)),
+        Row(words(message("links.irreplaceable"), language), needed or words(message("links.none"), language)),
+    ]
+    if part.unresolved:
+        rows.append(Row(words(message("links.unresolved"), language), str(part.unresolved)))
+    return PartView(words(message("links.set", number=part.number), language), tuple(rows))
+
+
+Shown = Callable[[Any, str], PartView]  # a part of the type that it is registered for, and the reader's language
+
+
+def part_view(part: Any, language: str) -> PartView:
+    """``part`` in ``language``."""
+    return VIEWS[type(part)](part, language)
+
+
+def nearest(part: NearestPart, language: str) -> PartView:
+    """A sentence of each passage, under a title that says what they are not."""
+    statements = tuple(statement_view(statement, language) for statement in part.statements)
+    return PartView(words(message("answer.nearest"), language), (), statements)
+
+
+def department(part: DepartmentPart, language: str) -> PartView:
+    """A department: the warning signs that it comes first for, its floor, and the cited reasons."""
+    floor = one_line(part.floor) or words(message("departments.no_floor"), language)
+    signs = tuple(Row(words(message("departments.go_first"), language), words(sign, language)) for sign in part.signs)
+    rows = (Row(words(message("departments.floor"), language), floor), *signs)
+    return PartView(one_line(part.name), rows, tuple(statement_view(one, language) for one in part.statements))
+
+
+def source(part: SourcePlanPart, language: str) -> PartView:
+    """What a source was asked, a line a query, and how many passages came."""
+    label = words(message("plan.query"), language)
+    queries = tuple(Row(label, one_line(query)) for query in part.queries)
+    passages = Row(words(message("plan.passages"), language), str(part.passages))
+    return PartView(words(message(f"plan.source.{part.source}"), language), (*queries, passages))
+
+
+def concept(part: ConceptPart, language: str) -> PartView:
+    """A concept's definition with who gives it, then its relations as the graph names them."""
+    relations = tuple(Row(one_line(predicate), one_line(name)) for predicate, name in part.relations)
+    return PartView(one_line(part.name), (*definition_rows(part.definition, language), *relations))
+
+
+VIEWS: Mapping[type, Shown] = {
+    NearestPart: nearest,
+    SourcePlanPart: source,
+    ConceptPart: concept,
+    DepartmentPart: department,
+    **order.VIEWS,
+    **practice.VIEWS,
+    **verify.VIEWS,
+    LinkCountsPart: counts,
+    LinkSetPart: citation_set,
+}

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+from localmed.domain import Message
+from localmed.messages import render
+
 # Escape sequences go as a whole: without its escape, "\x1b]0;title\x07" would still leave "]0;title" in the text.
 _SEQUENCE = re.compile(
     r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
@@ -46,3 +49,8 @@ def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     units = (code,) if code < 0x10000 else (0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF))
     return "".join(f"\\u{unit:04x}" for unit in units)
+
+
+def words(message: Message | None, language: str) -> str:
+    """``message`` in ``language``, neutralised, on one line; "" for none."""
+    return one_line(render(message, language)) if message else ""

@@ -16,10 +16,9 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.messages import CLAUSES, joined
-from localmed.presentation.neutral import one_line
+from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
-from localmed.presentation.words import words
 
 
 def line(part: LinePart, language: str) -> PartView:

@@ -1,15 +1,24 @@
 """Pages by Jinja2: what is filled in is escaped and neutralised, a name that is not given is an error.
 
 The templates lie in ``templates/``. A page loads nothing: its style stands in it, and it holds no script.
+
+``leaflet`` is an explained order to print. For a patient, so it says who released it, what it is and what it is not, in
+the order's language. The order stands there word for word; who wrote what beside it stays visible. Headings in order, a
+language, a title and a table-free flow, so that a screen reader can read it; colours are never the only sign.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from localmed.presentation.neutral import neutral
+from localmed.domain import Answer, message
+from localmed.domain.parts import LinePart, ReadingLevelPart, Restated
+from localmed.messages import ASIDE, COLON, joined
+from localmed.presentation.answer import view
+from localmed.presentation.neutral import neutral, words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,4 +44,40 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: neutral(value) if type(value) is str else value,
+    )
+
+
+CUTS = ("explain.order_cut", "explain.questions_cut")  # the notes that a patient needs
+
+
+def leaflet(answer: Answer, date: str) -> str:
+    """The leaflet of an explained order, dated ``date``; raise ``ValueError`` where nobody releases it."""
+    if not answer.released_by:
+        raise ValueError("nobody releases it")
+    language = answer.language
+    shown = view(answer, audience="patient")
+    lines = [part for part in answer.parts if isinstance(part, LinePart)]
+    levels = [part for part, made in zip(shown.parts, answer.parts, strict=True) if isinstance(made, ReadingLevelPart)]
+    sections = [(title, list(parts)) for title, parts in groupby(shown.parts, lambda part: part.section) if title]
+    return page(
+        "leaflet.html",
+        language=language,
+        colon=joined(("", ""), language, COLON),
+        comma=joined(("", ""), language, ASIDE),
+        verbatim=words(message("answer.origin.extractive"), language),
+        verbatim_note=words(message("explain.leaflet.numbers"), language),
+        title=words(message("explain.leaflet.title"), language),
+        released=words(message("explain.released", name=answer.released_by, date=date), language),
+        purpose=shown.purpose,
+        check=words(message("explain.leaflet.check"), language),
+        cuts=[words(note, language) for note in answer.notes if getattr(note, "code", "") in CUTS],
+        quoted=words(message("explain.leaflet.quoted"), language)
+        if all(part.restated is Restated.QUOTED for part in lines)
+        else "",
+        lines_title=words(message("explain.lines"), language),
+        sections=[(title, parts) for title, parts in sections if parts[0] not in levels],
+        levels=levels,
+        sources=shown.sources,
+        sources_title=shown.sources_title,
+        provenance=answer.provenance,
     )

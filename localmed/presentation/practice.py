@@ -18,10 +18,9 @@ from localmed.domain.parts import (
     SourceLevelPart,
 )
 from localmed.domain.patient import EntryKind, RecordEntry
-from localmed.presentation.neutral import one_line
+from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
-from localmed.presentation.words import words
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 CODED = {EntryKind.SEX: "sex", EntryKind.PREGNANCY: "pregnancy"}  # whose text is a code of ours

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from localmed.domain import Citation, Message, Statement, Support, message
 from localmed.domain.parts import Definition
-from localmed.presentation.neutral import neutral, one_line
+from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
-from localmed.presentation.words import words
 
 NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
 

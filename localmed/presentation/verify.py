@@ -20,10 +20,9 @@ from localmed.domain.parts import (
     Titled,
 )
 from localmed.messages import CLAUSES, joined
-from localmed.presentation.neutral import one_line
+from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row
-from localmed.presentation.words import words
 
 SPREAD_FROM = 2  # studies with a vote: one alone disagrees with nobody
 DOES_COUNT = "doubted"  # of an alert: the study counts all the same

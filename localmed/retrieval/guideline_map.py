@@ -15,9 +15,9 @@ import numpy as np
 
 from localmed.config import SearchSettings
 from localmed.domain import Hit, Passage, SearchFilter, Status
-from localmed.library.editions import edition_number, edition_range
 from localmed.library.library import Library
 from localmed.library.summaries import Summarised
+from localmed.library.tantivy_index import edition_number, edition_range
 from localmed.retrieval.relevance import weigh
 
 if TYPE_CHECKING:

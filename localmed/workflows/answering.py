@@ -4,6 +4,12 @@ A draft passes ``gate``. Where the answer conflicts with its sources (LINS, PCA)
 sentences written again, it is written once more from the evidence, told what was wrong; if it conflicts again there is
 none.
 Nobody sees a sentence before its check. What stands at the end gets its badge.
+
+A flow begins with ``concern = yield from screened(text, plan)``, the safety screen, and, where that is not empty, ends
+with ``return refused(...)``: the site's message, no evidence, nothing searched. Rules decide first and cannot be
+switched off. Two roles may add to them: likeness to sentences of our own, for every text of a patient, and of staff who
+speak of themselves; and, where the safety role is on, a chat model, for every text of a patient, and for staff where
+death or harm is spoken of at all.
 """
 
 from __future__ import annotations
@@ -12,12 +18,27 @@ from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
 from localmed.agents.roles import Role
-from localmed.domain import Badge, Evidence, Hit, Message, Origin, Statement, Verification, message
+from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
+from localmed.agents.safety_rules import of_oneself, screen
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Evidence,
+    Hit,
+    Message,
+    Origin,
+    Provenance,
+    Statement,
+    Verification,
+    message,
+)
+from localmed.language import detect
 from localmed.verification import citations, scope, sections
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
-from localmed.workflows.flow import Sections, Step, attempt
+from localmed.workflows.flow import Perform, Sections, Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
 UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
@@ -134,3 +155,30 @@ def overdue(evidence: tuple[Evidence, ...]) -> Notes:
         message("workflow.overdue", marker=piece.marker, date=piece.overdue, title=piece.document_title)
         for piece in late
     )
+
+
+def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
+    """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks.
+
+    Without ``own_words`` (a clinician's order, say) nothing is likened: the likeness was not fitted on such texts.
+    """
+    task = SafetyInput(text, plan.audience)
+    ruled = screen(task)
+    if ruled.concern:
+        return ruled.concern
+    if own_words and LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
+        likened: Screening = yield Perform(LIKENESS, task)
+        if likened.concern:
+            return likened.concern
+    if SAFETY.name not in plan.roles or not (ruled.subject or plan.audience == "patient"):
+        return ""
+    reply, _ = yield from attempt(SAFETY, task)
+    screening: Screening = reply
+    return screening.concern
+
+
+def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:
+    """The answer that is the site's safety message, in the question's language: its only note."""
+    language = detect(question)
+    chosen = dict(plan.safety).get(language) or site_message(language, "", "")
+    return Answer(AnswerStatus.SAFETY, question, language, (), (), (), provenance, notes=(chosen,), workflow=workflow)

@@ -45,10 +45,9 @@ from localmed.retrieval.concepts import Card
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, write
+from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 NEAREST = 3  # passages shown with an abstention
 NO_WORDS = message("workflow.no_words")

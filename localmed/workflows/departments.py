@@ -38,11 +38,10 @@ from localmed.retrieval import guide
 from localmed.retrieval.search import Found
 from localmed.verification import citations
 from localmed.workflows import gate
-from localmed.workflows.answering import overdue
+from localmed.workflows.answering import overdue, refused, screened
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
 from localmed.workflows.finding import Notes, Plan, minted
 from localmed.workflows.flow import Cite, Flow, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
 SECTIONS = 20  # of the guide are read

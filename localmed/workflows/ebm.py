@@ -6,7 +6,7 @@ found is brought together with the patient's data into a recommendation whose ev
 the map opened are read as a whole where they are short (guideline map). Beside the paper: effects with their numbers
 are quoted also from the tier beyond, each source is shown with its type, date and level, and what was read from the
 record is listed with the words that it was read from. Of the patient nothing else is said by rule, but an allergy or an
-interaction by name (``verification.applicability``): whether sources fit the patient is a chat model's to read, and a
+interaction by name (``allergies``, ``interactions``): whether sources fit the patient is a chat model's to read, and a
 clinician's to judge; what was not judged is said.
 
 The record is never searched for but by its first problems, no statement can cite it, and a model's own knowledge is
@@ -38,6 +38,7 @@ from localmed.clinical import medicines
 from localmed.clinical.publications import level
 from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification, message
 from localmed.domain.parts import (
+    AllergyPart,
     ApplicabilityPart,
     EffectPart,
     InteractionPart,
@@ -46,13 +47,14 @@ from localmed.domain.parts import (
     RecordPart,
     SourceLevelPart,
 )
-from localmed.domain.patient import PatientRecord
+from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.language import detect, words
+from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.tiers import Tier
-from localmed.verification import applicability, citations
+from localmed.verification import citations
 from localmed.workflows import finding
-from localmed.workflows.answering import Written, write
+from localmed.workflows.answering import Written, refused, screened, write
 from localmed.workflows.ask import (
     NO_TIER,
     NO_WORDS,
@@ -65,7 +67,6 @@ from localmed.workflows.ask import (
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
 AS_ASKED = message("ebm.as_asked")
@@ -264,8 +265,8 @@ def _warnings(case: Case, statements: tuple[Statement, ...]) -> Step[tuple[Part,
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
-        interacting += applicability.interactions(case.record, name, card.relations if card else ())
-    return (*applicability.allergies(case.record, statements), *dict.fromkeys(interacting))
+        interacting += interactions(case.record, name, card.relations if card else ())
+    return (*allergies(case.record, statements), *dict.fromkeys(interacting))
 
 
 def _cited_documents(written: Written, evidence: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
@@ -293,3 +294,40 @@ def _both(one: Verification, fitting: Written) -> Verification:
         statements_withheld=one.statements_withheld + other.statements_withheld,
         markers_rejected=one.markers_rejected + other.markers_rejected,
     )
+
+
+# --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
+
+# An allergy: a sentence names the same ingredient, or a member of the class that the allergy names; both are quoted,
+# and whether the sentence advises it is for the reader. An interaction: the concept graph says so, and is named.
+# Nothing else is judged here (limits, ages, pregnancy, reactions across classes): nothing found is no proof that advice
+# fits.
+
+INTERACTS = "interacts_with"
+
+
+def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
+    """The record's allergies that sentences shown speak against, with these sentences."""
+    shown = citations.shown(statements)
+    for entry in record.entries:
+        if entry.kind is EntryKind.ALLERGY:
+            named = [(statement, _same(entry.text, statement.text)) for statement in shown]
+            names = dict.fromkeys(name for _, matches in named for name in matches)
+            if names:
+                yield AllergyPart(entry, tuple(names), tuple(statement for statement, matches in named if matches))
+
+
+def _same(allergy: str, text: str) -> list[str]:
+    return [name for name, related in medicines.met_by(allergy, text).items() if not related]
+
+
+def interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:
+    """The record's medicines that ``relations`` of the concept graph say interact with ``named``."""
+    own = medicines.ingredients(named)
+    for relation in relations:
+        if relation.predicate != INTERACTS:
+            continue
+        partners = medicines.ingredients(f"{relation.subject_name}; {relation.object_name}") - own
+        for entry in record.entries:
+            if entry.kind is EntryKind.MEDICINE and partners & medicines.ingredients(entry.text):
+                yield InteractionPart(entry, named, relation.source.collection)

@@ -60,17 +60,15 @@ from localmed.domain.parts import (
 )
 from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
-from localmed.language import detect
+from localmed.language import HAN, detect, sentences
 from localmed.library.terms import folded
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.verification import citations
-from localmed.verification.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.answering import UNNAMED, Written, overdue, write
+from localmed.workflows.answering import UNNAMED, Written, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, TierSearch
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
-from localmed.workflows.safety import refused, screened
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
 EXPLAINED = 20  # terms, the first of the order: each costs a search
@@ -272,11 +270,7 @@ def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[
 
 
 def _answers(
-    task: ExplainInput,
-    terms: tuple[OrderTerm, ...],
-    filters: SearchFilter,
-    plan: Plan,
-    cited: _Cited,
+    task: ExplainInput, terms: tuple[OrderTerm, ...], filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[tuple[Part, ...]]:
     """A part for each follow-up question, asked of the patient's tiers in their order (LINS, HRD)."""
     parts: list[Part] = []
@@ -323,3 +317,50 @@ def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return ()
     scale = ReadingScale.CHARACTERS if level.language == "zh" else ReadingScale.GRADE
     return (ReadingLevelPart(scale, level.value, level.sentences),)
+
+
+# --- how hard a text is to read ---------------------------------------------------------------------------------------
+
+# English: the Flesch-Kincaid grade (Kincaid, Fishburne, Rogers & Chissom 1975), the school year in the United States
+# that the text suits. Syllables are counted by rule (runs of vowels, a silent e at the end), right for about nine words
+# in ten. Chinese has no formula that is agreed on: the mean length of a sentence in characters, under 25 being short.
+# Neither knows whether the words are understood; a short Latin name counts as easy.
+FORMULA = (0.39, 11.8, 15.59)
+_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_VOWELS = re.compile(r"[aeiouy]+")
+_HAN = re.compile(f"[{HAN}]")
+_SILENT = re.compile(r"(?:[^laeiouy]e|[^aeiouytd]ed|[^aeiouysxz]es)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLevel:
+    """``value`` is a school grade in English, characters a sentence in Chinese; ``sentences`` how many were read."""
+
+    language: str
+    value: float
+    sentences: int
+
+
+def reading_level(text: str) -> ReadingLevel | None:
+    """The level of ``text``, as prose in its main language; None where it holds no words."""
+    spans = sentences(text)
+    if detect(text) == "zh":
+        counts = [len(_HAN.findall(text[start:end])) for start, end in spans]
+        counts = [count for count in counts if count]
+        return ReadingLevel("zh", round(sum(counts) / len(counts), 1), len(counts)) if counts else None
+    read = [sentence for start, end in spans if (sentence := _WORD.findall(text[start:end]))]
+    words = [word for sentence in read for word in sentence]
+    if not words:
+        return None
+    a_sentence, a_word, less = FORMULA
+    grade = a_sentence * len(words) / len(read) + a_word * sum(map(syllables, words)) / len(words) - less
+    return ReadingLevel("en", round(max(grade, 0.0), 1), len(read))
+
+
+def syllables(word: str) -> int:
+    """How many syllables an English word has, by rule; at least one."""
+    plain = word.lower().replace("'", "").replace("’", "")
+    count = len(_VOWELS.findall(plain))
+    if count > 1 and _SILENT.search(plain):
+        count -= 1
+    return max(count, 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -177,13 +177,13 @@ def rejected(role: str) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What answers a flow's requests, one callable a kind of request; ``roles`` performs the roles."""
+    """What answers a flow's requests: a callable a kind, of its name, given its fields; ``roles`` performs roles."""
 
     search: Callable[[str, SearchFilter, int, Sequence[str]], Found]
     look_up: Callable[[str, str, str], Card | None]
     read: Callable[[str, tuple[Hit, ...]], tuple[Passage, ...]]
+    cite: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
     sections: Callable[[tuple[Passage, ...]], tuple[tuple[Passage, ...], ...]]
-    mint: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]
     judge: Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]
     compare: Callable[[str, Sequence[str]], tuple[float, ...]]
     studies: Callable[[str, int, tuple[str, ...]], tuple[Study, ...]]
@@ -239,24 +239,12 @@ class Driver:
 
     def _serve(self, request: Request) -> Any:
         services = self.services
-        if isinstance(request, Search):
-            return services.search(request.question, request.filters, request.limit, request.keywords)
-        if isinstance(request, LookUp):
-            return services.look_up(request.term, request.question, request.context)
-        if isinstance(request, Read):
-            return services.read(request.document, request.hits)
-        if isinstance(request, Sections):
-            return services.sections(request.passages)
-        if isinstance(request, Cite):
-            return services.mint(request.hits, request.first)
-        if isinstance(request, Judge):
-            return tuple(services.judge(request.pairs)) if request.pairs else ()
-        if isinstance(request, Compare):
-            return services.compare(request.question, request.texts)
-        if isinstance(request, Studies):
-            return services.studies(request.query, request.most, request.collections)
-        if isinstance(request, Resolve):
-            return services.resolve(request.references)
+        if isinstance(request, Judge) and not request.pairs:
+            return ()
+        if not isinstance(request, Perform):
+            service = getattr(services, request.name)
+            result = service(*(getattr(request, field.name) for field in fields(request)))
+            return tuple(result) if isinstance(request, Judge) else result
         roles = services.roles.without_chat() if request.by_rules else services.roles
         return roles.perform(request.role, request.task)
 

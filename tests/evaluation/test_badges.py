@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
 
+from localmed.cli.common import plain
 from localmed.domain import Badge
 from localmed.errors import InputError, UsageError
 from localmed.evaluation import badges, plot, rows
@@ -70,7 +70,7 @@ def test_one_source_has_no_agreement_and_all_sources_stand_in_the_first_table_on
 def test_csv_json_and_plot(paper: badges.BadgeReport, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(badges.as_csv(paper))))
     assert {"table": "summary", "row": "System", "column": "green", "value": "774"} in rows
-    assert json.loads(badges.as_json(paper))["questions"] == 1739
+    assert plain(paper)["questions"] == 1739
     png, svg = plot.draw_badges(paper, tmp_path)
     assert png.stat().st_size > 1000
     assert "Perplexity" in svg.read_text()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.cli.common import plain
 from localmed.domain import Answer, AnswerStatus
 from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, Titled
 from localmed.errors import InputError
@@ -77,7 +78,7 @@ def test_the_counts_by_hand(tmp_path: Path) -> None:
     assert (outcome.recall, outcome.specificity, outcome.accuracy) == (1.0, 0.0, 0.5)
     assert outcome.alerts == 1
     assert claims.as_csv(outcome).splitlines()[1].startswith("a,correct,correct,1,0,0,")
-    assert "secretword" not in json.dumps(outcome.as_dict()) + claims.as_csv(outcome) + repr(claims.facts(outcome))
+    assert "secretword" not in json.dumps(plain(outcome)) + claims.as_csv(outcome) + repr(claims.facts(outcome))
 
 
 def test_undefined_is_undefined(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.cli.common import plain
 from localmed.domain import Message
 from localmed.domain.link_counts import METRICS, LinkCounts
 from localmed.errors import InputError, UsageError
@@ -153,7 +154,7 @@ def test_undefined_is_said_in_words() -> None:
     assert [row[1] for row in rows] == [*[Message("column.undefined")] * 5, Message("column.not_measured")]
     line = links.as_csv(report).splitlines()[1]
     assert line.startswith("1,en,answered,,,,,,,1,1,")
-    record = json.loads(links.as_json(report))
+    record = plain(report.as_dict())
     assert record["rows"][0]["metrics"]["citation_precision"] is None
     assert "undefined" in render(links.alternative(report), "en")
     assert any("1 without a citation" in render(fact, "en") for fact in links.facts(report))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from localmed.errors import ModelError
-from localmed.evaluation import measures, plot, statistics
+from localmed.evaluation import measures, plot
 from localmed.evaluation.measures import JUDGED, MEASURES, scores
 
 # Gains 0 to 3; relevant from 2. "deep" finds its only relevant document at rank 11, "none" finds nothing.
@@ -64,43 +64,41 @@ def test_a_question_that_a_run_lacks_scores_nothing() -> None:
 def test_the_interval_holds_the_mean_and_narrows_with_more_questions() -> None:
     few = np.array([0.0, 1.0] * 10)
     many = np.array([0.0, 1.0] * 1000)
-    low, high = statistics.interval(few, 1)
-    closer = statistics.interval(many, 1)
+    low, high = measures.interval(few, 1)
+    closer = measures.interval(many, 1)
     assert low < 0.5 < high
     assert high - low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(20), rel=0.15)  # as the normal distribution has it
     assert closer[1] - closer[0] < (high - low) / 5
-    assert statistics.interval(few, 1) == (low, high)
-    assert statistics.interval(few, 2) != (low, high)
+    assert measures.interval(few, 1) == (low, high)
+    assert measures.interval(few, 2) != (low, high)
 
 
 def test_equal_values_have_an_interval_of_nothing() -> None:
-    assert statistics.interval(np.ones(5), 1) == (1.0, 1.0)
+    assert measures.interval(np.ones(5), 1) == (1.0, 1.0)
 
 
 def test_the_paired_test_is_exact_where_all_swaps_can_be_tried() -> None:
     better = np.array([0.4, 0.6, 0.7, 0.9, 0.5])
     worse = better - np.array([0.1, 0.2, 0.3, 0.1, 0.2])
-    assert statistics.paired_p(better, worse, 1) == pytest.approx(2 / 2**5)  # both ways in which all swaps agree
-    assert statistics.paired_p(worse, better, 1) == pytest.approx(2 / 2**5)
+    assert measures.paired_p(better, worse, 1) == pytest.approx(2 / 2**5)  # both ways in which all swaps agree
+    assert measures.paired_p(worse, better, 1) == pytest.approx(2 / 2**5)
 
 
 def test_the_paired_test_tells_chance_from_a_difference() -> None:
     chance = np.random.default_rng(0).random(200)
     other = np.random.default_rng(1).random(200)
-    assert statistics.paired_p(chance, chance, 1) == 1.0
-    assert statistics.paired_p(chance, other, 1) > 0.05
-    assert statistics.paired_p(chance + 0.2, chance, 1) < 0.001
+    assert measures.paired_p(chance, chance, 1) == 1.0
+    assert measures.paired_p(chance, other, 1) > 0.05
+    assert measures.paired_p(chance + 0.2, chance, 1) < 0.001
 
 
 def test_holm_by_hand() -> None:
-    assert statistics.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
-    assert statistics.holm({"a": 0.6, "b": 0.9}) == {"a": 1.0, "b": 1.0}
-    assert statistics.holm({}) == {}
+    assert measures.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
+    assert measures.holm({"a": 0.6, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    assert measures.holm({}) == {}
 
 
-@pytest.mark.parametrize(
-    ("adapter", "library"), [(measures, "ir_measures"), (statistics, "scipy"), (plot, "matplotlib")]
-)
+@pytest.mark.parametrize(("adapter", "library"), [(measures, "ir_measures"), (measures, "scipy"), (plot, "matplotlib")])
 def test_a_missing_library_is_named_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, library: str
 ) -> None:

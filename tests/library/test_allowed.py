@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from localmed.domain import SearchFilter, Status
-from localmed.library.allowed import IDS_A_SEARCH, MOST_PASSAGES, Found, allowed
+from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, allowed
 from localmed.models.host.work import MOST_NEAREST, MOST_TEXTS
 
 PASSAGES = 120_000  # of as many documents, best first

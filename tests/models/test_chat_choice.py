@@ -8,7 +8,7 @@ import pytest
 
 from localmed.config import ChatSettings
 from localmed.errors import BadSettings, ModelError
-from localmed.models.chat_choice import chat
+from localmed.models.choice import chat
 from localmed.models.llama.adapter import LlamaChat
 from localmed.models.openai_server import OpenAIServer
 from localmed.models.registry.registry import Registry

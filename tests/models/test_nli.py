@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from localmed.errors import ModelError
-from localmed.models.nli import LABELS, UNREAD, NliCrossEncoder
+from localmed.models.cross_encoder import LABELS, UNREAD, NliCrossEncoder
 from localmed.ports import Stance
 from tests.models.tiny import NLI, lying, make_nli, make_spm_tokenizer
 

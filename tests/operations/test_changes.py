@@ -18,7 +18,7 @@ from localmed.errors import LocalmedError, UsageError
 from localmed.library.access import Access
 from localmed.library.anchors import PLANNED
 from localmed.library.withdrawals import Withdrawals
-from localmed.operations import changes, importing, lookups, model_changes
+from localmed.operations import changes, importing, lookups
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
 from localmed.session import Caller, Session, SessionRole, local_caller
 from tests.fakes import HashedWords, described, import_into, opened, reader_of, write
@@ -141,7 +141,7 @@ CHANGES: dict[str, Callable[[Session], object]] = {
     "prune": changes.prune,
     "reindex": changes.reindex,
     "upgrade": changes.upgrade,
-    "model": lambda session: model_changes.remove(session, "none"),
+    "model": lambda session: changes.remove_model(session, "none"),
 }
 
 
@@ -164,7 +164,7 @@ def test_a_reader_changes_nothing(filled: Settings, name: str, caller: Caller) -
 def test_a_librarian_chooses_no_model(filled: Settings) -> None:
     with opened(filled, HashedWords(), caller=LIBRARIAN) as session:
         with pytest.raises(UsageError) as raised:
-            model_changes.use(session, "reranker", "none", lambda *_: None)
+            changes.use_model(session, "reranker", "none", lambda *_: None)
         assert raised.value.message.code == "session.role"
     assert entries(filled) == []
 

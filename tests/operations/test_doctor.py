@@ -27,7 +27,7 @@ from localmed.models.registry.registry import Registry
 from localmed.operations import doctor
 from localmed.operations.audit import Audit
 from localmed.operations.check import Check, Level, Site, ok, size
-from localmed.operations.machine import Gpu, Machine
+from localmed.operations.fit import Gpu, Machine
 from tests.fakes import import_into, write
 from tests.models import model_files as files
 from tests.models.model_files import make

@@ -9,9 +9,8 @@ import pytest
 from localmed.domain import Message, message
 from localmed.models.registry.manifests import Footprint
 from localmed.models.registry.registry import Candidate
-from localmed.operations import fit, machine
-from localmed.operations.fit import Place, fits
-from localmed.operations.machine import Gpu, Machine, look
+from localmed.operations import fit
+from localmed.operations.fit import Gpu, Machine, Place, fits, look
 
 GIB = 2**30
 
@@ -49,7 +48,7 @@ def test_two_gpus(tmp_path: Path) -> None:
 def test_a_driver_that_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fault: Message
 ) -> None:
-    monkeypatch.setattr(machine, "SMI_SECONDS", 0.5)
+    monkeypatch.setattr(fit, "SMI_SECONDS", 0.5)
     absent = look(smi(tmp_path, script), ())
     assert not absent.gpus
     assert absent.no_gpu == fault

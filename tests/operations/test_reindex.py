@@ -21,7 +21,7 @@ from localmed.library import generations
 from localmed.library.library import SPARSE, Library, build
 from localmed.operations import changes, lookups
 from localmed.operations.audit import Audit
-from localmed.operations.reindex import reindex
+from localmed.operations.changes import reindexed
 from localmed.ports import EncoderIdentity
 from tests.fakes import (
     HashedWords,
@@ -76,7 +76,7 @@ def imported(settings: Settings, corpus: Path) -> Settings:
 def run(settings: Settings, encoder: HashedWords, again: bool = False) -> tuple[int, list[float]]:
     """Reindex; return the generation and the passages: in all, and as they were done."""
     steps: list[float] = []
-    number = reindex(settings, encoder, lambda done, _: steps.append(done), steps.append, again)
+    number = reindexed(settings, encoder, lambda done, _: steps.append(done), steps.append, again)
     return number, steps
 
 

@@ -24,7 +24,7 @@ from localmed.domain.parts import (
     SupportPart,
     Titled,
 )
-from localmed.presentation.parts import part_view
+from localmed.presentation.answer import part_view
 from localmed.presentation.views import PartView
 from localmed.verification.reliability import ASPECTS
 from localmed.verification.standing import DOUBTED, NOTICE, PLANTED, RETRACTED

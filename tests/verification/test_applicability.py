@@ -11,7 +11,7 @@ from localmed.clinical.publications import level, named
 from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
-from localmed.verification.applicability import allergies, interactions
+from localmed.workflows.ebm import allergies, interactions
 from tests.values import evidence, quotation
 
 METFORMIN = evidence("1", "Metformin is the usual first medicine.", "Diabetes in adults")

@@ -186,7 +186,7 @@ def scripted(
 ) -> Driver:
     """A driver whose roles are ``rules``."""
     roles = role_table({name: ROLES[name] for name in rules}, "rules", {}, rules, None)
-    return Driver(services(roles, search=Finder().search, mint=mint), hooks)
+    return Driver(services(roles, search=Finder().search, cite=mint), hooks)
 
 
 def drive(relevance: Relevance = ENOUGH) -> tuple[Answer, list[TraceStep]]:

@@ -82,7 +82,7 @@ def run(replies: dict[str, Any], stances: Any = entailed) -> tuple[Answer, Finds
 
     finds = Finds()
     players = role_table(ROLES, "chat", {}, RULES, ChatRoles(ScriptedChat(reply)))
-    driver = Driver(services(players, search=finds.search, mint=minted, judge=stances))
+    driver = Driver(services(players, search=finds.search, cite=minted, judge=stances))
     plan = Plan((Tier(("guidelines",)),), 8, roles=players.on)
     return driver.run(ebm(QUESTION, SearchFilter(), plan, PROVENANCE, RECORD)), finds
 

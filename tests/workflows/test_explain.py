@@ -32,7 +32,7 @@ from localmed.domain.patient import PatientRecord
 from localmed.errors import Rejected
 from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
-from localmed.presentation.leaflet import leaflet
+from localmed.presentation.pages import leaflet
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier

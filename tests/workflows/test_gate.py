@@ -160,7 +160,7 @@ def test_a_judged_answer_replays_from_its_recording() -> None:
     recording = Recording()
     recording.begin("ask", arguments)
     served = role_table(roles, "rules", {}, rules, None)
-    answering = services(served, search=Finder().search, mint=lambda *_: (SOURCE,))
+    answering = services(served, search=Finder().search, cite=lambda *_: (SOURCE,))
     driver = Driver(answering, Hooks(recorder=recording))
     answer = driver.run(ask(*arguments))
     again, same = replayed(recording.finish(answer))

@@ -73,7 +73,7 @@ def drive(strategy: str, **by: Callable[[Any], Any]) -> tuple[Answer, Finder, li
 
     arguments = (QUESTION, SearchFilter(), PLANNED, SOURCES, strategy, PROVENANCE)
     recording.begin("plan", arguments)
-    driver = Driver(services(served, search=finder.search, mint=mint), Hooks(recorder=Steps(step)))
+    driver = Driver(services(served, search=finder.search, cite=mint), Hooks(recorder=Steps(step)))
     answer = driver.run(plan_sources(*arguments))
     assert replay(recording.finish(answer)) == (answer, True), "every flow replays"
     return answer, finder, requests

@@ -44,7 +44,7 @@ def recorded() -> tuple[str, Answer]:
     recording = Recording()
     recording.begin("ask", GIVEN)
     served = role_table(ROLES, "rules", {"cited_answer": "chat"}, rules, Rejecting())
-    answering = services(served, search=Finder().search, mint=lambda *_: (SOURCE,))
+    answering = services(served, search=Finder().search, cite=lambda *_: (SOURCE,))
     driver = Driver(answering, Hooks(recorder=recording))
     answer = driver.run(ask(*GIVEN))
     return recording.finish(answer), answer

@@ -16,10 +16,10 @@ from localmed.agents.safety_rules import screen
 from localmed.domain import AnswerStatus, SearchFilter, message
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
+from localmed.workflows.answering import refused, screened
 from localmed.workflows.ask import ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Perform, Search
-from localmed.workflows.safety import refused, screened
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, in_words
 

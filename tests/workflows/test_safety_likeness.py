@@ -15,8 +15,8 @@ from localmed.agents.safety_likeness import SafetyLikeness, loaded
 from localmed.agents.safety_rules import screen
 from localmed.models.minilm import MiniLM
 from localmed.training.safety import fit
+from localmed.workflows.answering import screened
 from localmed.workflows.flow import Perform
-from localmed.workflows.safety import screened
 from tests.benchmarks.safety import by_rule, counts, held_back
 from tests.benchmarks.safety import screened as recognised
 from tests.benchmarks.train_safety import examples

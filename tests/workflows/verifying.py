@@ -92,7 +92,7 @@ def drive(
 
     served = role_table(ROLES, "chat" if chat else "rules", {}, RULES, chat)
     answering = services(
-        served, search=Finder().search, mint=minted, judge=stances, studies=lambda *_: tuple(retrieved),
+        served, search=Finder().search, cite=minted, judge=stances, studies=lambda *_: tuple(retrieved),
         resolve=lambda references: tuple(known.get(one.text or one.id or one.marker) for one in references),
     )  # fmt: skip
     driver = Driver(answering, Hooks(recorder=Steps(step)))

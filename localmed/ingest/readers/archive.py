@@ -23,7 +23,7 @@ from typing import IO
 from localmed.config import ReadBounds
 from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded, reason
-from localmed.ingest.parsed import Fault, FieldMapping, Member, named
+from localmed.ingest.parsed import Fault, FieldMapping, Member, named, once
 from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.encoding import clean
 
@@ -41,20 +41,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Member | Fault]:
     bounds = bounds_of(mapping)
     try:
         members = _zip(path, into, bounds) if zipfile.is_zipfile(path) else _tar(path, into, bounds)
-        yield from _once(members)
+        yield from once(members)
     except _DAMAGED as error:
         raise InputError("reader.no_archive", name=path.name, reason=reason(error)) from None
-
-
-def _once(members: Iterator[Member | Fault]) -> Iterator[Member | Fault]:
-    seen: set[str] = set()
-    for member in members:
-        if isinstance(member, Member) and member.name in seen:
-            yield Fault(named(member.name), message("reader.twice"))
-        else:
-            if isinstance(member, Member):
-                seen.add(member.name)
-            yield member
 
 
 def _zip(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]:
@@ -81,7 +70,7 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
         for number, member in enumerate(archive):
             if number >= bounds.archive_members:
                 raise too_many(path, bounds)
-            name = _checked(path, clean(member.name), _mode(member))
+            name = _checked(path, clean(member.name), stat.S_IFBLK if member.isdev() else stat.S_IFREG)
             unpacked += max(member.size, 0)
             check_size(path, unpacked, bounds)
             if member.issym() or member.islnk():
@@ -92,10 +81,6 @@ def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
                 if file is not None:
                     _copy(file, into / str(number))
                     yield Member(name, str(number))
-
-
-def _mode(member: tarfile.TarInfo) -> int:
-    return stat.S_IFBLK if member.isdev() else stat.S_IFREG
 
 
 def _checked(path: Path, name: str, mode: int) -> str:

@@ -94,14 +94,11 @@ class _Body:
             yield message("reader.comments")
 
     def _paragraph(self, element: Any) -> Iterator[Block]:
-        text = self._text(element)
+        text = office.line(paragraph_text(element, self._words))
         level = self._level(element)
         if text:
             yield Block.of("heading", text, level) if level else Block.of("paragraph", text)
         yield from self._boxes(element)
-
-    def _text(self, element: Any) -> str:
-        return office.line(paragraph_text(element, self._words))
 
     def _boxes(self, element: Any) -> Iterator[Block]:
         """Text boxes anchored in ``element``; the older of two forms of one box is left out."""

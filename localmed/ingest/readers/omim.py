@@ -62,10 +62,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
     passed = _Passed()
     yield from once(_records(entries, passed), "reader.mim")
-    for numbers, code in (
-        (passed.moved, "reader.omim_moved"),
-        (passed.empty, "reader.omim_empty"),
-    ):
+    for numbers, code in ((passed.moved, "reader.omim_moved"), (passed.empty, "reader.omim_empty")):
         if numbers:
             more = ("…",) if len(numbers) > NAMED else ()
             yield Fault(FILE, message(code, count=len(numbers), numbers=(*islice(numbers, NAMED), *more)))

@@ -2,7 +2,8 @@
 
 Taken are Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation. An entry that
 the library's models refuse is left out and counted by its type, so that a missing allergy is told. References to two
-patients, or to another than the bundle's, are refused. Other JSON is left to ``named_fields``.
+patients, or to another than the bundle's, are refused. Other JSON is a
+hospital's own (``read_fields``).
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from localmed.clinical import measures
+from localmed.clinical.tables import listed, table
 from localmed.domain import message
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.errors import InputError
-from localmed.ingest.records.named_fields import read_fields
-from localmed.ingest.records.parts import entries, newest, with_coded_entries, years
+from localmed.ingest.records.parts import entries, newest, struck, with_coded_entries, years
+from localmed.ingest.records.text import from_prose
+from localmed.language import clean
 
 RESOURCES = 50_000  # in one bundle; a life's has a few thousand
 READ = ("Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation")
@@ -210,3 +214,49 @@ def _called(code: Any) -> str:
 
 def _codes(code: Any) -> set[str]:
     return {coding.code for coding in code.coding or () if coding.code} if code is not None else set()
+
+
+# --- JSON of a hospital's own -----------------------------------------------------------------------------------------
+
+# Each known field (``fields`` of ``clinical/records.toml``), wherever it stands, becomes a headed line of prose. A
+# field that holds another age, sex or name at a second place means a second patient.
+FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
+DEPTH = 20  # levels of nesting
+
+
+def _kinds(section: str) -> dict[str, str]:
+    """What each field of a section of the table holds."""
+    return {name: kind for kind, names in table("records")["fields"][section].items() for name in listed(names)}
+
+
+def read_fields(value: Any) -> PatientRecord:
+    """The record in ``value``; raise ``InputError`` where no field of a record is found, or two patients' are."""
+    kinds, headings = _kinds("identity"), _kinds("headed")
+    identity: dict[str, str] = {}
+    lines: list[str] = []
+    for name, text in _fields(value, 0):
+        if (kind := kinds.get(name)) and text.strip():
+            if identity.setdefault(kind, text.strip()) != text.strip():
+                raise InputError("record.two_patients")
+        elif (heading := headings.get(name)) and text.strip():
+            lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
+    if not lines:
+        raise InputError("record.no_field")
+    record = from_prose(struck("\n".join(dict.fromkeys(lines))))
+    person = from_prose(f"年龄：{identity.get('age', '')}\n性别：{identity.get('sex', '')}")
+    return replace(record, age=person.age if "age" in identity else record.age, sex=person.sex or record.sex)
+
+
+def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    """Every field that holds text or a number, with its name, in order."""
+    if depth > DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _fields(item, depth + 1)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if isinstance(item, (str, int, float)) and not isinstance(item, bool):
+                yield name, str(item)
+            else:
+                yield from _fields(item, depth + 1)

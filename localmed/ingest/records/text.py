@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from localmed.clinical import measures, medicines
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import certainty, cues
-from localmed.ingest.records.identifiers import one_patient, struck
-from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest
+from localmed.ingest.records import cues
+from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
 from localmed.language import aligned, clean, detect, fold
 
 TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
@@ -356,7 +355,7 @@ def _sure(prose: _Prose, result: Measured) -> bool:
     sentence = prose.at(result.start)
     if cues.STOPPED.search(prose.text, sentence.start, sentence.end):
         return False
-    return certainty.sure(prose.folded, result, sentence.start, sentence.end)
+    return cues.sure(prose.folded, result, sentence.start, sentence.end)
 
 
 def _unread(prose: _Prose, result: Measured) -> RecordEntry:

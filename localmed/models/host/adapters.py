@@ -79,13 +79,15 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
         return NOTHING
     welcome = client.greet()
     same = {role: welcome.models.get(role) for role, chosen in choices.items() if welcome.choices.get(role) == chosen}
+    encoder, reranker, judge, chat = map(same.get, ("encoder", "reranker", "entailment", "chat"))
+    seconds = settings.answer_seconds
     try:
         return Hosted(
-            _encoder(client, same.get("encoder"), settings.answer_seconds),
-            _reranker(client, same.get("reranker"), settings.answer_seconds),
-            _entailment(client, same.get("entailment"), settings.answer_seconds),
-            _chat(client, same.get("chat")),
-            HostNearest(client, settings.answer_seconds) if welcome.searches else None,
+            None if encoder is None else _encoder(client, encoder, seconds),
+            None if reranker is None else HostReranker(client, str(reranker), seconds),
+            judge and HostEntailment(client, str(judge["name"]), tuple(judge["languages"]), seconds),
+            chat and HostChat(client, ChatIdentity(**chat)),
+            HostNearest(client, seconds) if welcome.searches else None,
             tuple(sorted(set(choices) - set(same))),
             client,
         )
@@ -94,23 +96,9 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
         raise unexpected() from None
 
 
-def _encoder(client: Client, description: Any, seconds: float) -> Embedder | None:
-    if description is None:
-        return None
+def _encoder(client: Client, description: Any, seconds: float) -> Embedder:
     identity = EncoderIdentity(**{**description, "languages": tuple(description["languages"])})
     return (HostSparseEncoder if identity.sparse else HostEncoder)(client, identity, seconds)
-
-
-def _reranker(client: Client, description: Any, seconds: float) -> Reranker | None:
-    return None if description is None else HostReranker(client, str(description), seconds)
-
-
-def _entailment(client: Client, description: Any, seconds: float) -> Entailment | None:
-    return description and HostEntailment(client, str(description["name"]), tuple(description["languages"]), seconds)
-
-
-def _chat(client: Client, description: Any) -> CountingChat | None:
-    return description and HostChat(client, ChatIdentity(**description))
 
 
 def unhurried(encoder: Embedder) -> Embedder:

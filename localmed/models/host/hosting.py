@@ -21,7 +21,7 @@ from pathlib import Path
 from localmed import confined, files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
-from localmed.models import chat_choice, choice
+from localmed.models import choice
 from localmed.models.host.client import Client, listens
 from localmed.models.host.protocol import FOLDER, SOCKET, address, unexpected
 from localmed.models.host.server import Host, Status
@@ -54,7 +54,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
         encoder,
         choice.reranker(chosen, registry, encoder),
         choice.entailment(chosen, registry),
-        chat_choice.chat(settings.chat, chosen, registry),
+        choice.chat(settings.chat, chosen, registry),
         nearest,
     )
     selected = choice.choices(chosen, registry.registrations, settings.chat)

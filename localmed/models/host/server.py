@@ -24,7 +24,7 @@ from typing import Any
 from localmed import __version__, confined
 from localmed.config import HostSettings
 from localmed.errors import Busy, Cancelled, LocalmedError
-from localmed.models.chat_choice import Closing
+from localmed.models.choice import Closing
 from localmed.models.host.protocol import VERSION, Broken, Frame, Wire, error_frame
 from localmed.models.host.work import JOBS, OWNERS, Job, Owned, Owner, job_of
 from localmed.models.queue import Worker

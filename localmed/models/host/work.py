@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from localmed.domain import SearchFilter
 from localmed.errors import ModelError
 from localmed.models.host.protocol import Frame, vector_of, vectors_frame
-from localmed.ports import (
-    CountingChat,
-    Embedder,
-    Entailment,
-    Message,
-    Request,
-    Reranker,
-    Role,
-    SparseEncoder,
-    Watch,
-)
+from localmed.ports import CountingChat, Embedder, Entailment, Message, Request, Reranker, Role, SparseEncoder, Watch
 
 if TYPE_CHECKING:
     from localmed.ports import Vectors

@@ -18,7 +18,7 @@ from typing import Any
 from localmed import children, confined, errors
 from localmed.domain import message
 from localmed.errors import InputError, LimitExceeded
-from localmed.models.registry import gguf, safetensors_header
+from localmed.models.registry import gguf, header
 from localmed.models.registry.header import Header
 
 SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
@@ -26,7 +26,7 @@ COMMAND = children.command("localmed.models.registry.inspecting")
 _KINDS = {"int": int, "str": str}
 MEMORY_BYTES = 512 * 2**20  # address space; a vocabulary of 262,144 takes 60 MiB in all
 CPU_SECONDS = 30  # such a header takes about one
-INSPECTED = {".gguf": gguf.read, ".safetensors": safetensors_header.read}  # files with a header, by their names' ends
+INSPECTED = {".gguf": gguf.read, ".safetensors": header.read}  # files with a header, by their names' ends
 _ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 

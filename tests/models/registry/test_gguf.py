@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localmed.errors import InputError, LimitExceeded
-from localmed.models.registry import gguf, safetensors_header
+from localmed.models.registry import gguf, header
 from localmed.models.registry.header import Header
 from localmed.models.registry.inspecting import inspect
 from tests.models import model_files as files
@@ -29,7 +29,7 @@ def read(content: bytes) -> Header:
 
 
 def read_safetensors(content: bytes) -> Header:
-    return safetensors_header.read(io.BytesIO(content), len(content))
+    return header.read(io.BytesIO(content), len(content))
 
 
 def test_what_a_header_says() -> None:
