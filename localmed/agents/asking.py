@@ -64,15 +64,13 @@ class RelevanceInput(QuestionInput):
 class Relevance:
     """How likely each hit holds an answer, in the hits' order, and the threshold in force.
 
-    ``unnamed`` are words of the question that no helpful hit holds: its subject may be another's. ``differing`` are
-    those of another population, subtype, setting or purpose that every hit lacks, for which hits were set aside.
-    ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold was chosen
-    for another encoder, reranker or language.
+    ``differing`` are words of another population, subtype, setting or purpose that every hit lacks, for which hits were
+    set aside. ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold
+    was chosen for another encoder, reranker or language.
     """
 
     probabilities: tuple[float, ...]
     threshold: float
-    unnamed: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     reason: Message | None = None
     calibrated: bool = True

@@ -23,14 +23,13 @@ from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
-from localmed.retrieval.relevance import fitted, judged, reason, unnamed, weigh
+from localmed.retrieval.relevance import fitted, judged, reason, weigh
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
 CLOSE_TO_BEST = 0.75  # of the best sentence's score: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 QUANTITY_WEIGHT = 0.2  # what a sentence with a number gains when the question asks for a quantity
-UNNAMED = 3  # words of the question that no source holds are told, at most
 ENDS = tuple('.!?。！？…;；:：)）”"')  # of a sentence
 SHORTEST = 12  # characters; shorter fragments are list markers and captions
 
@@ -119,8 +118,7 @@ class Extractive:
         threshold = judge.threshold(self._settings.risk, self._settings.confidence)
         relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
         if relevance.enough:
-            words = unnamed(task.question, relevance.helpful(task.hits), self._index, UNNAMED)
-            return replace(relevance, unnamed=words)
+            return relevance
         best = max(read, key=lambda row: row[0])[1] if read else None
         return replace(relevance, reason=reason(task.question, best, self._index))
 

@@ -51,6 +51,13 @@ def defined(question: str) -> str:
     return next((match["term"] for match in matches if match), "")
 
 
+def defining(sentence: str) -> str:
+    """What ``sentence`` may define: all before its first "is" or colon; "" if it has none."""
+    folded = fold(sentence)
+    says = re.search(table("asking")["definition"]["says"], folded)
+    return folded[: says.start()] if says else ""
+
+
 def _filled(match: re.Match[str], fills: str) -> re.Pattern[str]:
     counted = match.groupdict().get("of") or r"\w"
     return re.compile(fills.replace("{of}", counted))

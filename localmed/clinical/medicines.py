@@ -202,6 +202,11 @@ def met_by(allergy: str, text: str) -> dict[str, bool]:
     return against
 
 
+def members(name: str) -> tuple[str, ...]:
+    """The ingredients of the class ``name``."""
+    return tuple(ingredient for ingredient, classes in _table().classes.items() if name in classes)
+
+
 def listed_names() -> Mapping[str, tuple[str, ...]]:
     """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
     return _table().ingredients

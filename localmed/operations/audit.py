@@ -117,7 +117,7 @@ class Audit:
 
     def add(self, entry: AuditEntry) -> AuditEntry:
         """Add ``entry`` (durable on return), after those that are waiting; return it as it stands in the chain."""
-        with self._told(), _waiting(self._pending) as waiting:
+        with self._translated(), _waiting(self._pending) as waiting:
             with self._database:
                 self._database.execute("BEGIN IMMEDIATE")  # two processes may append: the chain needs one at a time
                 for late in waiting:
@@ -134,7 +134,7 @@ class Audit:
         return entry
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:

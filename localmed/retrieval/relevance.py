@@ -18,7 +18,6 @@ from functools import cache
 from importlib.resources import files
 from math import comb, exp
 
-from localmed.clinical.qualifiers import qualifiers
 from localmed.domain import Hit, Message, Passage, message
 from localmed.language import question_words
 from localmed.library.lexical import LexicalIndex
@@ -150,17 +149,6 @@ def _known(topic: Topic, index: LexicalIndex) -> bool:
 def _written(missing: Sequence[Topic]) -> tuple[str, ...]:
     rarest = sorted(missing, key=lambda topic: -topic.rarity)
     return tuple(topic.written for topic in rarest[:NAMED])
-
-
-# --- what is told -----------------------------------------------------------------------------------------------------
-
-
-def unnamed(question: str, hits: Sequence[Hit], index: LexicalIndex, most: int) -> tuple[str, ...]:
-    """What ``question`` names and none of ``hits``, under any name, rarest first, at most ``most``."""
-    held = {term for hit in hits for term in index.analyse(searched_text(hit.passage))}
-    named = {name for hit in hits for name in qualifiers(searched_text(hit.passage))}
-    missing = (topic.written for topic in Query.of(question, index).topics.missing(held))
-    return tuple(word for word in missing if not named.intersection(qualifiers(word)))[:most]  # pregnant, in pregnancy
 
 
 def searched_text(passage: Passage) -> str:

@@ -31,6 +31,11 @@ class Query:
         """``question``, its words weighed by ``index``."""
         return cls(topics(question, index), asking.slots(question))
 
+    def fills(self, sentence: str) -> bool:
+        """Whether ``sentence`` gives every value that is asked for."""
+        folded = language.fold(sentence)
+        return all(slot.fills.search(folded) for slot in self.slots)
+
 
 @dataclass(frozen=True, slots=True)
 class Signals:
@@ -38,8 +43,8 @@ class Signals:
 
     ``coverage`` of its topics by the passage with title and headings, ``sentence`` by the best sentence with title and
     headings, ``alone`` by it without them; ``title`` by title and headings; ``missing`` how rare the rarest topic is
-    that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage only
-    mentions it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
+    that stands nowhere in the passage; ``passing`` is 1 where the question is about one name alone and the passage is
+    neither titled so nor defines it; ``unfilled`` is 1 where a value is asked for and no sentence gives one.
     """
 
     score: float
@@ -67,7 +72,7 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
     named = index.analyse(" ".join((passage.title, *passage.headings)))
     context, whole = frozenset(named), frozenset((*named, *index.analyse(passage.text)))
     sentences = [(text, index.analyse(text)) for text in _sentences(passage)]
-    filled = [frozenset(terms) for text, terms in sentences if _fills(query, text)]
+    filled = [frozenset(terms) for text, terms in sentences if query.fills(text)]
     about = not query.topics.lone or not query.topics.missing(context)
     lacking = query.topics.missing(whole)
     return Signals(
@@ -77,15 +82,12 @@ def signals(query: Query, hit: Hit, index: LexicalIndex) -> Signals:
         max((query.topics.coverage(terms) for terms in filled), default=0.0),
         query.topics.coverage(context),
         lacking[0].rarity if lacking else 0.0,
-        float(not about and not any(query.topics.begun(terms) for _, terms in sentences)),
+        float(
+            not about and not any(query.topics.defined(index.analyse(asking.defining(text))) for text, _ in sentences)
+        ),
         float(bool(query.slots) and not filled),
         lacking,
     )
-
-
-def _fills(query: Query, text: str) -> bool:
-    folded = language.fold(text)
-    return all(slot.fills.search(folded) for slot in query.slots)
 
 
 def _sentences(passage: Passage) -> Iterator[str]:

@@ -19,8 +19,8 @@ from localmed.library.lexical import LexicalIndex, stems
 
 _JOINED = re.compile(r"(?:[ ,/()-]|\b(?:of|the|a|an|and)\b)*")
 EVERYDAY = 0.25  # of a word's weight, if it names nothing
-MOST_NAMES = 24  # of a topic: a medicine with all its brands
-FIRST = 5  # index terms that a sentence begins with
+MOST_NAMES = 60  # of a topic: a medicine with all its brands, a class with its members
+FIRST = 5  # index terms before the "is" of a definition
 HALF = 0.5  # of a name's terms: less is not the topic (Chinese names are pairs of characters)
 
 
@@ -71,10 +71,9 @@ class Topics:
         missing = (topic for topic in self.topics if topic.subject and topic.held(terms) < HALF)
         return tuple(sorted(missing, key=lambda topic: -topic.rarity))
 
-    def begun(self, terms: Sequence[str]) -> bool:
-        """Whether a sentence of ``terms`` begins with all subjects."""
-        first = frozenset(terms[:FIRST])
-        return not any(topic.subject and topic.held(first) < HALF for topic in self.topics)
+    def defined(self, terms: Sequence[str]) -> bool:
+        """Whether ``terms``, all that stands before a sentence's "is", are the subjects and little else."""
+        return 0 < len(terms) <= FIRST and not self.missing(terms)
 
 
 def topics(question: str, index: LexicalIndex) -> Topics:
@@ -93,10 +92,17 @@ def topics(question: str, index: LexicalIndex) -> Topics:
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
-    """The names that the library has of what it does not know by the name in ``question``, "" where there are none."""
-    topics = (named for named in synonyms.named(question) if not named.asking)
-    unknown = (named for named in topics if not index.holds(named.written))
-    return " ".join(name for named in unknown for name in named.names[:MOST_NAMES] if index.holds(name))
+    """The names that the library has of what it does not know by the name in ``question``, "" where there are none.
+
+    In the question's language only.
+    """
+    topics = (named for named in synonyms.named(question) if not named.asking and not index.holds(named.written))
+    names = (name for named in topics for name in named.names[:MOST_NAMES] if _same_script(name, named.written))
+    return " ".join(name for name in names if index.holds(name))
+
+
+def _same_script(one: str, other: str) -> bool:
+    return language.detect(one) == language.detect(other)
 
 
 def _lone(folded: str, read: Sequence[tuple[Topic, int, int]], asks: Collection[str]) -> bool:

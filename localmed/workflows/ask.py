@@ -190,10 +190,10 @@ def _fallback(question: str, request: Search, searched: TierSearch, plan: Plan, 
 
 
 def _defined(question: str) -> Step[ConceptPart | None]:
-    """What the concept graph says a thing is, where ``question`` asks that and the graph defines it."""
+    """What the concept graph says a thing is, where ``question`` asks that and the graph knows more than its name."""
     term = asking.defined(question)
     card: Card | None = (yield LookUp(term)) if term else None
-    return concept_part(card) if card and card.concept.definition else None
+    return concept_part(card) if card and (card.concept.definition or card.relations) else None
 
 
 def concept_part(card: Card) -> ConceptPart:

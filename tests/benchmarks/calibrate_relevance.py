@@ -4,7 +4,8 @@ Questions and libraries: the starter corpus with its own, three guidelines of ou
 another author (``dev/``), PubMedQA and part of MedQuAD, of both of which half is left out of the library. Every passage
 that some tier finds is read; of a question with an answer those that hold it count, else the three nearest. Questions
 about another population, disease or purpose are left to ``clinical.qualifiers`` (plain.py). The curve from which the
-threshold comes is cross-validated over questions; MedQuAD stays out of it, since a library that lacks every second
+threshold comes is of judges that were fitted without the question's collection (Chinese, with two collections:
+cross-validated over questions); MedQuAD stays out of it, since a library that lacks every second
 disease and holds its relatives is no ward's, and is reported.
 
 ``python -m tests.benchmarks.calibrate_relevance DATA`` writes the coefficients.
@@ -44,6 +45,7 @@ from tests.benchmarks.known_item import MEDQUAD, PUBMEDQA
 from tests.fakes import Steps, opened
 
 SEED, FOLDS, PENALTY = 3, 10, 3.0
+FEW = 2  # collections, of which none can be left out: what is left is too little to fit on
 PUBMED, MEDQUAD_QUESTIONS = 140, 160
 HARDEST = 3  # passages of a question without an answer that are fitted on
 LEVELS = [round(0.3 + 0.05 * step, 2) for step in range(14)]  # thresholds of the curve
@@ -51,7 +53,7 @@ DEV = Path(__file__).parent / "dev"
 TARGET = Path(relevance.__file__).with_name("relevance.toml")
 HEAD = """# Coefficients of the starter relevance judge, made by tests/benchmarks/calibrate_relevance.py, which says
 # from what. A row holds for its encoder, reranker and language alone. curve: [threshold, questions answered, those
-# without an answer in the library among them], cross-validated, MedQuAD left out. Do not edit by hand.
+# without an answer in the library among them], by judges fitted without them, no MedQuAD. Do not edit by hand.
 """
 
 Matrix = npt.NDArray[np.float64]
@@ -221,13 +223,18 @@ def cross_validated(rows: Sequence[Judged], columns: Sequence[int]) -> list[tupl
 def left_out(rows: Sequence[Judged], columns: Sequence[int]) -> list[tuple[Judged, float]]:
     """Each question with its probability by a judge that was fitted without its collection."""
     scored = []
-    for name in dict.fromkeys(row.question.collection for row in rows):
+    for name in collections(rows):
         others = [row for row in rows if row.question.collection != name]
         if {bool(row.question.evidence) for row in others} == {True, False}:
             beta = fit(others, columns)
             own = (row for row in rows if row.question.collection == name)
             scored += [(row, probability(row, columns, beta)) for row in own]
     return scored
+
+
+def collections(rows: Sequence[Judged]) -> tuple[str, ...]:
+    """Those of the questions."""
+    return tuple(dict.fromkeys(row.question.collection for row in rows))
 
 
 def curve(scored: Sequence[tuple[Judged, float]]) -> list[tuple[float, int, int]]:
@@ -257,7 +264,8 @@ def written(rows: Sequence[Judged], names: tuple[str, str]) -> str:
     for (encoder, reranker, language), columns, own in fits(rows, names):
         beta = fit(own, columns)
         weights = ", ".join(f"{NAMES[column]} = {beta[place]:.3f}" for place, column in enumerate(columns))
-        points = ", ".join(str(list(point)) for point in curve(cross_validated(own, columns)))
+        scored = left_out(own, columns) if len(collections(own)) > FEW else cross_validated(own, columns)
+        points = ", ".join(str(list(point)) for point in curve(scored))
         text += f'\n[[fitted]]\nencoder = "{encoder}"\nreranker = "{reranker}"\nlanguage = "{language}"\n'
         text += f"intercept = {beta[-1]:.3f}\nweights = {{ {weights} }}\ncurve = [{points}]\n"
     return text
@@ -284,7 +292,7 @@ def run(place: Place) -> list[Row]:
         if language == "zh" or encoder:
             judge = relevance.fitted(encoder, reranker, language)
             level = judge.threshold(settings.risk, settings.confidence)
-            for name in dict.fromkeys(row.question.collection for row in own):
+            for name in collections(own):
                 scored = [(row, chance) for row, chance in left_out(own, columns) if row.question.collection == name]
                 table += [row_of(name, language, level, scored)] if scored else []
     return table

@@ -90,13 +90,13 @@ def build(session: Session, place: Place) -> None:
         importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], described)
     folder = Path(tempfile.mkdtemp(dir=place.work))
     for name, title in TITLES.items():
-        (folder / f"protocol-{name}.md").write_text(_protocol(place, name, title), "utf-8")
+        (folder / f"protocol-{name}.md").write_text(protocol(place, name, title), "utf-8")
     importing.import_paths(
         session, [folder, *place.data.glob("pdf_en/*.pdf"), *place.data.glob("pdf_zh/*.pdf")], Manifest(GUIDES)
     )
 
 
-def _protocol(place: Place, name: str, title: str) -> str:
+def protocol(place: Place, name: str, title: str) -> str:
     """The protocol's paragraphs in one language as Markdown; a tag ``T2`` is a heading of the second level."""
     lines = [f"# {title}"]
     for line in (place.data / "zh_en_protocol" / "paragraphs.jsonl").read_text("utf-8").splitlines():

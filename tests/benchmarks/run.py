@@ -22,6 +22,7 @@ from tests.benchmarks import (
     badges,
     calibrate_relevance,
     chat,
+    chinese,
     commands,
     concepts,
     departments,
@@ -56,7 +57,17 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 LOSS_PASSAGES = 6000
 SECTIONS = {
-    "Retrieval": ("medquad", "pubmedqa", "ablation", "liveqa", "relevance", "reranking", "guidelines", "scale"),
+    "Retrieval": (
+        "medquad",
+        "pubmedqa",
+        "ablation",
+        "liveqa",
+        "relevance",
+        "reranking",
+        "guidelines",
+        "chinese",
+        "scale",
+    ),
     "Answers and refusals": ("starter", "plain", "agents", "commands"),
     "Verification": ("altered", "planted_faults", "badges", "links", "m_eval", "stance"),
     "Patients, orders and departments": ("orders", "departments", "safety", "clinical"),
@@ -109,6 +120,7 @@ class Benchmarks:
             "orders": lambda: orders.run(self.place),
             "reranking": lambda: reranking.run(self.place, self.library),
             "guidelines": lambda: guidelines.run(self.place),
+            "chinese": lambda: chinese.run(self.place),
             "concepts": lambda: concepts.run(self.place),
             "departments": lambda: departments.run(self.place),
             "safety": lambda: safety.run(self.place),

@@ -97,7 +97,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / e5.FILE
     path.write_bytes(changed)
     with pytest.raises(ModelError, match="is not the file that localmed was tried with"):
-        e5._Packed(path)
+        e5.Packed(path)
 
 
 def test_it_reranks_in_chinese() -> None:

@@ -9,7 +9,7 @@ from localmed.domain import Collection, Document, Message, Passage, SearchFilter
 from localmed.errors import WrongEncoder
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library, build
-from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, unnamed, upper_bound, weigh
+from localmed.retrieval.relevance import Fitted, Question, fitted, judged, reason, upper_bound, weigh
 from localmed.retrieval.search import HybridSearch
 from localmed.retrieval.topics import other_names
 from tests.fakes import HashedWords
@@ -194,14 +194,6 @@ def test_the_bound_of_clopper_and_pearson() -> None:
     assert upper_bound(0, 50, 0.95) == pytest.approx(1 - 0.05 ** (1 / 50))
     assert upper_bound(2, 40, 0.95) == pytest.approx(0.1491, abs=1e-3)  # as tabulated
     assert upper_bound(5, 5, 0.8) == upper_bound(0, 0, 0.8) == 1
-
-
-def test_words_that_no_source_holds_are_told(lexical: LexicalIndex) -> None:
-    hits = (hit("The maximum dose of paracetamol.", ""), hit("Analgesia for sepsis.", ""))
-    assert unnamed("What is the maximum dose of Doses-of-Paracetamol in sepsis?", hits, lexical, 3) == ()
-    assert unnamed("What is the dose of salbutamol in asthma?", hits, lexical, 3) == ("salbutamol", "asthma")
-    assert len(unnamed("salbutamol asthma antibiotics recognition", hits, lexical, 2)) == 2
-    assert unnamed("", hits, lexical, 3) == unnamed("?!", hits, lexical, 3) == ()
 
 
 def test_a_question_without_words_has_no_relevance(lexical: LexicalIndex) -> None:

@@ -14,15 +14,26 @@ from localmed.agents.role_table import role_table
 from localmed.agents.roles import Rules
 from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Status, Support, TraceStep, message
 from localmed.domain.codec import answer_json, answer_of
+from localmed.domain.parts import ConceptPart, Definition
 from localmed.errors import Rejected
 from localmed.hooks import SILENT, Hooks
+from localmed.library.graph import Concept, Name
+from localmed.retrieval.concepts import Card
 from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
-from localmed.workflows.ask import ALL_WITHHELD, LEXICAL_ONLY, NO_WORDS, NOT_ENOUGH, ask
+from localmed.workflows.ask import (
+    ALL_WITHHELD,
+    BY_CONCEPT,
+    LEXICAL_ONLY,
+    NO_WORDS,
+    NOT_CALIBRATED,
+    NOT_ENOUGH,
+    ask,
+)
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Cite, Driver, Perform, Search, Sections
+from localmed.workflows.flow import Cite, Driver, LookUp, Perform, Search, Sections
 from tests.fakes import services
 from tests.values import PROVENANCE, evidence, hit, in_words, quotation
 
@@ -250,3 +261,28 @@ def test_words_that_the_sources_lack_are_told() -> None:
     draft = Draft((quotation(SOURCE, 0, 19),))
     answer, _ = replay([search_result(), ENOUGH, (SOURCE,), draft], "May patients share a glucometer?")
     assert message("workflow.unnamed", words=("share", "glucometer")) in answer.notes
+
+
+def test_the_reason_of_the_nearest_tier_is_told() -> None:
+    two = replace(PLAN, tiers=(Tier(("guidelines",)), Tier(("books",))))
+    far = Relevance((0.1,), 0.5, reason=message("workflow.weak"))
+    near = Relevance((0.4,), 0.5, reason=message("workflow.subject_split", words=("zyxwvut",)))
+    answer, _ = replay([search_result(), near, search_result(), far], plan=two)
+    assert answer.notes == (message("workflow.subject_split", words=("zyxwvut",)),)
+
+
+def test_what_nobody_calibrated_is_said() -> None:
+    answer, _ = replay([search_result(), replace(TOO_LITTLE, calibrated=False)])
+    assert NOT_CALIBRATED in answer.notes
+
+
+def test_the_concept_graph_defines_what_no_passage_explains() -> None:
+    concept = Concept("DOID:1", "marfan syndrome", "doid", "A disorder of connective tissue.")
+    card = Card(concept, Name("marfan syndrome", "en", "name"), (), (), (), (), 0, "kind")
+    answer, requests = replay([search_result(), TOO_LITTLE, card], question="What is Marfan syndrome?")
+    assert requests[-1] == LookUp("marfan syndrome")
+    assert answer.status is AnswerStatus.ANSWERED
+    assert answer.parts == (ConceptPart(concept.name, Definition(concept.definition, "doid DOID:1")),)
+    assert answer.notes == (BY_CONCEPT,)
+    unknown, _ = replay([search_result(), TOO_LITTLE, None], question="What is Marfan syndrome?")
+    assert unknown.status is AnswerStatus.ABSTAINED
