@@ -17,7 +17,7 @@ from localmed.library.withdrawals import Entry, Withdrawals
 from localmed.operations.audit import Audit, AuditEntry
 
 ACTIONS = ("withdraw", "reinstate")
-NOT_MADE = "failed: cut off"
+NOT_MADE = "failed: killed"
 
 Note = Callable[[AuditEntry, str], object]  # enters the outcome of an intent
 
