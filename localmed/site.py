@@ -117,6 +117,14 @@ class Site:
         return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
 
     @property
+    def emergency_encoder(self) -> Embedder:
+        """multilingual-e5-small, whatever encoder was chosen: the likeness to emergencies was fitted on its vectors."""
+        if self._encoder or self.serving["encoder"] == "e5":
+            return self.encoder
+        own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
+        return owned(own, self._working)
+
+    @property
     def patient_encoder(self) -> Embedder:
         """The encoder for long work: at a model host it waits for everybody else."""
         return unhurried(self.encoder)

@@ -188,4 +188,10 @@ FINAL_CHECK = Role(
         _checked,
     ),
 )
-ROLES = (DEPARTMENT, FINAL_CHECK)
+EMERGENCY = Role(
+    "emergency_likeness",
+    "Whether a complaint is worded like an emergency that no red flag is known of",
+    "1",
+    "a rule of the house",
+)
+ROLES = (DEPARTMENT, FINAL_CHECK, EMERGENCY)

@@ -27,7 +27,7 @@ SIMILARITY, MAXSIM = 1.0, 1.0  # of the best section; both lie between about 0 a
 # Score from which a department fits: with MaxSim, with similarities, by words alone (Chinese counts characters too).
 READ, SIMILAR = 0.5, 0.35
 WORDS = {"en": 0.2, "zh": 0.5}
-CLOSE = 0.3  # of the best score: what is further off is not named
+CLOSE = 0.45  # of the best score: what is further off is not named
 WRONG_PERSON = 0.6  # taken off a department for children or the pregnant where the complaint is of nobody such
 RIGHT_PERSON = 0.9  # added where it is
 EMERGENCY = 0.3  # taken off the Emergency Department, which red flags name: its section holds words of every kind

@@ -44,6 +44,8 @@ class Models(Protocol):
     @property
     def encoder(self) -> Embedder: ...  # noqa: D102
     @property
+    def emergency_encoder(self) -> Embedder: ...  # noqa: D102
+    @property
     def reranker(self) -> Reranker | None: ...  # noqa: D102
     @property
     def expand(self) -> Expand: ...  # noqa: D102
@@ -112,9 +114,11 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return Practice(self._extractive).rules()
 
     def _of_guidance(self) -> Rules:
+        from localmed.agents.emergency_likeness import EmergencyLikeness
         from localmed.agents.guidance_rules import GuidanceRules
 
-        return GuidanceRules(self._library.lexical).rules()
+        own = EmergencyLikeness(self._site.emergency_encoder)
+        return {**GuidanceRules(self._library.lexical).rules(), **own.rules()}
 
     def _of_safety(self) -> Rules:
         from localmed.agents import safety_rules

@@ -41,10 +41,10 @@ _RUN = re.compile(f"[{HAN}]+")
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of two scores: that the message is due (to a patient), and that the writer speaks of themselves (disclosure).
+    """Of K scores; here two: the message is due (to a patient), and the writer speaks of themselves (disclosure).
 
-    ``terms``: term -> row of ``by_term`` (T, 2); ``by_meaning`` (D, 2), D = 0 without an encoder; ``bias`` (2,).
-    ``bounds`` (2,): a score above its bound counts. ``encoder`` is the slug of the one that was fitted, "" for none.
+    ``terms``: term -> row of ``by_term`` (T, K); ``by_meaning`` (D, K), D = 0 without an encoder; ``bias`` (K,).
+    ``bounds`` (K,): a score above its bound counts. ``encoder`` is the slug of the one that was fitted, "" for none.
     """
 
     terms: Mapping[str, int]
@@ -55,7 +55,7 @@ class Weights:
     encoder: str
 
     def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
-        """The scores above their bounds, (N, 2), of ``texts`` with their ``vectors`` (N, D)."""
+        """The scores above their bounds, (N, K), of ``texts`` with their ``vectors`` (N, D)."""
         scores: Floats = vectors @ self.by_meaning + self.bias - self.bounds
         for row, text in enumerate(texts):
             held = terms(text, language)
@@ -89,10 +89,10 @@ def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
 
 
 @cache
-def loaded() -> Mapping[str, Weights]:
-    """The weights that come with the package, by the names in ``FITTED``."""
-    with np.load(WEIGHTS, allow_pickle=False) as kept:
-        return {name: _weights({part: kept[f"{name}.{part}"] for part in PARTS}) for name in FITTED}
+def loaded(path: Path = WEIGHTS, names: tuple[str, ...] = FITTED) -> Mapping[str, Weights]:
+    """The weights of an ``.npz`` that comes with the package, by their names."""
+    with np.load(path, allow_pickle=False) as kept:
+        return {name: _weights({part: kept[f"{name}.{part}"] for part in PARTS}) for name in names}
 
 
 def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:

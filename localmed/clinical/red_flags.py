@@ -22,6 +22,7 @@ from localmed.language import fold
 
 TRIED = 20  # places of a sign in a clause that are looked at: where so many are denied, all are
 
+_WITHOUT_APOSTROPHE = re.compile(r"\b(ca|wo|do|does|did|is|are|was|were|has|have|had|could|would|should)nt\b")
 _BOUNDARY = re.compile(
     r"[!?;。！？；\n]|\.(?!\d)|,? (?:but|however|although)\b"
     r"|,(?= (?:and |then )?(?:i|he|she|it|they|we|my|his|her|now|suddenly|with|has|have|having)\b)|但|却|不过"
@@ -124,7 +125,7 @@ def _says(read: Clause, of: tuple[Wording, ...]) -> bool:
 
 def _clauses(text: str) -> Iterator[str]:
     """The clauses of the text, folded, each name of a medicine marked."""
-    folded = fold(text.replace("’", "'"))
+    folded = _WITHOUT_APOSTROPHE.sub(r"\1n't", fold(text.replace("’", "'")))
     pieces, done = [], 0
     for mention in medicines.mentions(folded):
         pieces += [folded[done : mention.start], MEDICINE]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,16 +46,26 @@ def fit(examples: Sequence[Example], language: str, encoder: Embedder | None) ->
         words[row, [names[name] for name in held_terms]] = 1 / np.sqrt(len(held_terms) or 1)
     vectors = encoder.encode(texts, "query").astype(np.float64) if encoder else np.zeros((len(texts), 0))
     so = np.array([(example.due, example.disclosed) for example in examples])
-    solved = [_ridge(words @ words.T + vectors @ vectors.T + 1.0, column) for column in so.T]
+    products = words @ words.T + vectors @ vectors.T + 1.0
+    solved = [ridge(products, column, DUE_WEIGHS, np.arange(len(texts))) for column in so.T]
     dual, alone = (np.column_stack(part) for part in zip(*solved, strict=True))
     bounds = np.array([np.quantile(alone[~so[:, column], column], 1 - OVER[column]) for column in range(2)])
     slug = encoder.identity.slug if encoder else ""
     return Weights(names, words.T @ dual, vectors.T @ dual, dual.sum(axis=0), bounds, slug), alone - bounds
 
 
-def _ridge(products: Floats, so: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The dual coefficients and the leave-one-out scores, both (N,), for inner products (N, N) and labels (N,)."""
-    targets = np.where(so, 1.0, -1.0)
-    inverse = np.linalg.inv(products + np.diag(PENALTY / np.where(so, DUE_WEIGHS, 1.0)))
-    dual = inverse @ targets
-    return dual, targets - dual / np.diag(inverse)
+def ridge(
+    products: Floats, labels: npt.NDArray[np.bool_], weighs: float, groups: npt.NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """The dual coefficients and the scores without an example's own group, both (N,).
+
+    ``products`` are the inner products (N, N); an example with a true label weighs ``weighs``, another 1.
+    """
+    targets = np.where(labels, 1.0, -1.0)
+    inverse = np.linalg.inv(products + np.diag(PENALTY / np.where(labels, weighs, 1.0)))
+    dual: Floats = inverse @ targets
+    alone = targets.copy()
+    for group in np.unique(groups):
+        own = np.flatnonzero(groups == group)
+        alone[own] -= np.linalg.solve(inverse[np.ix_(own, own)], dual[own])
+    return dual, alone

@@ -3,7 +3,8 @@
 Dual-RAG ("System design"): the guide is searched by words and by meaning, what is found is read again by the reranker,
 departments are chosen from it, and what was chosen is checked against it; a department that the guide does not have, or
 whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; red flags, read by
-rule, put the Emergency Department before all else; floors are quoted from the guide, never known otherwise.
+rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
+is told as not sure; floors are quoted from the guide, never known otherwise.
 
 It points the way and never says what somebody has. The guide is whatever the collections of kind ``local`` hold
 (``retrieval.guide``). It is searched in the complaint's language, and in any where that finds no department.
@@ -15,8 +16,17 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import Draft
-from localmed.agents.guidance import DEPARTMENT, SHOWN, Advised, CheckInput, Department, Guidance, GuidanceInput
+from localmed.agents.asking import Draft, QuestionInput
+from localmed.agents.guidance import (
+    DEPARTMENT,
+    EMERGENCY,
+    SHOWN,
+    Advised,
+    CheckInput,
+    Department,
+    Guidance,
+    GuidanceInput,
+)
 from localmed.agents.guidance_rules import reason
 from localmed.clinical.lay_words import added, characters
 from localmed.clinical.red_flags import fits, red_flags, specialties
@@ -41,7 +51,7 @@ from localmed.workflows import gate
 from localmed.workflows.answering import overdue, refused, screened
 from localmed.workflows.ask import LEXICAL_ONLY, NO_WORDS
 from localmed.workflows.finding import Notes, Plan, minted
-from localmed.workflows.flow import Cite, Flow, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, Perform, Search, Step, attempt
 
 CHARACTERS = 4_000  # of a complaint are searched; red flags are looked for in all of it
 SECTIONS = 20  # of the guide are read
@@ -53,6 +63,7 @@ NO_DEPARTMENT = message("departments.no_department")
 UNREAD = message("departments.unread")
 NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
+LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
@@ -89,6 +100,8 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     if problem := _unusable(complaint, filters):
         return replace(begun, notes=(problem, ALWAYS))
     flags = red_flags(complaint)
+    if not flags and EMERGENCY.name in plan.roles and (yield Perform(EMERGENCY, QuestionInput(complaint))):
+        flags = LIKENED
     searched = complaint[:CHARACTERS]
     result: GuideResult = yield from _search_guide(searched, filters, language, flags)
     begun = replace(begun, notes=_notes(complaint, language, result, flags))
@@ -116,7 +129,8 @@ def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
 def _notes(complaint: str, language: str, result: GuideResult, flags: Sequence[str]) -> Notes:
     notes: Notes = ()
     if flags:
-        notes += (message("departments.flagged", count=len(flags), signs=_signs(flags)),)
+        signs = message("departments.flagged", count=len(flags), signs=_signs(flags))
+        notes += (message("departments.likened") if flags == LIKENED else signs,)
         notes += () if result.emergency else (NO_EMERGENCY,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
@@ -180,7 +194,8 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
     if result.departments and DEPARTMENT.name in plan.roles:
         task = GuidanceInput(complaint, result.departments, result.dense, result.reranker)
         chosen, notes = yield from attempt(DEPARTMENT, task)
-    advised = _fitting(complaint, chosen.advised, result, flags) if flags and plan.roles else chosen.advised
+    signs_known = flags and flags != LIKENED and plan.roles
+    advised = _fitting(complaint, chosen.advised, result, flags) if signs_known else chosen.advised
     checked, account, more = yield from _checked(complaint, advised, result, plan)
     notes += more
     if len(checked) < len(advised):

@@ -21,11 +21,14 @@ from localmed.models.minilm import MiniLM
 from localmed.training.safety import Example, fit
 
 CASES = Path(__file__).parents[1] / "workflows" / "cases"
-BANKS = tomllib.loads(files("localmed.training").joinpath("safety_sentences.toml").read_text("utf-8"))
+BANKS, COMPLAINTS = (
+    tomllib.loads(files("localmed.training").joinpath(f"{name}.toml").read_text("utf-8"))
+    for name in ("safety_sentences", "emergency_sentences")
+)
 
 
 def examples(language: str) -> list[Example]:
-    """The sentences, the development cases of the safety screen, and the development complaints of departments.
+    """The sentences, the development cases of the safety screen, and ordinary complaints: departments' and our own.
 
     What staff may ask and a patient may not is left out: it is neither.
     """
@@ -39,7 +42,10 @@ def examples(language: str) -> list[Example]:
             disclosed = screen(SafetyInput(case["text"], case["audience"])).concern == "disclosure"
             bank_examples.append(Example(case["text"], case["safety_message"], disclosed))
     complaints = _cases("departments_development", language)
-    return bank_examples + [Example(complaint["complaint"], due=False) for complaint in complaints]
+    texts = [complaint["complaint"] for complaint in complaints] + COMPLAINTS[language]["ordinary"].splitlines()
+    ordinary = tomllib.loads((CASES.parents[1] / "clinical" / "cases" / "ordinary_development.toml").read_text("utf-8"))
+    texts += [case["text"] for case in ordinary["ordinary"] if case["language"] == language]
+    return bank_examples + [Example(text, due=False) for text in texts]
 
 
 def _cases(name: str, language: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import pytest
 from localmed.agents.chat import ChatRoles
 from localmed.agents.guidance import (
     DEPARTMENT,
+    EMERGENCY,
     FINAL_CHECK,
     Advised,
     CheckInput,
@@ -128,6 +129,24 @@ def test_red_flags_do_not_need_the_roles() -> None:
     plan = replace(ON, roles=frozenset())
     answer, _ = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
     assert [part.name for part in parts_of(answer)] == ["Emergency Department"]
+
+
+def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_as_not_sure() -> None:
+    plan = replace(ON, roles=ON.roles | {EMERGENCY.name})
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
+    results = [True, searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE), Guidance((advised(HEART_EVIDENCE),)), (True,)]
+    answer, requests = replay("He looks like wax", results, plan)
+    assert requests[0].role is EMERGENCY
+    assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
+    assert parts_of(answer)[0].signs == (message("departments.flag.likened"),)
+    assert answer.notes[0] == message("departments.likened")
+
+
+def test_the_likeness_is_not_asked_where_a_red_flag_was_read() -> None:
+    plan = replace(ON, roles=frozenset({EMERGENCY.name}))
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
+    _, requests = replay("He collapsed and won't wake up", [searches, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)], plan)
+    assert isinstance(requests[0], tuple)
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:

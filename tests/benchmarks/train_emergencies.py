@@ -1,0 +1,89 @@
+"""Fit the likeness to emergencies on our sentences and the development cases, and write its weights.
+
+    python -m tests.benchmarks.train_emergencies
+
+Of the cases of tests/clinical the development sets and those that were held back for the table only; the held-back sets
+emergencies_held_back.toml and ordinary_held_back.toml are never read here, nor any held-back case of departments.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from localmed.agents.emergency_likeness import LANGUAGES, WEIGHTS
+from localmed.agents.safety_likeness import stored
+from localmed.clinical.red_flags import red_flags
+from localmed.language import detect
+from localmed.models.e5 import E5
+from localmed.retrieval.guide import is_emergency
+from localmed.training.emergencies import Example, fit
+
+TESTS = Path(__file__).parents[1]
+SENTENCES = tomllib.loads(files("localmed.training").joinpath("emergency_sentences.toml").read_text("utf-8"))
+
+
+def examples() -> list[Example]:
+    """The sentences, the development cases by another author, the cases of the table, the departments' complaints."""
+    cases = TESTS / "clinical" / "cases"
+    gathered = []
+    for language in LANGUAGES:
+        bank = SENTENCES[language]
+        gathered += [Example(text, language, name, "own") for name, text in _lines(bank["emergency"])]
+        gathered += [Example(text, language, "", "own") for text in bank["ordinary"].splitlines()]
+    for case in _table(cases / "emergencies_development.toml")["emergency"]:
+        gathered.append(Example(case["text"], case["language"], case["presentation"], "development"))
+    for case in _table(cases / "ordinary_development.toml")["ordinary"]:
+        gathered.append(Example(case["text"], case["language"], "", "development"))
+    for name, entry in _table(cases / "emergencies.toml").items():
+        gathered += [Example(text, key[:2], name, "table") for key, text in _lines(entry)]
+    for lists in _table(cases / "ordinary.toml").values():
+        gathered += [Example(text, detect(text), "", "table") for _, text in _lines(lists)]
+    second = _table(cases / "second_look.toml")
+    gathered += [Example(text, detect(text), text, "table") for text in second["emergencies"].splitlines()]
+    gathered += [Example(text, detect(text), "", "table") for text in second["ordinary"].splitlines()]
+    for case in _table(TESTS / "workflows" / "cases" / "departments_development.toml")["case"]:
+        family = case["complaint"] if any(map(is_emergency, case["departments"])) else ""
+        gathered.append(Example(case["complaint"], case["language"], family, "departments"))
+    families = {name: family for family, names in SENTENCES["families"].items() for name in names}
+    return [
+        Example(example.text, example.language, families.get(example.family, example.family), example.source)
+        for example in gathered
+        if example.text
+    ]
+
+
+def _table(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text("utf-8"))
+
+
+def _lines(lists: dict[str, str]) -> list[tuple[str, str]]:
+    return [(name, line) for name, text in lists.items() for line in text.splitlines() if line]
+
+
+def main() -> None:
+    """Fit and write; print what is seen of the development cases without their families, alone and beside the table."""
+    trained_on = examples()
+    weights, alone = fit(trained_on, E5())
+    for language in LANGUAGES:
+        for urgent in (True, False):
+            rows = [
+                row
+                for row, example in enumerate(trained_on)
+                if (example.language, example.source, bool(example.family)) == (language, "development", urgent)
+            ]
+            ruled = np.array([bool(red_flags(trained_on[row].text)) for row in rows])
+            print(
+                f"{language} {'emergencies' if urgent else 'ordinary'}: {len(rows)}; likeness "
+                f"{(alone[rows] > 0).mean():.3f}, with the table {((alone[rows] > 0) | ruled).mean():.3f}"
+            )
+    np.savez_compressed(WEIGHTS, **stored(weights))
+    print(f"{len(trained_on)} examples; {WEIGHTS.name}: {WEIGHTS.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

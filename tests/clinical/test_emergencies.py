@@ -1,0 +1,82 @@
+"""Emergencies and ordinary complaints by another author: table and likeness together, as the departments flow asks."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from localmed.agents.asking import QuestionInput
+from localmed.agents.emergency_likeness import WHOLE, EmergencyLikeness
+from localmed.clinical.red_flags import red_flags
+from localmed.models.e5 import E5
+from tests.fakes import HashedWords
+
+CASES = Path(__file__).parent / "cases"
+
+
+@pytest.fixture(scope="module")
+def likeness() -> EmergencyLikeness:
+    return EmergencyLikeness(E5())
+
+
+def texts(name: str, language: str) -> list[str]:
+    lists = tomllib.loads((CASES / f"{name}.toml").read_text("utf-8"))
+    return [case["text"] for cases in lists.values() for case in cases if case["language"] == language]
+
+
+def urgent(likeness: EmergencyLikeness, text: str) -> bool:
+    return bool(red_flags(text)) or likeness.likened(QuestionInput(text))
+
+
+@pytest.mark.parametrize(("name", "language", "least", "most"), [
+    ("emergencies_development", "en", 0.98, 1.0),
+    ("emergencies_development", "zh", 0.98, 1.0),
+    ("ordinary_development", "en", 0.0, 0.05),
+    ("ordinary_development", "zh", 0.0, 0.05),
+    ("emergencies_held_back", "en", 0.95, 1.0),  # 115 of 120
+    ("emergencies_held_back", "zh", 0.97, 1.0),  # 117 of 120
+    ("ordinary_held_back", "en", 0.0, 0.14),  # 8 of 60
+    ("ordinary_held_back", "zh", 0.0, 0.09),  # 5 of 60
+])  # fmt: skip
+def test_the_rates_that_were_measured_hold(
+    likeness: EmergencyLikeness, name: str, language: str, least: float, most: float
+) -> None:
+    outcomes = [urgent(likeness, text) for text in texts(name, language)]
+    assert least <= sum(outcomes) / len(outcomes) <= most
+
+
+@pytest.mark.parametrize("text", [
+    "known angina, spray twice and it is just the same, lying in bed",
+    "在家生的孩子，老婆整夜不睡，说菩萨要把孩子带走",
+])  # fmt: skip
+def test_it_sees_what_the_table_does_not(likeness: EmergencyLikeness, text: str) -> None:
+    assert not red_flags(text)
+    assert likeness.likened(QuestionInput(text))
+
+
+def test_a_sentence_of_a_long_complaint_counts(likeness: EmergencyLikeness) -> None:
+    ordinary = "I would like a new prescription for my hay fever, the same as every spring. "
+    long = ordinary * (2 + WHOLE // len(ordinary)) + "Baby 10 weeks old, feels hot and grunts, hardly feeds."
+    assert likeness.likened(QuestionInput(long))
+
+
+@pytest.mark.parametrize("text", ["", "q", "12", "qqq qqq"])
+def test_a_text_without_a_known_word_is_like_nothing(likeness: EmergencyLikeness, text: str) -> None:
+    assert not likeness.likened(QuestionInput(text))
+
+
+def test_another_encoder_than_the_fitted_one_says_nothing() -> None:
+    assert not EmergencyLikeness(HashedWords()).likened(QuestionInput("he is not breathing and his lips are blue"))
+
+
+def test_a_group_is_scored_without_itself() -> None:
+    from localmed.training.safety import ridge
+
+    labels, groups = np.array([True, True, False, False]), np.array(["a", "a", "b", "c"])
+    features = np.array([[1.0, 0.2], [0.9, 0.1], [-1.0, 0.3], [-0.8, -0.2]])
+    _, alone = ridge(features @ features.T + 1.0, labels, 1.0, groups)
+    rest, _ = ridge(features[2:] @ features[2:].T + 1.0, labels[2:], 1.0, groups[2:])
+    assert alone[:2] == pytest.approx((features[:2] @ features[2:].T + 1.0) @ rest)
