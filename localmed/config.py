@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from localmed.bounds import within
 from localmed.domain import message
-from localmed.errors import BadSettings, reason, toml_place
+from localmed.errors import BadSettings, InputError, toml_place
+from localmed.files import contents
 from localmed.messages import LANGUAGES
 
 if TYPE_CHECKING:
@@ -316,9 +317,9 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settin
             raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
-        values = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise BadSettings("settings.unreadable", file=str(file), reason=reason(error)) from None
+        values = tomllib.loads(contents(file).decode())
+    except InputError as error:
+        raise BadSettings(*error.messages) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446  # alike on every processor
 READS = 0b1101  # execute, read a file, list a folder: of <linux/landlock.h>
@@ -65,8 +66,13 @@ def limit_memory(size: int) -> None:
 
 
 def no_core_dump() -> None:
-    """A core dump would leave what was read on the disk."""
+    """Never dump core, which would leave what was read on the disk: neither to a file nor to a program that keeps it.
+
+    Such a program (systemd-coredump, apport) is handed the memory whatever the limit says. Other processes of the same
+    user cannot read this one's memory either.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def leave_network() -> str:

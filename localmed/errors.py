@@ -31,7 +31,17 @@ from localmed.domain import Message, Parameter, message
 
 LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
 _KNOWN_REASONS = frozenset(
-    (errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS)
+    (
+        errno.EACCES,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENODEV,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    )
 )
 
 
@@ -151,7 +161,7 @@ class Cancelled(ModelError):
     exit_code = 130  # as of a command that Ctrl-C ended
 
 
-def reason(error: Exception) -> Parameter:
+def reason(error: Exception) -> Message:
     """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
     if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")

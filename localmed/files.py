@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from localmed.errors import InputError, LibraryError, LocalmedError
+from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, LocalmedError, reason
 
 Opener = Callable[[Path], BinaryIO]
 _FORMULA = re.compile(r"\s*['=+\-@＝＋－＠]")  # what spreadsheets run, and the apostrophe that stops them
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?|-", re.IGNORECASE)
+SMALL = 2**20  # bytes of a file of settings or a manifest, which people write by hand; ours have up to 20,000
 LEAST_FREE = 2**20  # bytes; Tantivy's threads die of a full disk without saying so, and with less than this it is one
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|disk I/O error", re.IGNORECASE)
@@ -90,6 +91,30 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> BinaryIO:
         raise
 
 
+def contents(path: Path, most: int = SMALL) -> bytes:
+    """The bytes of the file ``path``, of which no more than ``most`` are read, whatever size the system says it has.
+
+    Raise ``InputError`` for what cannot be read, ``LimitExceeded`` for what has more.
+    """
+    try:
+        data = first_bytes(path, most + 1)
+    except OSError as error:
+        raise InputError("file.unreadable", file=str(path), reason=reason(error)) from None
+    if len(data) > most:
+        raise LimitExceeded("file.bytes", name=path.name, most=most)
+    return data
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first ``count`` bytes of ``path``; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
+    try:
+        with open_regular(path) as file:
+            return file.read(count)
+    except InputError:
+        number = errno.EISDIR if path.is_dir() else errno.ENODEV
+        raise OSError(number, os.strerror(number)) from None
+
+
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
     """``rows`` as CSV in which a spreadsheet finds no formula; numbers stay numbers."""
     text = io.StringIO()
@@ -119,6 +144,18 @@ def told_if_full(data: Path) -> Iterator[None]:
         if not _explained(error, data):
             raise
         raise LibraryError("library.full", data=str(data)) from error
+
+
+@contextmanager
+def told_if_damaged(data: Path) -> Iterator[None]:
+    """Raise ``Damaged`` in place of an ``OSError`` at a file under ``data``: gone, a folder in its place, no rights."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename if isinstance(error.filename, str) else ""
+        if not Path(named).is_relative_to(data):
+            raise
+        raise Damaged("library.stored", file=named, reason=reason(error)) from error
 
 
 def _explained(error: Exception, data: Path) -> bool:

@@ -20,6 +20,7 @@ _TOKEN = re.compile(f"([{HAN}]+)|(\\d+(?:[.]\\d+)+|[^\\W_{HAN}]+)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 _MINOR_BREAK = re.compile(r"[;；,，、:：\s]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+WINDOW = 4_000  # characters cut into sentences at a time; hardly a sentence has as many
 _CHINESE_SHARE = 0.2  # of letters: a Chinese sentence full of drug names and units still has more
 
 _CHINESE_FILLER = frozenset(
@@ -63,16 +64,29 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
     ``sentencex`` (rules and abbreviation lists inside its wheel) decides; in doubt it joins rather than splits.
     """
-    import sentencex  # lazily: the command line's --help must not wait for it
-
     spans: list[tuple[int, int]] = []
     offset = 0
     for line in text.split("\n"):
         if line.strip():
-            for boundary in sentencex.get_sentence_boundaries(detect(line), line):
-                spans.extend(_trimmed(text, offset + boundary["start_index"], offset + boundary["end_index"]))
+            for start, end in _boundaries(line):
+                spans.extend(_trimmed(text, offset + start, offset + end))
         offset += len(line) + 1
     return spans
+
+
+def _boundaries(line: str) -> Iterator[tuple[int, int]]:
+    """The sentences of ``line``, in windows: ``sentencex`` takes cubic time for some texts (quotation marks)."""
+    import sentencex  # lazily: the command line's --help must not wait for it
+
+    spoken, at = detect(line), 0
+    while at < len(line):
+        piece = line[at : at + WINDOW]
+        spans = [(part["start_index"], part["end_index"]) for part in sentencex.get_sentence_boundaries(spoken, piece)]
+        if at + len(piece) < len(line) and len(spans) > 1:
+            spans.pop()  # it may go on beyond the window
+        for start, end in spans:
+            yield at + start, at + end
+        at += spans[-1][1] if spans else len(piece)
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

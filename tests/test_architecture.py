@@ -42,6 +42,7 @@ ALLOWED = {
     ("children", "confined"),  # what a child is asked of itself
     ("children", "environment"),
     ("config", "language"),
+    ("config", "files"),  # the settings are a file, bounded as every other
     ("bounds", "errors"),
     ("errors", "domain"),  # an error is a message
     ("errors", "messages"),  # its text for developers, rendered when asked for

@@ -39,7 +39,7 @@ _ASKS_QUANTITY = re.compile(
     "|多少|多久|多长|多大|几|剂量|用量|上限|下限|范围|标准|什么时候",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"[^?？]*[?？]+")
+_AFTER_QUESTION = re.compile(r"(?<=[?？])(?![?？])")
 _FURNITURE = re.compile(r"第\s*\d+\s*页|\bpage \d+ of \d+|^\W*\d+\W*$", re.IGNORECASE)  # what a footer left behind
 _NUMBERED = re.compile(r"^[\d.、\s]+")  # before a heading
 _VOLUME = re.compile(r"\b(?:19|20)\d\d\s?;\s?\d+")  # year;volume of a reference
@@ -196,8 +196,8 @@ def sub_questions(task: asking.QuestionInput) -> tuple[str, ...]:
 
     A single question is not cut at its "and": what is joined there is as often one thing.
     """
-    text = task.question.strip()
-    questions = [question.strip() for question in _ASKED.findall(text) if language.question_words(question)]
+    pieces = [piece.strip() for piece in _AFTER_QUESTION.split(task.question) if piece.endswith(("?", "？"))]
+    questions = [question for question in pieces if language.question_words(question)]
     return tuple(dict.fromkeys(questions))[:SUB_QUESTIONS] if len(questions) > 1 else ()
 
 

@@ -6,8 +6,16 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import filter_options, question_argument, search_filter
+from localmed.cli.common import (
+    STDIN,
+    filter_options,
+    question_argument,
+    search_filter,
+    standard_input,
+    stdin_lines,
+)
 from localmed.cli.running import Options, give, run, workflow_options
+from localmed.language import clean
 
 
 @click.command("ask")
@@ -22,7 +30,8 @@ from localmed.cli.running import Options, give, run, workflow_options
     "earlier",
     multiple=True,
     metavar="QUESTION",
-    help="A question asked before this one, which it refers to (may be given several times).",
+    help="A question asked before this one, which it refers to (may be given several times); - reads such questions "
+    "from standard input, one a line, of which the last is QUESTION where that is - too.",
 )
 @click.option("--check", is_flag=True, help="Hold the answer's claims against further studies (M-Eval), below it.")
 @workflow_options
@@ -43,6 +52,19 @@ def command(
     Every sentence has the number of its source. The first tier of collections that holds something helpful answers.
     QUESTION - reads the question from standard input, which keeps it out of the shell's history.
     """
+    question, earlier = _conversation(ctx, question, earlier)
     limits = search_filter(**filters)
     answer = run(ctx, lambda session, hooks: session.ask(question, limits, preset, earlier, hooks, check), options)
     give(answer, options)
+
+
+def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """QUESTION and those before it, of which standard input may hold several."""
+    if "-" not in earlier:
+        return question, earlier
+    both = STDIN in ctx.meta  # QUESTION was read from it
+    lines = stdin_lines(ctx.meta[STDIN] if both else standard_input(ctx))
+    if both:
+        question = clean(lines.pop()) if lines else ""
+    at = earlier.index("-")
+    return question, (*earlier[:at], *lines, *earlier[at + 1 :])

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +19,10 @@ import click
 from localmed import language
 from localmed.cli import speaking
 from localmed.domain import Message, SearchFilter, Status, is_date, message
-from localmed.errors import InputError, reason
+from localmed.errors import InputError, UsageError, reason
+from localmed.files import first_bytes, told_if_damaged
 from localmed.hooks import SILENT, Hooks
-from localmed.messages import render
+from localmed.messages import ASIDE, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 
 if TYPE_CHECKING:
@@ -32,33 +34,54 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
+STDIN = "localmed.stdin"  # where click's context has what was read of it
 WIDEST = 100  # columns; longer lines are hard to read
-SHORT = 12  # columns of a table's cell
+READABLE = 20  # columns of text that is broken into lines; with less, words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
 # What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
 
 
-def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
+def text_callback(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str:
     """The words as one text that every library takes; ``-`` alone is standard input."""
-    del ctx, parameter
-    if value == ("-",):
-        value = (sys.stdin.buffer.read(STDIN_BYTES).decode("utf-8", "replace"),)
-    return language.clean(" ".join(value))
+    del parameter
+    typed = value if isinstance(value, str) else " ".join(value)
+    return language.clean(standard_input(ctx).decode("utf-8", "replace") if typed == "-" else typed)
+
+
+def texts_callback(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts, in the place of ``-`` the lines of standard input."""
+    del parameter
+    return tuple(text for typed in value for text in (stdin_lines(standard_input(ctx)) if typed == "-" else [typed]))
+
+
+def standard_input(ctx: click.Context, most: int = STDIN_BYTES) -> bytes:
+    """At most ``most`` bytes of standard input; raise ``UsageError`` if the command has read it already."""
+    if STDIN in ctx.meta:
+        raise UsageError("cli.stdin_twice")
+    ctx.meta[STDIN] = sys.stdin.buffer.read(most)
+    return bytes(ctx.meta[STDIN])
+
+
+def stdin_lines(data: bytes) -> list[str]:
+    """The lines of ``data`` that say something."""
+    return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
 def bytes_of(path: str | Path, most: int, unreadable: str) -> bytes:
-    """At most one byte more than ``most`` of a file or (``-``) standard input; ``unreadable`` is the error's code."""
+    """At most one byte more than ``most`` of a patient's file or (``-``) of standard input.
+
+    ``unreadable`` is the error's code; it names no file, since the name may be the patient's.
+    """
+    if str(path) == "-":
+        return standard_input(click.get_current_context(), most + 1)
     try:
-        if str(path) == "-":
-            return sys.stdin.buffer.read(most + 1)
-        with Path(path).open("rb") as file:
-            return file.read(most + 1)
+        return first_bytes(Path(path), most + 1)
     except OSError as error:
         raise InputError(unreadable, reason=reason(error)) from None
 
 
-question_argument = click.argument("question", nargs=-1, required=True, callback=_question)
+question_argument = click.argument("question", nargs=-1, required=True, callback=text_callback)
 
 
 def settings_of(ctx: click.Context) -> Settings:
@@ -85,7 +108,10 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
     settings = settings_of(ctx)
     uses = {"reranker": reranker} if reranker else {}
-    with Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site:
+    with (
+        told_if_damaged(settings.data),
+        Site(replace(settings, profile=profile) if profile else settings, uses=uses) as site,
+    ):
         session = Session(site, local_caller(settings, speaking.language()))
         yield session
         for missed in session.unaudited:
@@ -164,6 +190,11 @@ def width_of(text: str) -> int:
     )
 
 
+def moment(time: str) -> str:
+    """A stored time (ISO 8601, UTC) as the reader's clock shows it, to the minute; "-" where it is not known ("")."""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M") if time else "-"
+
+
 def _lines(text: str, width: int) -> Iterator[str]:
     """``text`` in lines of at most ``width`` columns, cut at a blank or beside a Chinese character."""
     line, used = "", 0
@@ -179,26 +210,48 @@ def _lines(text: str, width: int) -> Iterator[str]:
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut.
 
-    Nor are short columns (numbers, kinds, dates): what is left of the width goes to titles and paths.
+    Only the widest of the others is broken into lines; where too little width is left for it, each row is printed as a
+    paragraph instead of columns of a few letters.
     """
+    if not rows:
+        speaking.say("cli.none_of", title=title)
+        return
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(width_of, column)) for column in zip(columns, *cells, strict=True)]
+    widest = max(range(1, len(widths)), key=lambda number: widths[number], default=0)
+    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # less what stands between the columns
+    left = room - sum(widths) + widths[widest]
+    if left < min(READABLE, widths[widest]):
+        _print_paragraphs(title, columns, cells, widest)
+        return
+    for row in cells:
+        row[widest] = "\n".join(_lines(row[widest], left))
+    _print_columns(title, columns, cells)
+
+
+def _print_columns(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    if not rows:
-        speaking.say("cli.none_of", title=title)
-        return
     table = Table(title=Text(one_line(title)), box=box.SIMPLE, title_justify="left", padding=(0, 1, 0, 0))
     for number, name in enumerate(columns):
-        short = all(width_of(str(row[number])) <= SHORT for row in rows)
-        table.add_column(name, no_wrap=number == 0 or short, overflow="fold")
+        table.add_column(name, no_wrap=number == 0, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(str(cell))) for cell in row))
+        table.add_row(*map(Text, row))
     console = Console()
     with console.capture() as printed:
         console.print(table)
     click.echo(printed.get(), nl=False)  # click leaves a closed pipe to ``main.run``
+
+
+def _print_paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], widest: int) -> None:
+    echo(title)
+    for row in rows:
+        echo_wrapped(row[widest], f"{row[0]}  " if widest else "", "    ")
+        others = (number for number in range(1, len(row)) if number != widest and row[number] not in ("", "-"))
+        echo_wrapped(speaking.joined((f"{columns[number]} {row[number]}" for number in others), ASIDE), "    ", "    ")
 
 
 def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> None:

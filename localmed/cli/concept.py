@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table
+from localmed.cli.common import echo, echo_wrapped, json_option, opened, print_json, print_table, text_callback
 from localmed.cli.speaking import columns, joined, text
-from localmed.language import clean
 from localmed.messages import ASIDE, CLAUSES
 from localmed.presentation.neutral import words
 
@@ -17,20 +16,21 @@ if TYPE_CHECKING:
 
 
 @click.command("concept")
-@click.argument("term", nargs=-1, required=True)
-@click.option("--query", "-q", default="", metavar="TEXT",
-              help="Put the relations nearest to this question first; it may spell out an abbreviation.")  # fmt: skip
+@click.argument("term", nargs=-1, required=True, callback=text_callback)
+@click.option("--query", "-q", default="", metavar="TEXT", callback=text_callback,
+              help="Put the relations nearest to this question first; it may spell out an abbreviation. "
+              "- reads standard input, as it does for TERM.")  # fmt: skip
 @click.option("--by-meaning", is_flag=True, help="With --query: let the profile's model order them (takes seconds).")
 @json_option
 @click.pass_context
-def command(ctx: click.Context, term: tuple[str, ...], query: str, by_meaning: bool, as_json: bool) -> None:
+def command(ctx: click.Context, term: str, query: str, by_meaning: bool, as_json: bool) -> None:
     """What the concept graph says of TERM: definition, synonyms, and its ten best relations.
 
     TERM is a name in any spelling, a synonym, an abbreviation or an id such as DOID:1612. The graph comes from
     collections of kind "graph"; import one with: localmed import FILES -c doid --manifest corpora/doid.toml
     """
     with opened(ctx) as session:
-        card = session.concept(clean(" ".join(term)), clean(query), by_meaning)
+        card = session.concept(term, query, by_meaning)
     if as_json:
         print_json(card)
     else:

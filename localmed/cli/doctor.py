@@ -66,9 +66,9 @@ def _checks(
 
 def _show(check: Check) -> None:
     level = text(f"doctor.level_{check.level}")
-    styled = click.style(level + " " * (LEVEL - width_of(level)), fg=COLOURS[check.level])
     says, *remedy = map(words, check.messages)
-    echo(f"{styled} {text('doctor.line', name=_name(check), says=says)}")
+    echo(level + " " * (LEVEL + 1 - width_of(level)), colour=COLOURS[check.level], nl=False)
+    echo(text("doctor.line", name=_name(check), says=says))
     for part in remedy:
         echo_wrapped(part, " " * (LEVEL + 1) + "-> ", " " * (LEVEL + 4))
 

@@ -11,7 +11,7 @@ import click
 
 from localmed import language
 from localmed.cli import documents_governance, speaking
-from localmed.cli.common import echo, json_option, opened, plain, print_json, print_table, width_of
+from localmed.cli.common import echo, json_option, moment, opened, plain, print_json, print_table, width_of
 from localmed.cli.speaking import columns, confirm, say, status_message, status_word, text, words
 from localmed.domain import Document, Message, Passage, Status, message
 from localmed.errors import UsageError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from localmed.operations.governing import Link
 
 LABEL = 18  # columns of a field's name
+NAMED = 10  # documents named before they are removed
 SHOWN = 200  # rows of a list printed; --json has them all
 
 
@@ -54,10 +55,10 @@ def listed(
         print_json([{**plain(row), "overdue": late[row.id]} for row in chosen])
         return
     rows = [
-        (d.id[:12], d.collection, d.title, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
+        (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
         for d in chosen
     ]
-    names = columns("id", "collection", "title", "edition", "language", "status", "passages")
+    names = columns("id", "title", "collection", "edition", "language", "status", "passages")
     print_table(text("documents.list"), names, rows[:SHOWN])
     if len(rows) > SHOWN:
         say("cli.more", count=len(rows) - SHOWN)
@@ -92,6 +93,7 @@ def show(ctx: click.Context, document: str, as_json: bool) -> None:
         print_json({**plain(record), **more, **described})
         return
     values = {**asdict(record), "notes": [speaking.words(note) for note in record.notes]}
+    values["status"] = status_word(record.status)
     for name, value in (values | values.pop("governance") | {"review_overdue": late and text("cli.yes")}).items():
         if value:
             _fact(text(f"documents.field_{name}"), value)
@@ -162,6 +164,10 @@ def remove(ctx: click.Context, documents: tuple[str, ...], collection: str, ever
         if not chosen:
             raise UsageError("documents.none_in", collection=collection)
         if not yes:
+            for document in chosen[:NAMED]:
+                echo(f"  {document.id[:12]}  {document.title}")
+            if len(chosen) > NAMED:
+                echo("  ...")
             confirm("documents.remove", count=len(chosen))
         number = changes.remove(session, chosen)
     say("documents.removed", count=len(chosen))
@@ -248,15 +254,15 @@ def quarantine(ctx: click.Context, collection: str, as_json: bool) -> None:
         return
     rows = [
         (
-            refusal.collection,
             Path(refusal.path).name,
-            words(refusal.place or message("documents.whole_file")),
             words(refusal.reason),
-            refusal.time,
+            words(refusal.place or message("documents.whole_file")),
+            refusal.collection,
+            moment(refusal.time),
         )
         for refusal in refusals
     ]
-    print_table(text("documents.quarantine"), columns("collection", "file", "part", "why", "since"), rows)
+    print_table(text("documents.quarantine"), columns("file", "why", "part", "collection", "since"), rows)
 
 
 for _command in documents_governance.COMMANDS:

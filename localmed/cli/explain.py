@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import bytes_of, settings_of
+from localmed.cli.common import bytes_of, settings_of, texts_callback
 from localmed.cli.ebm import read_record
 from localmed.cli.running import Options, give, run, workflow_options, write_private
 from localmed.cli.speaking import say
@@ -28,11 +28,12 @@ OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Lati
 @click.argument("order", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="ORDER")
 @click.option(
     "--patient",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
     help="The patient's record (text, C-CDA or FHIR): questions are understood by it. Never stored.",
 )
-@click.option("--question", "questions", multiple=True, metavar="TEXT", help="A question about the order; repeat it.")
+@click.option("--question", "questions", multiple=True, metavar="TEXT", callback=texts_callback,
+              help="A question about the order; repeat it, or give - and one a line on standard input.")  # fmt: skip
 @click.option("--released-by", default="", metavar="NAME", help="Who gives the explanation to the patient.")
 @click.option(
     "--leaflet",

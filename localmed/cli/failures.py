@@ -29,7 +29,7 @@ def end(error: BaseException, debug: bool) -> NoReturn:
     if debug:
         for detail in details(error.message) if isinstance(error, LocalmedError) else ():
             error.add_note(detail)
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)
     _fail(text("cli.unexpected", error=_described(error)), 1)
@@ -51,11 +51,11 @@ def _usage(error: click.ClickException) -> str:
     if language() == "en":  # which click speaks
         end = "" if problem.endswith("?") else "."
         return text("cli.usage", where=where, problem=f"{problem[:1].lower()}{problem[1:]}{end}")
-    return _usage_words(error, context, where, problem)
+    return _usage_words(error, context, where)
 
 
-def _usage_words(error: click.ClickException, context: click.Context | None, where: str, problem: str) -> str:
-    """What click says in the reader's language; quoted where we have no words."""
+def _usage_words(error: click.ClickException, context: click.Context | None, where: str) -> str:
+    """What click says, in the reader's language."""
     parameter = getattr(error, "param", None)
     hint = getattr(error, "param_hint", None) or (parameter.get_error_hint(context) if parameter else "")
     name = hint if isinstance(hint, str) else " / ".join(hint)
@@ -72,8 +72,12 @@ def _usage_words(error: click.ClickException, context: click.Context | None, whe
             return text("cli.usage_range", where=where, name=name, least=least, most=most)
         if isinstance(kind, click.Choice):
             return text("cli.usage_choice", where=where, name=name, choices=tuple(map(str, kind.choices)))
+        if isinstance(kind, click.Path):
+            return text("cli.usage_path", where=where, name=name)
+        if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
+            return text("cli.usage_number", where=where, name=name)
         return text("cli.usage_bad", where=where, name=name, problem=error.message.rstrip("."))
-    return text("cli.usage", where=where, problem=problem)
+    return text("cli.usage_words", where=where)
 
 
 def _described(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, json_option, opened, print_json, print_table
+from localmed.cli.common import echo, json_option, moment, opened, print_json, print_table
 from localmed.cli.speaking import columns, say, tell_generation, tell_problems, text, words
 from localmed.cli.speaking import confirm as confirm_change
 from localmed.errors import Damaged
@@ -50,7 +50,10 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = [(number, "*" if now else "", day, words(reason), *counts) for number, now, day, reason, *counts in rows]
+    table = [
+        (number, "*" if now else "", moment(created), words(reason), *counts)
+        for number, now, created, reason, *counts in rows
+    ]
     print_table(text("generation.list"), columns(*names), table)
 
 
@@ -113,7 +116,7 @@ def _tell_undone(undone: Undone) -> None:
     """Print the changes that going back takes back, and how many documents there are before and after."""
     say("generation.undoes", number=undone.number, served=undone.served)
     for row in undone.changes:
-        say("generation.undone", number=row.number, created=row.created, reason=row.reason)
+        say("generation.undone", number=row.number, created=moment(row.created), reason=row.reason)
     say("generation.documents", before=undone.documents_now, after=undone.documents_then)
 
 

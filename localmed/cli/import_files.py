@@ -99,8 +99,7 @@ def tell(report: Report) -> None:
     """Print what became of every file, refusals first, and the sums."""
     lines = [line for line in report.lines if line.outcome != "unchanged"]
     lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
-    if lines:
-        echo(text("import.title", name=report.collection), bold=True)
+    echo(text("import.title", name=report.collection), bold=True)
     for line in lines[:SHOWN]:
         tell_file(f"import.outcome_{line.outcome}", line.path, line.passages, line.detail or "")
     if len(lines) > SHOWN:

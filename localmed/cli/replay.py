@@ -11,6 +11,7 @@ from localmed.cli.running import show_trace
 from localmed.domain import message
 from localmed.domain.codec import answer_json
 from localmed.errors import InputError
+from localmed.files import contents
 from localmed.presentation.neutral import words
 
 
@@ -27,10 +28,8 @@ def command(ctx: click.Context, file: Path, trace: bool, as_json: bool) -> None:
     from localmed.cli.showing import show
     from localmed.workflows.recording import LARGEST
 
-    if file.stat().st_size > LARGEST:
-        raise InputError("replay.bytes", file=str(file), most=LARGEST)
     try:
-        text = file.read_text("utf-8")
+        text = contents(file, LARGEST).decode()
     except UnicodeDecodeError:
         raise InputError("replay.no_text", file=str(file)) from None
     with opened(ctx) as session:

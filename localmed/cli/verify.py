@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from localmed import language
-from localmed.cli.common import bytes_of
+from localmed.cli.common import bytes_of, text_callback
 from localmed.cli.running import Options, give, run, workflow_options
 
 
 @click.command("verify")
 @click.argument("file", metavar="FILE")
-@click.option("--question", default="", metavar="TEXT", help="What was asked, where the file does not say it.")
+@click.option("--question", default="", metavar="TEXT", callback=text_callback,
+              help="What was asked, where the file does not say it; - reads standard input.")  # fmt: skip
 @workflow_options
 @click.pass_context
 def command(ctx: click.Context, /, file: str, question: str, options: Options) -> None:
@@ -23,6 +23,6 @@ def command(ctx: click.Context, /, file: str, question: str, options: Options) -
     from localmed.verification import answer_file
 
     data = bytes_of(file, answer_file.TEXT_BYTES, "verify.unreadable")
-    submitted = answer_file.read(data, language.clean(question))
+    submitted = answer_file.read(data, question)
     answer = run(ctx, lambda session, hooks: session.verify(submitted, hooks), options)
     give(answer, options)

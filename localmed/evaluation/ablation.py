@@ -18,9 +18,9 @@ from pathlib import Path
 from localmed import __version__
 from localmed.config import SearchSettings
 from localmed.domain import digest
-from localmed.errors import BadSettings, UsageError
+from localmed.errors import BadSettings, InputError, UsageError
 from localmed.evaluation.measures import Run
-from localmed.evaluation.sets import Question, QuestionSet
+from localmed.evaluation.sets import Question, QuestionSet, read_bytes
 from localmed.library.library import Library
 from localmed.library.withdrawals import Withdrawals
 from localmed.ports import Embedder, Reranker
@@ -149,8 +149,8 @@ def write_run(file: Path, run: Run) -> None:
 def read_run(file: Path, question_set: QuestionSet) -> Run | None:
     """A run that was written for the same questions; ``None`` if there is none, or it cannot be read."""
     ranked: dict[str, list[str]] = {question.id: [] for question in question_set.questions}
-    with suppress(OSError, ValueError, KeyError):
-        for line in file.read_text("utf-8").splitlines():
+    with suppress(InputError, ValueError, KeyError):
+        for line in read_bytes(file).decode().splitlines():
             question, _, document, *_ = line.split()
             ranked[question].append(document)
         return ranked

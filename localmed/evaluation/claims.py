@@ -157,7 +157,7 @@ def _row(row: Result) -> str:
 def _kept(file: Path) -> dict[tuple[str, str], Result]:
     """The finished results; a line that an interruption cut is left out."""
     kept = {}
-    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+    for line in read_bytes(file).decode().splitlines() if file.exists() else ():
         try:
             values = json.loads(line)
             row = Result(**(values | {"claims": tuple(values["claims"])}))

@@ -14,6 +14,7 @@ from typing import Any
 
 from localmed.domain import Badge
 from localmed.errors import InputError, UsageError, reason
+from localmed.evaluation.sets import read_bytes
 
 Row = tuple[str, str]  # a question's id, a source
 _BADGES = frozenset(badge.value for badge in Badge)
@@ -48,8 +49,8 @@ def _parsed(line: str) -> Any:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
+        return read_bytes(file).decode()
+    except UnicodeDecodeError:
         raise InputError("evaluation.rows", file=str(file)) from None
 
 

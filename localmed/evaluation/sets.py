@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localmed.domain import Message, SearchFilter, message
-from localmed.errors import InputError, UsageError, reason
+from localmed.errors import InputError, UsageError
+from localmed.files import contents
 from localmed.language import clean
 from localmed.library.library import Library
 
@@ -122,13 +123,7 @@ def refuse_indexed_questions(library: Library, question_set: QuestionSet) -> Non
 
 def read_bytes(file: Path) -> bytes:
     """The bytes of a file of questions or judgements; raise ``InputError`` if it cannot be read or is too large."""
-    try:
-        size = file.stat().st_size
-        if size > MOST_BYTES:
-            raise InputError("file.bytes", name=file.name, size=size, most=MOST_BYTES)
-        return file.read_bytes()
-    except OSError as error:
-        raise InputError("file.unreadable", file=str(file), reason=reason(error)) from None
+    return contents(file, MOST_BYTES)
 
 
 def read_text(file: Path) -> str:

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from localmed.config import ReadBounds
 from localmed.domain import Document, Message, message
-from localmed.errors import InputError, reason
-from localmed.files import csv_cell
+from localmed.errors import InputError
+from localmed.files import contents, csv_cell
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import DATES, FIELDS
@@ -87,14 +87,9 @@ def read(path: Path) -> Sheet:
 
 
 def _table(path: Path) -> list[list[str]]:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
-    if size > SHEET_BYTES:
-        raise InputError("governance.bytes", name=path.name, most=SHEET_BYTES)
+    data = contents(path, SHEET_BYTES)
     bounds = ReadBounds(archive_bytes=10 * SHEET_BYTES)
-    table = xlsx.table(path, bounds) if path.suffix.lower() in (".xlsx", ".xlsm") else csv_rows.table(path)
+    table = xlsx.table(path, bounds) if path.suffix.lower() in (".xlsx", ".xlsm") else csv_rows.table(path, data)
     if len(table) > SHEET_ROWS:
         raise InputError("governance.rows", name=path.name, most=SHEET_ROWS)
     return table

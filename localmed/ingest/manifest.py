@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from localmed import files
 from localmed.domain import STATED, Collection, Kind, is_date
-from localmed.errors import BadSettings, UsageError, reason, toml_place
+from localmed.errors import BadSettings, InputError, UsageError, toml_place
 from localmed.ingest.parsed import FieldMapping
 from localmed.library.governed import GOVERNANCE
 
@@ -66,9 +66,9 @@ class Manifest:
 def load(path: Path) -> Manifest:
     """Read a manifest; raise ``BadSettings`` naming the file and the key that is wrong."""
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise BadSettings("manifest.corpus_unreadable", path=str(path), reason=reason(error)) from None
+        values = tomllib.loads(files.contents(path).decode())
+    except InputError as error:
+        raise BadSettings(*error.messages) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     _check(path, values)
@@ -108,7 +108,7 @@ def keep(data: Path, collection: str, file: Path) -> None:
     """Keep ``file`` as the manifest of ``collection`` for later imports."""
     kept = kept_at(data, collection)
     kept.parent.mkdir(exist_ok=True, mode=0o700)
-    files.replace(kept, file.read_bytes())
+    files.replace(kept, files.contents(file))
 
 
 def forget(data: Path, collection: str) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import Collection, Document, Kind, Message, Status, message
-from localmed.errors import Damaged, UnknownName
+from localmed.errors import Damaged, UnknownName, reason
 from localmed.library.governed import GOVERNANCE, Governed, governance_of
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.library.reading import Checked
@@ -83,7 +83,7 @@ class Catalogue:
         try:
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
-            raise Damaged("library.unreadable", path=str(path), error=str(error)) from None
+            raise Damaged("library.unreadable", path=str(path), error=reason(error)) from None
         if not _OLDEST <= version <= len(LIBRARY):
             raise Damaged("library.schema", path=str(path), version=version, known=len(LIBRARY))
         self._show(version, hidden)

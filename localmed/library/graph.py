@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localmed.errors import Damaged
+from localmed.errors import Damaged, reason
 from localmed.language import detect
 from localmed.library.migrations import GRAPH, migrate, open_database
 from localmed.library.reading import Checked
@@ -362,7 +362,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
         version = database.execute("PRAGMA user_version").fetchone()[0]
     except (Damaged, sqlite3.DatabaseError) as error:
         database.close()
-        raise Damaged("library.unreadable", path=str(path), error=str(error)) from None
+        raise Damaged("library.unreadable", path=str(path), error=reason(error)) from None
     if not 1 <= version <= len(GRAPH):
         database.close()
         raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from localmed.errors import Busy, Damaged, LibraryError, LocalmedError
+from localmed.domain import Message
+from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, reason
 
 BUSY_SECONDS = 10.0  # to wait for another process's transaction; ours take milliseconds
 
@@ -221,5 +222,7 @@ def as_ours(path: Path, error: sqlite3.DatabaseError) -> LocalmedError:
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-        return LibraryError("library.unwritable", path=str(path), error=str(error))
-    return Damaged("library.database", path=str(path), error=str(error))
+        return LibraryError(
+            "library.unwritable", path=str(path), error=Message("system.failed", (("detail", str(error)),))
+        )
+    return Damaged("library.database", path=str(path), error=reason(error))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from localmed import files
-from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded
+from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, reason
 from localmed.files import Opener, open_regular
 from localmed.library import generations
 from localmed.library.catalogue import FILE, originals_of
@@ -157,6 +157,6 @@ def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
                 yield piece
             after = os.fstat(reading.fileno())
     except OSError as error:
-        raise InputError("library.source_unreadable", name=source.name, kind=type(error).__name__) from None
+        raise InputError("library.source_unreadable", name=source.name, kind=reason(error)) from None
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise InputError("library.source_changed", name=source.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localmed.domain import message
-from localmed.errors import Damaged, LocalmedError
+from localmed.errors import Damaged, LocalmedError, reason
 from localmed.library import generations
 
 _UNNAMED = (
@@ -50,7 +50,7 @@ def _sound(read: Callable[[], Any]) -> Any:
     try:
         return read()
     except sqlite3.DatabaseError as error:
-        raise Damaged("library.database_damaged", error=type(error).__name__) from None
+        raise Damaged("library.database_damaged", error=reason(error)) from None
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import tantivy
 
-from localmed.domain import Passage, SearchFilter
-from localmed.errors import Busy, Damaged
+from localmed.domain import Message, Passage, SearchFilter
+from localmed.errors import Busy, Damaged, reason
 
 RAW = ("id", "document", "collection", "language")  # fields matched as a whole
 STORED = ("id", "document")
@@ -38,7 +38,7 @@ class TantivyIndex:
             path = str(folder) if make else self._openable(folder)
             self._index = tantivy.Index(schema, path=path) if make else tantivy.Index.open(path)
         except ValueError as error:
-            raise Damaged("library.index", kind=kind, error=str(error)) from None
+            raise Damaged("library.index", kind=kind, error=reason(error)) from None
         self._searcher = self._index.searcher()
 
     def __len__(self) -> int:
@@ -66,7 +66,9 @@ class TantivyIndex:
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
-            raise Busy("library.index_writing", kind=self._kind, error=str(error)) from None
+            raise Busy(
+                "library.index_writing", kind=self._kind, error=Message("system.failed", (("detail", str(error)),))
+            ) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
         """The best ``limit`` passages as ``(id, document, score)``, best first."""

@@ -55,7 +55,7 @@ def problem(field: str, value: str) -> Message | None:
     if field == "edition" and not value:
         return message("governance.edition")
     if field in DATES and value and not is_date(value):
-        return message("governance.no_date", field=field)
+        return message("governance.no_date", field=message(f"documents.field_{field}"))
     if len(value) > LONGEST or not value.isprintable():
         return message("governance.long", field=field, most=LONGEST)
     return None

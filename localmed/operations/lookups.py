@@ -257,7 +257,9 @@ class Undone:
 def undone_by_rollback(session: Session, number: int | None) -> Undone:
     """What ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
     rows = {row.number: row for row in generations_kept(session)}
-    served = next(row for row in rows.values() if row.served)
+    served = next((row for row in rows.values() if row.served), None)
+    if served is None:
+        raise Damaged("generation.incomplete", name=generations.current(session.data).name)
     chosen = generations.before(session.data) if number is None else number
     generations.path_of(session.data, chosen)  # says so if there is none
     undone = tuple(

@@ -13,8 +13,11 @@ the library (``retrieval.studies``), never believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from localmed.language import sentences
 from localmed.retrieval.studies import Reference
@@ -86,11 +89,13 @@ class MarkedText:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A citation taken out: the place in the text without citations, and what it cites (``None``: malformed)."""
+    """A citation taken out: the place in the text without citations, and what it cites (``None``: malformed).
+
+    ``removed`` counts the characters taken out of the text so far, its own included.
+    """
 
     at: int
-    start: int
-    end: int
+    removed: int
     markers: tuple[str, ...] | None
 
 
@@ -101,13 +106,15 @@ def read(text: str) -> MarkedText:
     body, references = text[:end], tuple(_references(text[start:]))
     plain, citations = _taken_out(body)
     spans = sentences(plain)
-    owned = [(_owner(spans, plain, citation.at), citation) for citation in citations]
+    cited: dict[int, list[str]] = defaultdict(list)  # what each sentence cites
+    for citation in citations:
+        cited[_owner(spans, plain, citation.at)] += citation.markers or ()
     marked = tuple(
         Marked(
             plain[start:end],
-            tuple(dict.fromkeys(name for mine, citation in owned if mine == place for name in citation.markers or ())),
-            _original(start, citations),
-            _original(end, citations),
+            tuple(dict.fromkeys(cited[place])),
+            start + _removed(citations, start),
+            end + _removed(citations, end),
         )
         for place, (start, end) in enumerate(spans)
     )
@@ -133,7 +140,8 @@ def _list_start(text: str) -> int:
 
 def _taken_out(body: str) -> tuple[str, list[_Found]]:
     """``body`` without its citations, and these."""
-    plain, last, citations = "", 0, []
+    plain, last, removed = "", 0, 0
+    citations: list[_Found] = []
     for match in _CITATION.finditer(body):
         markers = _markers(match, body)
         if markers == ():
@@ -142,7 +150,8 @@ def _taken_out(body: str) -> tuple[str, list[_Found]]:
         # The authors of "Smith et al. (2020) found" are a part of the sentence.
         kept = match["author"] or ""
         plain, last = plain + kept, match.end()
-        citations.append(_Found(len(plain), match.start() + len(kept), match.end(), markers))
+        removed += match.end() - match.start() - len(kept)
+        citations.append(_Found(len(plain), removed, markers))
     return plain + body[last:], citations
 
 
@@ -196,16 +205,17 @@ def _by_author(marker: str, entry: str) -> bool:
 
 def _owner(spans: list[tuple[int, int]], plain: str, at: int) -> int:
     """The sentence that a citation belongs to: the one that it stands in or after, on its own line."""
-    before = [place for place, (start, _) in enumerate(spans) if start < at]
-    if not before:
+    place = bisect_left(spans, (at,)) - 1
+    if place < 0:
         return 0
-    end = spans[before[-1]][1]
-    return before[-1] + 1 if at > end and "\n" in plain[end:at] and before[-1] + 1 < len(spans) else before[-1]
+    end = spans[place][1]
+    return place + 1 if at > end and "\n" in plain[end:at] and place + 1 < len(spans) else place
 
 
-def _original(at: int, citations: list[_Found]) -> int:
-    """The place in the answer of ``at`` in the text without citations."""
-    return at + sum(citation.end - citation.start for citation in citations if citation.at < at)
+def _removed(citations: Sequence[_Found], at: int) -> int:
+    """How many characters of citations stood before ``at`` of the text without citations."""
+    place = bisect_left(citations, at, key=attrgetter("at"))
+    return citations[place - 1].removed if place else 0
 
 
 def _references(text: str) -> Iterator[Reference]:

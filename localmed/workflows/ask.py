@@ -76,9 +76,11 @@ def ask(
     """The flow of one question over the tiers of ``plan``; after ``earlier`` ones it is made self-contained first."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
-    notes: Notes = ()
+    question, notes = finding.bounded(question)
     if earlier and SELF_CONTAINED.name in plan.roles:
-        question, notes = yield from attempt(SELF_CONTAINED, FollowUp(question, earlier))
+        before = tuple(text[: finding.READ - len(question)] for text in earlier)
+        question, more = yield from attempt(SELF_CONTAINED, FollowUp(question, before))
+        notes += more
     request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
     searched: TierSearch = yield from finding.search(request, waiting, plan)

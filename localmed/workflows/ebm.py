@@ -103,8 +103,9 @@ def ebm(
     """The flow of one clinical question; ``is_pico`` says that ``question`` is a PICO question already."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "ebm")
+    question, cut = finding.bounded(question)
     pico, notes = yield from _pico(question, record, is_pico, plan)
-    notes += record.notes if record else ()
+    notes += cut + (record.notes if record else ())
     queries = searched(question, pico, record)
     done, request, waiting = yield from _searched(queries, filters, plan)
     case = Case(question, pico, request.question, record)

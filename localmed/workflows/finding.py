@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from localmed.agents.asking import KEYWORDS, RELEVANCE, Keywords, KeywordsInput, Relevance, RelevanceInput
 from localmed.agents.safety import Audience
 from localmed.clinical import qualifiers
-from localmed.domain import Evidence, Hit, Message, SearchFilter
+from localmed.domain import Evidence, Hit, Message, SearchFilter, message
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.flow import Cite, Search, Step, attempt
 
 Notes = tuple[Message, ...]
+READ = 4_000  # characters of a question, some 700 words; safety rules read all of it before
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,12 @@ class TierSearch:
     def __add__(self, other: TierSearch) -> TierSearch:
         """Both searches."""
         return TierSearch(self.tried + other.tried, self.skipped + other.skipped, self.notes + other.notes)
+
+
+def bounded(question: str) -> tuple[str, Notes]:
+    """What of ``question`` is answered, and that the rest was left out."""
+    note = message("workflow.question_cut", characters=len(question), read=READ)
+    return question[:READ], (note,) if len(question) > READ else ()
 
 
 def request(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Search, Notes]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from localmed.domain import Evidence, Status
 from localmed.domain.codec import FORMAT, LARGEST, answer_of
 from localmed.errors import InputError, UnknownName
+from localmed.files import contents
 from localmed.library.library import Library
 
 
@@ -60,12 +61,8 @@ def rests_on_hidden(values: object, library: Library) -> bool:
 
 def _evidence(file: Path) -> dict[str, Evidence]:
     try:
-        if file.stat().st_size > LARGEST:
-            raise InputError("kept.too_large", name=file.name, most=LARGEST >> 20)
-        values = json.loads(file.read_text("utf-8"))
+        values = json.loads(contents(file, LARGEST))
         answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
-    except OSError as error:
-        raise InputError("kept.unreadable", name=file.name, cause=error.strerror or "") from None
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise InputError("kept.none", name=file.name, format=FORMAT) from None
     return {evidence.marker: evidence for evidence in answer.evidence}

@@ -15,6 +15,7 @@ from localmed.agents.source_plan import GRAPH, SOURCES
 from localmed.domain import Answer, AnswerStatus, Message, Provenance, SearchFilter, message
 from localmed.domain.parts import ConceptPart, SourcePlanPart
 from localmed.language import detect
+from localmed.workflows import finding
 from localmed.workflows.answering import write
 from localmed.workflows.ask import NOT_ENOUGH, abstained, completed_answer, concept_part, without_statements
 from localmed.workflows.finding import Notes, Plan
@@ -26,10 +27,11 @@ def plan_sources(
     question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
 ) -> Flow:
     """The flow of one question by ``strategy`` over ``sources``."""
+    question, cut = finding.bounded(question)
     planned, notes = yield from STRATEGIES[strategy](question, filters, plan, sources)
     gathered = yield from gather(question, planned, sources, filters)
     relevance, more = yield from judged(question, gathered, plan)
-    answer = _begun(question, gathered, sources, notes + more, provenance)
+    answer = _begun(question, gathered, sources, cut + notes + more, provenance)
     if planned.empty:
         return abstained(answer, message("plan.no_sources"))
     if not relevance.enough or gathered.sample is None:

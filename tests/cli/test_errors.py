@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from localmed import language
-from localmed.cli import main
+from localmed.cli import failures, main
 from localmed.library import generations
 from tests.cli.conftest import COMMAND, Localmed, environment
 
@@ -139,13 +139,21 @@ def test_a_database_that_cannot_be_opened(copied: Localmed) -> None:
     assert "Check the disk" in copied("documents", "quarantine").failed(5)
 
 
-def test_an_unexpected_error_is_one_line(copied: Localmed, tmp_path: Path) -> None:
+def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        failures.end(ValueError("what a document says"), debug=False)
+    shown = capsys.readouterr().err
+    assert "--debug" in shown
+    assert "document" not in shown
+
+
+def test_a_file_in_the_place_of_a_folder_is_damage(copied: Localmed, tmp_path: Path) -> None:
     (tmp_path / "ward.toml").write_text('name = "ward"')
     (tmp_path / "a.txt").write_text("Rest and drink.")
     shutil.rmtree(copied.data / "corpora", ignore_errors=True)
     (copied.data / "corpora").write_text("a file where a folder belongs")
     arguments = ("import", str(tmp_path / "a.txt"), "-c", "ward", "--manifest", str(tmp_path / "ward.toml"))
-    assert "--debug" in copied(*arguments).failed(1)
+    assert str(copied.data / "corpora") in copied(*arguments).failed(5)
 
 
 def test_nothing_given_shows_the_help(localmed: Localmed, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,7 @@ def test_a_sheet_is_taken_whole_or_not_at_all(copied: Localmed, tmp_path: Path) 
     sheet.write_text("文件,负责人,复审日期\nsepsis.txt,林医生,2020-01-01\nvisit.md,林医生,someday\n", "utf-8")
     ran = copied("documents", "govern", str(sheet), "-c", "ward")
     assert ran.code == 3
-    assert "row 3: review_by is not a date" in ran.err
+    assert "row 3: review by is not a date" in ran.err
     assert "林" not in ran.err
     assert (
         shown(copied, copied.id_of("Sepsis: the first hour"))["governance"]

@@ -20,7 +20,7 @@ from localmed.domain import message
 from localmed.errors import InputError
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, json_records, tables
-from localmed.ingest.readers.encoding import read_text
+from localmed.ingest.readers.encoding import read_text, text_of
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.text import CUT_SHORT
 from localmed.ingest.readers.values import one_line
@@ -44,9 +44,9 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     yield SourceRecord("", path.stem, blocks, notes=(CUT_SHORT,) if text.endswith("\ufffd") else ())
 
 
-def table(path: Path) -> list[list[str]]:
-    """The rows of a file as they stand, each cell on one line; raise ``InputError`` for what is no table."""
-    return [[one_line(cell) for cell in row] for row in _rows(path, read_text(path))]
+def table(path: Path, data: bytes) -> list[list[str]]:
+    """The rows of ``data``, read from ``path``, each cell on one line; raise ``InputError`` for what is no table."""
+    return [[one_line(cell) for cell in row] for row in _rows(path, text_of(path, data))]
 
 
 def separator_of(text: str) -> str:

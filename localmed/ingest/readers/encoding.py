@@ -85,9 +85,15 @@ def decode(data: bytes, declared: str = "") -> str:
 def read_text(path: Path, declared: str = "") -> str:
     """``decode`` for a file; the error names it."""
     try:
-        return decode(path.read_bytes(), declared)
+        return text_of(path, path.read_bytes(), declared)
     except OSError as error:
         raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
+
+
+def text_of(path: Path, data: bytes, declared: str = "") -> str:
+    """``decode`` for the bytes of a file; the error names it."""
+    try:
+        return decode(data, declared)
     except InputError as error:
         raise error.within(path.name) from None
 

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from localmed import confined, files
+from localmed import files
 from localmed.config import HostSettings, Settings
 from localmed.errors import Busy, UsageError
 from localmed.models import choice
@@ -39,7 +39,6 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
     ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
     loaded.
     """
-    confined.no_core_dump()
     with claimed(data) as folder, closing(made()) as host:
         host.warm()
         with _listening(folder) as listener:

@@ -17,7 +17,7 @@ from typing import Any
 
 from localmed import children, confined, errors
 from localmed.domain import message
-from localmed.errors import InputError, LimitExceeded
+from localmed.errors import InputError, LimitExceeded, reason
 from localmed.models.registry import gguf, header
 from localmed.models.registry.header import Header
 
@@ -79,7 +79,7 @@ def answer(path: Path) -> list[Any]:
     except MemoryError:
         refused = LimitExceeded("model.header_memory", most=MEMORY_BYTES // 2**20)
     except OSError as error:
-        refused = InputError("model.unreadable", name=path.name, kind=type(error).__name__)
+        refused = InputError("model.unreadable", name=path.name, kind=reason(error))
     return ["error", errors.as_json(refused)]
 
 

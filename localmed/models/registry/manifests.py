@@ -29,7 +29,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from localmed.errors import BadSettings, toml_place
+from localmed.errors import BadSettings, InputError, toml_place
+from localmed.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
@@ -125,9 +126,9 @@ def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
 def load(path: Path) -> ModelManifest:
     """Read one manifest."""
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise BadSettings("manifest.unreadable", path=str(path), kind=type(error).__name__) from None
+        values = tomllib.loads(contents(path).decode())
+    except InputError as error:
+        raise BadSettings(*error.messages) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     specs, shape = values.pop("files", []), values.pop("shape", {})

@@ -14,7 +14,7 @@ from typing import Any
 
 from localmed import files
 from localmed.domain import digest
-from localmed.errors import ModelError
+from localmed.errors import ModelError, reason
 from localmed.models.registry.header import Header
 from localmed.models.registry.manifests import KV_BYTES, Footprint
 
@@ -111,7 +111,7 @@ def read(folder: Path) -> Registrations:
     except FileNotFoundError:
         return Registrations()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError("model.record_unreadable", file=str(folder / FILE), kind=type(error).__name__) from None
+        raise ModelError("model.record_unreadable", file=str(folder / FILE), kind=reason(error)) from None
 
 
 def write(folder: Path, registrations: Registrations) -> None:
