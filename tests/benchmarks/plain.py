@@ -4,14 +4,18 @@ The starter corpus beside three documents of our own (``plain/``), asked without
 it is given and holds the words that answer; refused if none is given; else wrong. Of answers from a section with a
 warning ("do not", "never") it is counted whether the warning is shown. Questions about something else are counted by
 what became of them: green is wrong.
+
+    python -m tests.benchmarks.plain FOLDER   (documents, answerable.toml and elsewhere.toml of another author)
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,50 +29,103 @@ from tests.fakes import opened
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 FOLDER = Path(__file__).parent / "plain"
+HELD = Path(__file__).parent / "held"  # another author's; nothing is tuned on it
 MANIFEST = (
     'name = "ward"\ntitle = "Ward guidelines"\npriority = 10\nkind = "guideline"\nlicence = "own"\nsource = "own"\n'
 )
 RIGHT, WRONG, ELSEWHERE = 0.75, 0.02, 0
 
 
-def run(place: Place) -> list[Row]:
-    """Ask everything over a fresh library."""
-    with opened(Settings(Path(tempfile.mkdtemp(dir=place.work)))) as session:
-        imported(session, place.work)
-        answers = [(question, session.ask(question["text"], SearchFilter())) for question in questions("answerable")]
-        others = [session.ask(question["text"], SearchFilter()) for question in questions("elsewhere")]
-    counts = Counter(outcome(question, answer) for question, answer in answers)
-    total = len(answers)
-    safety = Counter(
-        held(answer, question["safety"]) for question, answer in answers if "safety" in question and answer.statements
+@dataclass(frozen=True)
+class Measured:
+    """What became of the questions of a folder.
+
+    ``outcomes`` counts right, wrong and refused answers, ``green`` the right ones with a green badge. ``warnings``
+    counts, of answers that quote the section with a warning, whether they show it. ``elsewhere`` counts what became of
+    questions about something else: refused, or the badge.
+    """
+
+    outcomes: Counter[str]
+    green: int
+    warnings: Counter[bool]
+    elsewhere: Counter[str]
+
+
+def measured(folder: Path, work: Path) -> Measured:
+    """Ask everything of ``folder`` over a fresh library."""
+    with opened(Settings(Path(tempfile.mkdtemp(dir=work)))) as session:
+        imported(session, work, folder)
+        pairs = [
+            (question, session.ask(question["text"], SearchFilter())) for question in questions("answerable", folder)
+        ]
+        others = [session.ask(question["text"], SearchFilter()) for question in questions("elsewhere", folder)]
+    right = [answer for question, answer in pairs if outcome(question, answer) == "right"]
+    warned = [
+        (question, answer) for question, answer in pairs if "safety" in question and quotes(question, answer, folder)
+    ]
+    return Measured(
+        Counter(outcome(question, answer) for question, answer in pairs),
+        sum(badge(answer) == Badge.GREEN for answer in right),
+        Counter(held(answer, question["safety"]) for question, answer in warned),
+        Counter(badge(answer) for answer in others),
     )
-    green = sum(bool(answer.statements) and answer.verification.badge is Badge.GREEN for answer in others)
-    answered = sum(answer.status is AnswerStatus.ANSWERED for answer in others)
-    how = "three documents and questions of our own, written before the change, looked at once"
+
+
+def badge(answer: Answer) -> str:
+    """The badge of what is shown; "refused" where nothing is."""
+    return answer.verification.badge.value if answer.status is AnswerStatus.ANSWERED else "refused"
+
+
+def quotes(question: Mapping[str, Any], answer: Answer, folder: Path) -> bool:
+    """Whether an answer quotes the section in which the question's warning stands."""
+    texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.md"))]
+    before = next(text for text in texts if question["safety"] in text).partition(question["safety"])[0]
+    headings = [line.lstrip("# ") for line in before.split("\n") if line.startswith("#")]
+    return any(
+        answer.status is AnswerStatus.ANSWERED
+        and (piece.document_title, piece.passage.headings[-1:]) == (headings[0], (headings[-1],))
+        for piece in answer.evidence
+    )
+
+
+def run(place: Place) -> list[Row]:
+    """The questions of whoever wrote the rules, and those of another author, held back from them."""
+    own = "three documents and questions of our own, written before the change, looked at once"
+    another = "three documents and questions of another author, held back, looked at once"
+    rows = _rows(measured(FOLDER, place.work), "", f"{own}; the questions' author wrote the table of qualifiers")
+    if HELD.exists():
+        rows += _rows(measured(HELD, place.work), ", held back", another)
+    return rows
+
+
+def _rows(counts: Measured, which: str, how: str) -> list[Row]:
+    total, right = counts.outcomes.total(), counts.outcomes["right"]
+    dropped, green, asked = counts.warnings[False], counts.elsewhere["green"], counts.elsewhere.total()
     return [
-        Row("Plain questions answered rightly", f"{RIGHT:.0%}", f"{counts['right'] / total:.0%} of {total}",
-            met(counts["right"] >= RIGHT * total), f"{how}; {counts['refused']} refused"),
-        Row("Plain questions answered wrongly", f"{WRONG:.0%}", f"{counts['wrong'] / total:.1%}",
-            met(counts["wrong"] <= WRONG * total), how),
-        Row("Warnings of a quoted section that were dropped", "0", f"{safety[False]} of {safety.total()}",
-            met(not safety[False]), how),
-        Row("Questions about something else with a green badge", f"{ELSEWHERE}", f"{green} of {len(others)}",
-            met(green == ELSEWHERE), f"{answered} answered; the questions' author wrote the table of qualifiers"),
+        Row(f"Plain questions answered rightly{which}", f"{RIGHT:.0%}", f"{right / total:.0%} of {total}",
+            met(right >= RIGHT * total), f"{how}; {counts.outcomes['refused']} refused"),
+        Row(f"Plain questions answered wrongly{which}", f"{WRONG:.0%}", f"{counts.outcomes['wrong'] / total:.1%}",
+            met(counts.outcomes["wrong"] <= WRONG * total), how),
+        Row(f"Right answers with a green badge{which}", "-", f"{counts.green} of {right}", "-", how),
+        Row(f"Warnings of a quoted section that were dropped{which}", "0", f"{dropped} of {counts.warnings.total()}",
+            met(not dropped), how),
+        Row(f"Questions about something else with a green badge{which}", f"{ELSEWHERE}", f"{green} of {asked}",
+            met(green == ELSEWHERE), f"{how}; {asked - counts.elsewhere['refused']} answered"),
     ]  # fmt: skip
 
 
-def imported(session: Session, work: Path) -> None:
-    """Import the starter corpus and the three documents."""
+def imported(session: Session, work: Path, folder: Path = FOLDER) -> None:
+    """Import the starter corpus and the documents of ``folder``."""
     for file in sorted(CORPORA.glob("starter-*.toml")):
         importing.import_paths(session, [CORPORA / "starter" / file.stem.removeprefix("starter-")], manifest.load(file))
     ward = work / "ward.toml"
     ward.write_text(MANIFEST, "utf-8")
-    importing.import_paths(session, sorted(FOLDER.glob("*.md")), manifest.load(ward))
+    importing.import_paths(session, sorted(folder.rglob("*.md")), manifest.load(ward))
 
 
-def questions(name: str) -> list[dict[str, Any]]:
+def questions(name: str, folder: Path = FOLDER) -> list[dict[str, Any]]:
     """Those of a file beside the documents."""
-    questions: list[dict[str, Any]] = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))["question"]
+    questions: list[dict[str, Any]] = tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))["question"]
     return questions
 
 
@@ -87,3 +144,7 @@ def held(answer: Answer, words: str) -> bool:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+if __name__ == "__main__":
+    print(measured(Path(sys.argv[1]), Path(tempfile.mkdtemp())))
