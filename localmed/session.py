@@ -21,6 +21,7 @@ from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
 from localmed.library.access import Access, Groups, groups_of, narrowed
 from localmed.operations.audit import BEGUN, Audit, AuditEntry, actor, enter, entry_of, unchecked
+from localmed.operations.cut_off import finish
 from localmed.workflows.flow import Driver, flow_named
 
 if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
@@ -292,6 +293,7 @@ class Session:
         whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
         """
         self.require(SessionRole.ADMIN if action in ADMINS else SessionRole.LIBRARIAN)
+        finish(self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun))
         intent = self.note_before(action, subject, BEGUN)
         change = Outcome(subject)
         try:

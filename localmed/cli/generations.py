@@ -62,16 +62,21 @@ def listed(ctx: click.Context, as_json: bool = False) -> None:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, number: int | None, as_json: bool) -> None:
-    """Check every file of generation NUMBER (default: all) against its hash; exit code 5 if one is damaged."""
+    """Check every file of generation NUMBER against its hash; exit code 5 if one is damaged.
+
+    Without NUMBER all generations, and everything else that an answer can rest on: originals, withdrawals, access, the
+    audit log, the cache of vectors. Each file that is damaged, missing or not ours is named, with what to do.
+    """
     from localmed.operations import lookups
 
     with opened(ctx) as session:
         results = lookups.verified(session, number)
     if as_json:
-        print_json({str(generation): problems for generation, problems in results.items()})
+        print_json({str(generation or "beside"): problems for generation, problems in results.items()})
     else:
         for generation, problems in results.items():
-            tell_problems(text("generation.name", number=generation), problems)
+            name = text("generation.name", number=generation) if generation else text("stored.beside")
+            tell_problems(name, problems)
     if any(results.values()):
         sys.exit(Damaged.exit_code)
 

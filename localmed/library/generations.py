@@ -15,7 +15,6 @@ under it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from localmed.domain import Message, digest, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName
 from localmed.library import intact, served
 from localmed.library.anchors import access_extent, ledger_extent, newest_entry
+from localmed.library.intact import FileEntry, sha256_of
 from localmed.messages import to_text
 
 FORMAT = 4  # since 2 an access file stands beside, since 3 it is access.json: an older localmed would not find it
@@ -41,14 +41,6 @@ COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the pu
 COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
 LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
 LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """One file of a generation."""
-
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,33 +139,15 @@ def read_manifest(generation: Path) -> Manifest:
 
 
 def check(generation: Path, whole: bool) -> list[Message]:
-    """What is wrong with the files of ``generation``: missing, of another size or another hash.
-
-    Hashed are those that were touched since they last were (``intact.py``) and one more; all of them with ``whole``.
-    """
-    manifest, looks = read_manifest(generation), intact.remembered(generation)
-    sampled = intact.sample({name: entry.bytes for name, entry in manifest.files.items()})
-    known = manifest.format >= DIGESTS
-    problems, hashed = [], {}
-    for name, entry in manifest.files.items():
-        path = generation / name
-        if not path.is_file():
-            problems.append(message("generation.file_missing", file=name))
-        elif path.stat().st_size != entry.bytes:
-            problems.append(message("generation.file_size", file=name, size=path.stat().st_size, listed=entry.bytes))
-        elif whole or name == sampled or (known and not intact.untouched(path, looks, name)):
-            hashed[name] = intact.look(path)
-            if sha256_of(path) != entry.sha256:
-                problems.append(message("generation.file_hash", file=name))
-    if known and not problems and any(looks.get(name) != look for name, look in hashed.items()):
-        intact.remember(generation, {**looks, **hashed})
-    return problems
+    """What is wrong with the files of ``generation`` (see ``intact.faults``)."""
+    manifest = read_manifest(generation)
+    return intact.faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
 
 
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, read in pieces."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def unlisted(generation: Path) -> list[Path]:
+    """The files of ``generation`` that are not in its manifest: nobody of ours has written them."""
+    known = read_manifest(generation).files
+    return [path for path in _files(generation) if str(path.relative_to(generation)) not in known]
 
 
 # --- locks ---------------------------------------------------------------------------------------------------------
@@ -375,10 +349,12 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
     looks = intact.remembered(parent) if parent else {}
     entries: dict[str, FileEntry] = {}
     for path in _files(building):
-        name, look = str(path.relative_to(building)), intact.look(path)
+        name = str(path.relative_to(building))
         entry, shared = known.get(name), parent is not None and name in known and path.samefile(parent / name)
+        look = looks.get(name, ())
         if entry is None or not shared or not intact.untouched(path, looks, name):
-            fresh = FileEntry(look[1], sha256_of(path))
+            sha256, look = intact.hashed(path)
+            fresh = FileEntry(look[1], sha256)
             if parent and shared and fresh != entry:
                 raise Damaged(
                     "generation.no_base", name=parent.name, problem=message("generation.file_hash", file=name)

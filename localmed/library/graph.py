@@ -4,6 +4,8 @@ Every row carries the source file that it came from, and every file is a documen
 superseded or withdrawn is hidden from the next look-up on. Nothing here walks the graph: a look-up reads one concept
 and what is one relation away, so a circle of ``is_a`` is no more than two rows.
 
+Every row carries a checksum of its values, compared whenever it is read: a decayed one is ``Damaged``, not a card.
+
 The file may hold gigabytes (UMLS), so a generation that changes nothing of it shares it with the one before; the
 builder gives it bytes of its own before the first change.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import difflib
 import json
 import sqlite3
+import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +24,25 @@ from typing import Any
 from localmed.errors import Damaged, reason
 from localmed.language import detect
 from localmed.library.migrations import GRAPH, migrate, open_database
+from localmed.library.reading import Checked
 from localmed.library.terms import KINDS, Term, folded
 
 FILE = "graph.sqlite"
 TABLES = ("concepts", "names", "relations", "xrefs")  # whose rows carry their source
+_COLUMNS = {  # of each table, what its rows' checksums are made of
+    "sources": "id, document, collection, title, edition",
+    "concepts": "id, source, name, definition",
+    "names": "folded, concept, source, text, language, kind",
+    "relations": "subject, predicate, object, detail, source",
+    "xrefs": "concept, target, source",
+    "totals": "collection, concepts",
+}
 RELATIONS_READ = 10_000  # of one concept; UMLS has a few hubs with more, of which nobody reads a card to the end
 NAMES_READ = 500  # of one concept, and rows of one ambiguous name
 NEAR_READ = 1_000  # names before and after a misspelt one in the alphabet that it is compared with: ~50 ms
 NEAR = 5  # suggested
 CACHE_KIB = 262_144  # while writing: the index pages of a few million rows
+_SUMMED = 2  # schema since which rows carry a checksum; the one before answers as it is
 _SIMILAR = 0.6  # difflib's ratio below which two names look nothing alike
 
 
@@ -96,14 +109,24 @@ class Graph:
         self._database.execute("PRAGMA temp_store = MEMORY")
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
-        for table in TABLES:  # a look-up reads these and cannot forget what is hidden
-            shown = f"SELECT * FROM {table} WHERE source NOT IN (SELECT source FROM hidden)"  # noqa: S608
-            self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {shown}")
+        self._database.create_function("checksum", -1, _checksum, deterministic=True)
+        self._database.create_function("sound", -1, _sound, deterministic=True)
+        summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
+        for (
+            table,
+            columns,
+        ) in _COLUMNS.items():  # a look-up reads these: it can forget neither what is hidden nor to check
+            shown = "source NOT IN (SELECT source FROM hidden)" if table in TABLES else "1"
+            sound = f"sound(digest, {columns})" if summed else "1"
+            view = f"SELECT {columns} FROM {table} WHERE {shown} AND {sound}"  # noqa: S608
+            self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {view}")
 
     def close(self) -> None:
-        """Count and commit (if writable), and close."""
+        """Count, sum and commit (if writable), and close."""
         if self._database.in_transaction:
             self._count()
+            for table, columns in _COLUMNS.items():
+                self._database.execute(f"UPDATE {table} SET digest = checksum({columns}) WHERE digest IS NULL")  # noqa: S608
             self._database.execute("COMMIT")
         self._database.close()
 
@@ -111,7 +134,7 @@ class Graph:
         """Note how many concepts each collection describes: counting millions takes seconds, and is done once."""
         self._database.execute("DELETE FROM totals")
         self._database.execute(
-            "INSERT INTO totals SELECT collection, COUNT(DISTINCT concepts.id)"
+            "INSERT INTO totals (collection, concepts) SELECT collection, COUNT(DISTINCT concepts.id)"
             " FROM concepts JOIN sources ON sources.id = source GROUP BY collection"
         )
 
@@ -161,7 +184,7 @@ class Graph:
         to = term.replaced_by or term.id
         if not term.replaced_by and (term.name or term.definition):
             execute(
-                "INSERT INTO concepts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                "INSERT INTO concepts (id, source, name, definition) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                 " name = iif(name = '', excluded.name, name),"
                 " definition = iif(definition = '', excluded.definition, definition)",
                 (term.id, source, term.name, term.definition),
@@ -171,18 +194,18 @@ class Graph:
             (folded(text), to, source, text, language or detect(text), "replaced" if term.replaced_by else kind)
             for text, language, kind in (*own, *term.names)
         ]
-        many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", rows)
+        many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?, NULL)", rows)
         many(
-            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?, NULL)",
             [(*relation, source) for relation in term.relations],
         )
-        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?)", [(term.id, xref, source) for xref in term.xrefs])
+        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?, NULL)", [(term.id, xref, source) for xref in term.xrefs])
 
     # --- what there is ---------------------------------------------------------------------------------------------
 
     def documents(self) -> list[str]:
         """The ids of the documents that the graph was made from."""
-        return [row[0] for row in self._database.execute("SELECT document FROM sources")]
+        return [row[0] for row in self._database.execute("SELECT document FROM shown_sources")]
 
     def hide(self, documents: Collection[str]) -> None:
         """Leave out what came from these documents, until told otherwise; in one step, so that no read sees half."""
@@ -190,16 +213,16 @@ class Graph:
             return
         self._database.execute("SAVEPOINT hiding")
         self._database.execute("DELETE FROM hidden")
-        query = "INSERT INTO hidden SELECT id FROM sources WHERE document = ?"
+        query = "INSERT INTO hidden SELECT id FROM shown_sources WHERE document = ?"
         self._database.executemany(query, [(document,) for document in documents])
         self._database.execute("RELEASE hiding")
         self._hidden = frozenset(documents)
 
     def counts(self) -> dict[str, int]:
         """How many concepts each collection describes."""
-        shown = "SELECT collection FROM sources WHERE id NOT IN (SELECT source FROM hidden)"
+        shown = "SELECT collection FROM shown_sources WHERE id NOT IN (SELECT source FROM hidden)"
         return dict(
-            self._database.execute(f"SELECT collection, concepts FROM totals WHERE collection IN ({shown})")  # noqa: S608
+            self._database.execute(f"SELECT collection, concepts FROM shown_totals WHERE collection IN ({shown})")  # noqa: S608
         )
 
     # --- looking up ------------------------------------------------------------------------------------------------
@@ -318,41 +341,43 @@ class Graph:
         return dict(reversed(self._rows(query, (json.dumps(sorted(concepts)),))))
 
     def _sources(self) -> dict[int, Source]:
-        rows = self._database.execute("SELECT id, document, collection, title, edition FROM sources")
+        rows = self._database.execute("SELECT id, document, collection, title, edition FROM shown_sources")
         return {row[0]: Source(*row[1:]) for row in rows}
 
     def _rows(self, query: str, values: Sequence[str | int]) -> list[tuple[Any, ...]]:
         return self._database.execute(query, values).fetchall()
 
 
-def outdated(path: Path) -> bool:
-    """Whether there is a graph at ``path`` of an older schema than today's."""
-    if not path.exists():
-        return False
-    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-    try:
-        return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
-    except sqlite3.DatabaseError:
-        return False  # whoever opens it says what is wrong with it
-    finally:
-        database.close()
-
-
 def _read_only(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise Damaged("library.missing", path=str(path))
     database = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False, isolation_level=None
+        f"{path.absolute().as_uri()}?mode=ro&immutable=1",
+        uri=True,
+        check_same_thread=False,
+        isolation_level=None,
+        factory=Checked,
     )
     try:
         version = database.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError as error:
+    except (Damaged, sqlite3.DatabaseError) as error:
         database.close()
         raise Damaged("library.unreadable", path=str(path), error=reason(error)) from None
-    if version != len(GRAPH):
+    if not 1 <= version <= len(GRAPH):
         database.close()
         raise Damaged("library.schema", path=str(path), version=version, known=len(GRAPH))
     return database
+
+
+def _checksum(*values: str | int) -> int:
+    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
+
+
+def _sound(recorded: int | None, *values: str | int) -> bool:
+    """True for a row as it was stored; SQLite hands its caller an error where this raises one."""
+    if recorded != _checksum(*values):
+        raise ValueError("the checksum does not match")
+    return True
 
 
 def _distance(name: Name, spelling: str) -> tuple[bool, int, bool]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from localmed.library import generations
-from localmed.library.graph import FILE, Graph, outdated
+from localmed.library.graph import FILE, Graph
+from localmed.library.migrations import GRAPH
 
 
 class GraphBuild:
@@ -44,3 +46,16 @@ class GraphBuild:
             return False
         with closing(Graph(self._path)) as graph:
             return not set(graph.documents()).isdisjoint(documents)
+
+
+def outdated(path: Path) -> bool:
+    """Whether there is a graph at ``path`` of an older schema than today's."""
+    if not path.exists():
+        return False
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
+    except sqlite3.DatabaseError:
+        return False  # whoever opens it says what is wrong with it
+    finally:
+        database.close()

@@ -1,27 +1,71 @@
 """Which files of a generation are as they were hashed, told without reading them again: ``checked.json`` beside them.
 
-For every file its inode, size and time of change when its hash was last compared. Opening a generation compares these
-and hashes again only what differs (it was written to, or restored from a backup), so an altered file is found before
-anything is answered from it, at the cost of one ``stat`` each. Decay of the disk beneath changes none of them: against
-that, what is stored carries digests that are checked when it is read, one file is hashed at each opening, and
-``localmed generations verify`` hashes all.
+For every file its inode, size and time of change when its hash was last compared, and a CRC-32 of each of its blocks.
+Opening a generation compares the former with one ``stat`` a file and hashes again only what differs (it was written to,
+or restored from a backup), so an altered file is found before anything is answered from it. Decay of the disk beneath
+changes none of them: against that, what is quoted carries digests that are checked when it is read, and at every
+opening a sample of the blocks is read again, all of them in a small library. In a larger one decay of what only ranks
+(vectors, postings) may stand until ``localmed doctor --full`` has read everything, which the nightly refresh does.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from localmed import files
+from localmed.domain import Message, message
 
 FILE = "checked.json"
-SAMPLE = 256 * 2**10  # bytes; of the files up to this size one is hashed at every opening, in under a millisecond
+BLOCK = 2 * 2**20  # bytes; so many are read again at every opening: 1 ms on one core
+LOOK = 3  # numbers of ``look``; the blocks' sums follow
 _UNKNOWN: Sequence[int] = ()
 
-Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of its last change
+Looks = Mapping[str, Sequence[int]]  # by file: inode, bytes and nanoseconds of its last change, then its blocks' CRC-32
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a generation, as its manifest has it."""
+
+    bytes: int
+    sha256: str
+
+
+def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whole: bool) -> list[Message]:
+    """What is wrong with the files of ``generation``: missing, of another size or another hash.
+
+    Hashed are those that were touched, or of which a sample has decayed, since they last were, and nothing of them
+    where it is not ``known`` how files looked then; all of them with ``whole``.
+    """
+    looks = remembered(generation)
+    problems = {name: problem for name, entry in entries.items() if (problem := _misfit(generation, name, entry))}
+    fitting = [name for name in entries if name not in problems]
+    still = [name for name in fitting if known and untouched(generation / name, looks, name)]
+    suspects = [name for name in fitting if known and name not in still]
+    fresh: dict[str, Sequence[int]] = {}
+    for name in fitting if whole else [*suspects, *decayed(generation, looks, still)]:
+        sha256, fresh[name] = hashed(generation / name)
+        if sha256 != entries[name].sha256:
+            problems[name] = message("generation.file_hash", file=name)
+    if known and not problems and any(looks.get(name) != look for name, look in fresh.items()):
+        remember(generation, {**looks, **fresh})
+    return list(problems.values())
+
+
+def _misfit(generation: Path, name: str, entry: FileEntry) -> Message | None:
+    """What can be said against a file without reading it."""
+    try:
+        size = (generation / name).stat().st_size
+    except OSError:
+        return message("generation.file_missing", file=name)
+    return None if size == entry.bytes else message("generation.file_size", file=name, size=size, listed=entry.bytes)
 
 
 def look(path: Path) -> list[int]:
@@ -30,11 +74,29 @@ def look(path: Path) -> list[int]:
     return [state.st_ino, state.st_size, state.st_mtime_ns]
 
 
+def hashed(path: Path) -> tuple[str, list[int]]:
+    """The sha256 of a file ("" of one that the disk does not give), and its looks with the sums of its blocks."""
+    state, sha256 = look(path), hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(BLOCK):
+                sha256.update(block)
+                state.append(zlib.crc32(block))
+    except OSError:
+        return "", state
+    return sha256.hexdigest(), state
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file; "" of one that cannot be read."""
+    return hashed(path)[0] if path.is_file() else ""
+
+
 def remembered(generation: Path) -> Looks:
     """What the files looked like when they were hashed; nothing where that is not known."""
     with suppress(OSError, ValueError):
         looks = json.loads((generation / FILE).read_bytes())
-        if isinstance(looks, dict):
+        if isinstance(looks, dict) and all(map(_is_look, looks.values())):
             return looks
     return {}
 
@@ -47,10 +109,36 @@ def remember(generation: Path, looks: Looks) -> None:
 
 def untouched(path: Path, looks: Looks, name: str) -> bool:
     """Whether the file is as it was when it was hashed."""
-    return list(looks.get(name, _UNKNOWN)) == look(path)
+    return list(looks.get(name, _UNKNOWN)[:LOOK]) == look(path)
 
 
-def sample(sizes: Mapping[str, int]) -> str:
-    """The name of one of the smaller files, another each time; "" if there is none."""
-    small = [name for name, size in sizes.items() if 0 < size <= SAMPLE]
-    return random.choice(small) if small else ""  # noqa: S311
+def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
+    """Those of the files ``names`` of which a block is not what it was, or not known, in a sample of ``BLOCK`` bytes.
+
+    The sample begins at any block and goes on from there.
+    """
+    blocks = [(name, place) for name in names for place in range(0, _size(looks, name), BLOCK)]
+    first = random.randrange(len(blocks)) if blocks else 0  # noqa: S311
+    left, different = BLOCK, dict[str, bool]()
+    for name, place in (*blocks[first:], *blocks[:first]):
+        left -= min(BLOCK, _size(looks, name) - place)
+        if left < 0:
+            break
+        if _sum(generation / name, place) not in looks[name][LOOK + place // BLOCK :][:1]:
+            different[name] = True
+    return list(different)
+
+
+def _is_look(numbers: object) -> bool:
+    return isinstance(numbers, list) and len(numbers) >= LOOK and all(type(number) is int for number in numbers)
+
+
+def _size(looks: Looks, name: str) -> int:
+    return looks[name][1]
+
+
+def _sum(path: Path, place: int) -> int:
+    with suppress(OSError), path.open("rb", buffering=0) as stream:
+        stream.seek(place)
+        return zlib.crc32(stream.read(BLOCK))
+    return -1

@@ -87,6 +87,7 @@ STATE: tuple[str, ...] = (
 VECTORS: tuple[str, ...] = (
     "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;",
     "ALTER TABLE vectors ADD COLUMN weights BLOB NOT NULL DEFAULT x'';",  # of a sparse encoder
+    "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
 )
 
 ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access", "ledger")}  # see ``anchors.py``
@@ -122,6 +123,14 @@ GRAPH: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX xrefs_target ON xrefs (target);
     CREATE TABLE totals (collection TEXT PRIMARY KEY, concepts INTEGER NOT NULL);
+    """,
+    """
+    ALTER TABLE sources ADD COLUMN digest INTEGER;
+    ALTER TABLE concepts ADD COLUMN digest INTEGER;
+    ALTER TABLE names ADD COLUMN digest INTEGER;
+    ALTER TABLE relations ADD COLUMN digest INTEGER;
+    ALTER TABLE xrefs ADD COLUMN digest INTEGER;
+    ALTER TABLE totals ADD COLUMN digest INTEGER;
     """,
 )
 

@@ -18,6 +18,7 @@ from localmed.errors import Damaged, InputError, LibraryError, LimitExceeded, re
 from localmed.files import Opener, open_regular
 from localmed.library import generations
 from localmed.library.catalogue import FILE, originals_of
+from localmed.library.intact import sha256_of
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
@@ -112,7 +113,7 @@ def sync(data: Path, hashes: Iterable[str]) -> None:
 def _needed(generation: Path) -> set[str]:
     """The originals of ``generation``; a flipped bit in its catalogue would cost one."""
     recorded = generations.read_manifest(generation).files[FILE]
-    if not (generation / FILE).is_file() or generations.sha256_of(generation / FILE) != recorded.sha256:
+    if sha256_of(generation / FILE) != recorded.sha256:
         raise Damaged("generation.file_changed", file=FILE, name=generation.name)
     return originals_of(generation)
 
@@ -128,11 +129,7 @@ def _cited(folder: Path) -> set[str]:
 
 def _holds(path: Path, sha256: str) -> bool:
     """Whether ``path`` is the whole file: a power cut may have left it empty or short, and the copy at hand is good."""
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest() == sha256
-    except OSError:
-        return False
+    return sha256_of(path) == sha256
 
 
 def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:

@@ -12,6 +12,13 @@ from localmed.domain import message
 from localmed.errors import Damaged, LocalmedError, reason
 from localmed.library import generations
 
+_UNNAMED = (
+    "library.database_damaged",
+    "library.row_changed",
+    "library.passage_changed",
+    "library.index",
+    "library.unreadable",
+)
 _ENGINES = (ValueError, RuntimeError, OSError, KeyError, TypeError, IndexError, OverflowError, sqlite3.Error)
 
 
@@ -54,15 +61,22 @@ def reading(generation: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (LocalmedError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        if not isinstance(error, _ENGINES) and type(error).__name__ != "PanicException":
+        if not _of_damage(error):
             raise
         problems = generations.check(generation, whole=True)
         if not problems:
             raise
         raise Damaged("generation.damaged", name=generation.name, problem=problems[0]) from error
+
+
+def _of_damage(error: BaseException) -> bool:
+    """Whether ``error`` may come of damage, and does not name the file yet."""
+    if isinstance(error, LocalmedError):
+        return error.message.code in _UNNAMED
+    return isinstance(error, _ENGINES) or type(error).__name__ == "PanicException"
 
 
 def missing(generation: Path, what: str) -> Damaged:

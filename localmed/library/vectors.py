@@ -3,7 +3,7 @@
 Keyed by the sha256 of the text that was encoded, so a changed chunking or title can never meet an old vector. Kept as
 float16: the similarity of two unit vectors changes by less than 0.001. A sparse encoder's token weights lie beside
 them, as pairs of token id and float16. One SQLite file an encoder, under ``<data>/vectors/``; losing it costs time,
-nothing else.
+nothing else, and so does damage: each row carries a digest, and one that does not match is encoded again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from localmed.errors import Damaged
-from localmed.library.migrations import VECTORS, open_database
+from localmed.library.migrations import VECTORS, as_ours, open_database
 from localmed.ports import encode_both
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class VectorCache:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._encoder = encoder
         self._bytes = encoder.identity.dimensions * np.dtype(np.float16).itemsize
-        self._database = _opened(folder / f"{encoder.identity.slug}.sqlite")
-        self._database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost vectors, a kill may not
+        self._path = folder / f"{encoder.identity.slug}.sqlite"
+        self._database = _opened(self._path)
         self.encoded = 0  # texts encoded, not found
 
     def close(self) -> None:
@@ -70,21 +71,60 @@ class VectorCache:
         return [(vector.tobytes(), _packed(text_weights)) for vector, text_weights in zip(halves, weights, strict=True)]
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        rows = {}
+        """The stored rows of ``keys`` that are as they were stored."""
+        rows: dict[bytes, Row] = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             part = keys[start : start + KEYS_A_QUERY]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT key, vector, weights FROM vectors WHERE key IN ({marks})"  # noqa: S608
-            for key, vector, weights in self._database.execute(query, part):
-                if len(vector) == self._bytes and len(weights) % PAIR.itemsize == 0:
-                    rows[key] = (vector, weights)
+            query = f"SELECT key, vector, weights, digest FROM vectors WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608
+            try:
+                stored = self._database.execute(query, part).fetchall()
+            except sqlite3.DatabaseError as error:
+                stored = self._anew(error)
+            for *row, recorded in stored:
+                if all(isinstance(value, bytes) for value in row) and recorded == _digest(*row):
+                    rows[row[0]] = (row[1], row[2])
         return rows
 
     def _write(self, rows: dict[bytes, Row]) -> None:
+        values = [(key, *row, _digest(key, *row)) for key, row in rows.items()]
+        try:
+            self._insert(values)
+        except sqlite3.DatabaseError as error:
+            self._anew(error)
+            self._insert(values)
+
+    def _insert(self, values: Sequence[tuple[bytes, ...]]) -> None:
         with self._database:  # one transaction
             self._database.execute("BEGIN")
-            values = [(key, *row) for key, row in rows.items()]
-            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", values)
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", values)
+
+    def _anew(self, error: sqlite3.DatabaseError) -> list[tuple[bytes, ...]]:
+        """Begin the file anew if ``error`` says that it is damaged; nothing is stored then."""
+        if not isinstance(as_ours(self._path, error), Damaged):  # a full disk, another writer
+            raise error
+        self._database.close()
+        self._database = _made(self._path)
+        return []
+
+
+def damaged(path: Path) -> int:
+    """How many rows of the cache at ``path`` would be encoded again, because they are not as they were stored.
+
+    One counts for all where the file cannot be read to its end.
+    """
+    count = 0
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            for *row, recorded in database.execute("SELECT key, vector, weights, digest FROM vectors"):
+                count += not all(isinstance(value, bytes) for value in row) or recorded != _digest(*row)
+            count += database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok"
+    except sqlite3.DatabaseError:
+        count += 1
+    return count
+
+
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()[:KEY_BYTES]
 
 
 def _packed(weights: Weights) -> bytes:
@@ -99,8 +139,14 @@ def _unpacked(packed: bytes) -> Weights:
 def _opened(path: Path) -> sqlite3.Connection:
     """The file at ``path``; one that cannot be read is begun anew, for all it holds can be encoded again."""
     try:
-        return open_database(path, VECTORS, wal=True)
+        database = open_database(path, VECTORS, wal=True)
     except Damaged:
-        for part in ("", "-wal", "-shm"):
-            path.with_name(path.name + part).unlink(missing_ok=True)
-        return open_database(path, VECTORS, wal=True)
+        return _made(path)
+    database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost vectors, a kill may not
+    return database
+
+
+def _made(path: Path) -> sqlite3.Connection:
+    for part in ("", "-wal", "-shm"):
+        path.with_name(path.name + part).unlink(missing_ok=True)
+    return open_database(path, VECTORS, wal=True)

@@ -18,8 +18,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,6 +117,12 @@ class Withdrawals:
             finally:
                 os.close(handle)
         return entry
+
+    @contextmanager
+    def still(self) -> Iterator[tuple[Anchor, list[Entry]] | None]:
+        """How far the ledger goes and its entries, while nobody may write it; None where somebody does now."""
+        with self._path.open("rb") as ledger:
+            yield (self.anchor(), self._entries_of(ledger.read())) if files.lock(ledger) else None
 
     def anchor(self) -> Anchor:
         """How far the ledger goes now, for the audit log."""

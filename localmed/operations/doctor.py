@@ -39,6 +39,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.rights,
     doctor_library.space,
     doctor_library.library,
+    doctor_library.beside,
     doctor_library.writer,
     doctor_library.withdrawals,
     doctor_library.access,

@@ -21,9 +21,11 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue
 from localmed.library.state import State
 from localmed.library.withdrawals import Withdrawals
+from localmed.operations import stored
 from localmed.operations.audit import ANEW, Audit, missing
-from localmed.operations.check import Check, Site, ok, problem, size, warning
+from localmed.operations.check import Check, Site, failed, ok, problem, size, warning
 
+NAMED = 20  # faults; the rest is counted
 COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
 AHEAD = timedelta(minutes=10)  # a clock that was set back by less does no harm to the order of the log
 
@@ -84,10 +86,24 @@ def library(site: Site) -> Iterator[Check]:
 
 
 def _faults(generation: Path, whole: bool) -> list[Message]:
+    if whole:
+        return stored.of_generation(generation)
     try:
-        return generations.check(generation, whole)
+        return generations.check(generation, whole=False)
     except Damaged as error:
         return [error.messages[0]]
+
+
+def beside(site: Site) -> Iterator[Check]:
+    """With ``full``: everything stored beside the generations, read whole."""
+    if site.full and site.settings.data.exists():
+        faults = stored.beside(site.settings.data)
+        for fault in faults[:NAMED]:
+            yield failed("beside", fault)
+        if len(faults) > NAMED:
+            yield problem("beside", "stored.more", count=len(faults) - NAMED)
+        if not faults:
+            yield ok("beside", "stored.whole")
 
 
 def writer(site: Site) -> Iterator[Check]:

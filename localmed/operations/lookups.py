@@ -269,16 +269,18 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
 
 
 def verified(session: Session, number: int | None) -> dict[int, tuple[Message, ...]]:
-    """What is wrong with every file of generation ``number`` (None: of each), by its hash."""
+    """What is wrong with every file of generation ``number`` (None: of each), every byte read.
+
+    Of all generations together with what is stored beside them, which has the number 0.
+    """
+    from localmed.operations import stored
+
     data = session.data
-    results: dict[int, tuple[Message, ...]] = {}
     generations.current(data)  # says so if there is no library
-    for kept in generations.numbers(data) if number is None else [number]:
-        try:
-            results[kept] = tuple(generations.check(generations.path_of(data, kept), whole=True))
-        except Damaged as error:
-            results[kept] = error.messages[:1]
-    return results
+    if number is not None:
+        return {number: tuple(stored.of_generation(generations.path_of(data, number)))}
+    results = {kept: tuple(stored.of_generation(generations.path_of(data, kept))) for kept in generations.numbers(data)}
+    return results | {0: tuple(fault.full_message for fault in stored.beside(data))}
 
 
 def has_library(session: Session) -> None:

@@ -27,6 +27,7 @@ from tests.benchmarks import (
     concepts,
     departments,
     encoder,
+    flips,
     fuzz,
     guidelines,
     host,
@@ -81,6 +82,7 @@ SECTIONS = {
         "ocr",
         "fuzz",
     ),
+    "What is stored": ("flips",),
     "Models and the host": ("encoder", "chat", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
@@ -108,6 +110,7 @@ class Benchmarks:
             "encoder": self.encoder,
             "parsing": lambda: parsing.run(self.place),
             "fuzz": lambda: fuzz.run(self.place),
+            "flips": lambda: flips.run(self.place),
             "adding": lambda: importing.adding_one(self.place, self.library),
             "scale": lambda: scale.run(self.place, self.library, self.questions()),
             "commands": lambda: commands.run(self.library, self.questions()),

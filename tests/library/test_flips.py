@@ -16,6 +16,7 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.errors import LocalmedError
 from localmed.library import generations, intact
+from tests.benchmarks import flips as benchmark
 from tests.fakes import HashedWords, import_into, opened, overwrite, write
 
 DOSES = {
@@ -93,8 +94,8 @@ def test_what_was_written_into_is_found_before_anything_is_answered(doses: Setti
 def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     doses: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither times nor the sampled hash tell of it here: the digests beside the texts do."""
-    monkeypatch.setattr(intact, "sample", lambda _: "")
+    """Neither times nor the sample tell of it here: the digests beside the texts do."""
+    monkeypatch.setattr(intact, "decayed", lambda *_: [])
     texts = [path for path in stored(doses) if path.suffix == ".store" or path.name == "library.sqlite"]
     assert len(texts) >= 2
     outcomes = flips(doses, texts, 60, decayed)
@@ -102,14 +103,27 @@ def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     assert outcomes["damaged"]
 
 
-def test_one_file_is_hashed_at_every_opening(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = next(path for path in stored(doses) if path.suffix == ".store")
-    monkeypatch.setattr(intact, "sample", lambda _: str(path.relative_to(generations.current(doses.data))))
+def test_decay_of_what_only_ranks_is_found_where_the_sample_is_the_whole_library(doses: Settings) -> None:
+    path = next(path for path in stored(doses) if path.suffix == ".lance")
     decayed(path, path.stat().st_size // 2, 3)
     with pytest.raises(LocalmedError) as caught:
         shown(doses)
     assert caught.value.exit_code == 5
     assert path.name in str(caught.value)
+
+
+def test_every_block_is_in_some_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intact, "BLOCK", 1_000)
+    for name, size in {"large": 4_500, "small": 300, "empty": 0}.items():
+        (tmp_path / name).write_bytes(os.urandom(size))
+    looks = {name: intact.hashed(tmp_path / name)[1] for name in ("large", "small", "empty")}
+    assert not intact.decayed(tmp_path, looks, list(looks))
+    for place in (0, 999, 3_999, 4_499):
+        whole = flip(tmp_path / "large", place, 1)
+        seen = [intact.decayed(tmp_path, looks, list(looks)) for _ in range(200)]
+        assert ["large"] in seen
+        assert [] in seen
+        overwrite(tmp_path / "large", whole)
 
 
 def test_a_damaged_file_is_not_built_upon(doses: Settings, corpus: Path) -> None:
@@ -125,16 +139,25 @@ def test_what_was_copied_back_is_hashed_once(doses: Settings, monkeypatch: pytes
         overwrite(path, path.read_bytes())
         os.utime(path, ns=(0, 1))
     hashed: list[Path] = []
-    sha256_of = generations.sha256_of
-    monkeypatch.setattr(intact, "sample", lambda _: "")
+    hash_of = intact.hashed
 
-    def counted(path: Path) -> str:
+    def counted(path: Path) -> tuple[str, list[int]]:
         hashed.append(path)
-        return sha256_of(path)
+        return hash_of(path)
 
-    monkeypatch.setattr(generations, "sha256_of", counted)
+    monkeypatch.setattr(intact, "hashed", counted)
     shown(doses)
     assert len(hashed) == len(stored(doses)) - 1
     hashed.clear()
     shown(doses)
     assert hashed == []
+
+
+@pytest.mark.slow
+def test_no_flip_in_any_kind_of_file_changes_what_is_shown(tmp_path: Path) -> None:
+    """A short run of the benchmark: once as written, once as decayed, in each of thirteen kinds of files."""
+    outcomes = benchmark.measured(benchmark.made(tmp_path), 26, seed=2)
+    assert outcomes.silent == []
+    assert outcomes.unnamed == []
+    assert len(outcomes.counts) == 13
+    assert sum(counter["noticed"] for counter in outcomes.counts.values()) > 10

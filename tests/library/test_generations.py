@@ -19,7 +19,8 @@ from localmed.domain import Message, message
 from localmed.errors import Busy, Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, intact
 from localmed.library.dense import COMPACT_FRAGMENTS
-from localmed.library.generations import FileEntry, Manifest, lock_writer
+from localmed.library.generations import Manifest, lock_writer
+from localmed.library.intact import FileEntry
 from localmed.library.library import Library, build
 from localmed.messages import from_text, render
 from tests.fakes import HashedWords, answers, hashes, import_into, overwrite, titles, verify, write

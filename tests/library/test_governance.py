@@ -19,7 +19,7 @@ from localmed.config import LibrarySettings, SearchSettings, Settings
 from localmed.domain import Collection, Governance, Kind, SearchFilter, Status, is_date, message
 from localmed.errors import Damaged, UnknownName, UsageError
 from localmed.ingest.manifest import Manifest
-from localmed.library import generations
+from localmed.library import generations, intact
 from localmed.library.access import Access, groups_of
 from localmed.library.catalogue import FILE
 from localmed.library.dense import Nearest
@@ -334,9 +334,7 @@ def as_before(data: Path) -> None:
         )
     old.close()
     manifest = generations.read_manifest(generation)
-    entry = generations.FileEntry(
-        sha256=generations.sha256_of(generation / FILE), bytes=(generation / FILE).stat().st_size
-    )
+    entry = intact.FileEntry(sha256=intact.sha256_of(generation / FILE), bytes=(generation / FILE).stat().st_size)
     changed = replace(manifest, files={**manifest.files, FILE: entry})
     (generation / "manifest.json").write_text(changed.to_json())
 

@@ -12,9 +12,10 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Collection, Kind, message
 from localmed.errors import Damaged
-from localmed.library import generations, graph
+from localmed.library import generations, graph, graph_build
 from localmed.library.graph import RELATIONS_READ, Graph, Relation, Source
 from localmed.library.library import Library, build
+from localmed.library.migrations import GRAPH, open_database
 from localmed.library.terms import Term
 from tests.fakes import HashedWords, hashes
 
@@ -169,6 +170,65 @@ def test_what_is_hidden_is_in_no_look_up(tmp_path: Path) -> None:
         assert ids(terms, "CKD") == ["D:2"]
 
 
+# --- decay ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["A disease of the kidney.", "nephropathy", "renal failure", "is_a", "ICD10:N18", "Source one"]
+)
+def test_a_row_that_has_decayed_is_damage(tmp_path: Path, text: str) -> None:
+    """One that an index does not lead to any more is not found; none is shown otherwise than it was stored."""
+    with stored(tmp_path, one=KIDNEY) as reading:
+        before = _read_all(reading)
+    path, damaged = tmp_path / graph.FILE, 0
+    whole = path.read_bytes()
+    for place in [place for place in range(len(whole)) if whole.startswith(text.encode(), place)]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        reading = Graph(path)
+        try:
+            assert _read_all(reading) <= before
+        except Damaged:
+            damaged += 1
+        reading.close()
+    assert damaged
+
+
+def _read_all(reading: Graph) -> set[object]:
+    """What is shown of two concepts, piece by piece."""
+    shown: set[object] = {*reading.documents(), *reading.counts().items()}
+    for name in ("kidney disease", "nephropathy", "renal failure"):
+        shown |= {*reading.find(name), *reading.near(name)}
+    for identifier in ("D:1", "D:2"):
+        shown |= {*reading.same(identifier), *reading.relations([identifier])}
+        if concept := reading.concept(identifier):
+            shown |= {concept.name, concept.definition, concept.defined_in, *concept.names, *concept.xrefs}
+    return shown
+
+
+def test_a_graph_of_before_there_were_checksums_answers_and_gets_them(tmp_path: Path) -> None:
+    path = tmp_path / graph.FILE
+    with stored(tmp_path, one=KIDNEY):
+        pass
+    rows = sqlite3.connect(path)
+    tables = {
+        table: rows.execute(f"SELECT {columns} FROM {table}").fetchall() for table, columns in graph._COLUMNS.items()
+    }
+    rows.close()
+    path.unlink()
+    old = open_database(path, GRAPH[:1])
+    for table, values in tables.items():
+        old.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values[0]))})", values)
+    old.close()
+    reading = Graph(path)
+    assert ids(reading, "CKD") == ["D:2"]
+    reading.close()
+    assert graph_build.outdated(path)
+    Graph(path, writable=True).close()
+    written = sqlite3.connect(path)
+    assert all(row[0] for table in tables for row in written.execute(f"SELECT digest FROM {table}"))
+    written.close()
+
+
 # --- changing ------------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +341,7 @@ def test_a_graph_of_another_schema_is_not_guessed_at(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(Damaged, match="schema 99"):
         Graph(tmp_path / graph.FILE)
-    assert not graph.outdated(tmp_path / graph.FILE)
+    assert not graph_build.outdated(tmp_path / graph.FILE)
 
 
 def test_what_is_no_database_is_damaged(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -268,7 +269,7 @@ def test_asking_for_vectors_alone_loses_no_weights(tmp_path: Path) -> None:
     cache.close()
 
 
-def test_a_cache_of_before_there_were_weights_is_taken_over(tmp_path: Path) -> None:
+def test_a_cache_of_before_there_were_digests_is_encoded_again(tmp_path: Path) -> None:
     encoder = HashedWords()
     cache = VectorCache(tmp_path, encoder)
     cache.encode(["sepsis"])
@@ -283,14 +284,37 @@ def test_a_cache_of_before_there_were_weights_is_taken_over(tmp_path: Path) -> N
     old.close()
     taken = VectorCache(tmp_path, encoder)
     assert taken.encode_both(["sepsis"])[1] == [{}]
-    assert taken.encoded == 0
+    assert taken.encoded == 1
     taken.close()
 
 
-def test_damaged_weights_cost_time_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["key", "vector", "weights", "digest"])
+def test_a_damaged_row_costs_time_only(tmp_path: Path, place: str) -> None:
     cache = VectorCache(tmp_path, WeighedWords())
-    first = cache.encode_both(["sepsis"])[1]
-    cache._database.execute("UPDATE vectors SET weights = x'0001'")
-    assert cache.encode_both(["sepsis"])[1] == first
+    vectors, weights = cache.encode_both(["sepsis"])
+    stored = cache._database.execute(f"SELECT {place} FROM vectors").fetchone()[0]
+    cache._database.execute(f"UPDATE vectors SET {place} = ?", (bytes([stored[0] ^ 4]) + stored[1:],))
+    again = cache.encode_both(["sepsis"])
+    assert (again[0] == vectors).all()
+    assert again[1] == weights
     assert cache.encoded == 2
     cache.close()
+
+
+def test_flipped_bits_of_the_cache_cost_time_only(tmp_path: Path) -> None:
+    encoder, texts, chance = WeighedWords(), [f"sepsis {number}" for number in range(300)], random.Random(3)
+    cache = VectorCache(tmp_path, encoder)
+    vectors, weights = cache.encode_both(texts)
+    cache.close()
+    path = tmp_path / f"{encoder.identity.slug}.sqlite"
+    whole, encoded = path.read_bytes(), 0
+    for _ in range(40):
+        place = chance.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :])
+        cache = VectorCache(tmp_path, encoder)
+        again = cache.encode_both(texts)
+        assert (again[0] == vectors).all()
+        assert again[1] == weights
+        encoded += cache.encoded
+        cache.close()
+    assert encoded

@@ -1,0 +1,157 @@
+"""Everything stored that an answer can rest on, read whole: what ``generations verify`` and ``doctor --full`` cover.
+
+The generations by their manifests (``generations.check``); beside them the originals by their names, the withdrawals,
+the access file and the audit log by their digests and each other, the databases by SQLite's own check, the cache of
+vectors by its rows' digests, kept answers and manifests by reading them. Files that nobody of ours writes are named:
+LanceDB, for one, serves the newest version that lies in its folder. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from localmed.domain import Message, message
+from localmed.domain.codec import FORMAT, answer_of
+from localmed.errors import Damaged, LocalmedError
+from localmed.ingest import manifest as manifests
+from localmed.library import generations, originals, served, vectors
+from localmed.library.access import Access
+from localmed.library.anchors import AUDIT_FILE
+from localmed.library.catalogue import originals_of
+from localmed.library.intact import sha256_of
+from localmed.library.withdrawals import Withdrawals
+from localmed.operations.audit import Audit, missing
+
+ORIGINAL = re.compile(r"[0-9a-f]{64}")
+# What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
+OURS = re.compile(
+    r"generations|current(\.new)?|files|vectors|corpora|kept|models|host|unpacked|\w+\.lock|settings\.toml"
+    r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?"
+)
+
+
+def of_generation(path: Path) -> list[Message]:
+    """What is wrong with the files of a generation, every byte of them read."""
+    try:
+        extra = [message("stored.unlisted", file=str(file)) for file in generations.unlisted(path)]
+        return generations.check(path, whole=True) + extra
+    except Damaged as error:
+        return [error.messages[0]]
+
+
+def beside(data: Path) -> list[LocalmedError]:
+    """What is wrong with everything else, each with what to do about it."""
+    return [fault for check in CHECKS for fault in _faults(data, check)]
+
+
+def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Iterator[LocalmedError]:
+    """The faults that ``check`` finds; one that ends it is one itself."""
+    try:
+        yield from check(data)
+    except LocalmedError as error:
+        yield error
+    except (OSError, sqlite3.Error, ValueError, TypeError) as error:
+        yield Damaged("stored.unseen", check=check.__name__, kind=type(error).__name__)
+
+
+def files(data: Path) -> Iterator[LocalmedError]:
+    """Every original that a kept generation was made from is there, and each is what its name says."""
+    there = {path.name: path for path in sorted((data / "files").glob("*"))}
+    for name, path in there.items():
+        if ORIGINAL.fullmatch(name) and sha256_of(path) != name:
+            yield Damaged("library.original_changed", file=str(path))
+        elif not ORIGINAL.fullmatch(name) and path.suffix != originals.PARTIAL:
+            yield Damaged("stored.extra", file=str(path))
+    needed: set[str] = set()
+    for number in generations.numbers(data):
+        needed |= originals_of(generations.path_of(data, number))
+    for sha256 in sorted(needed - there.keys()):
+        yield Damaged("library.original_missing", sha256=sha256[:12], folder=str(data / "files"))
+
+
+def vector_caches(data: Path) -> Iterator[LocalmedError]:
+    """Rows that would be encoded again."""
+    for path in sorted((data / "vectors").glob("*")):
+        if path.suffix == ".sqlite":
+            if damaged := vectors.damaged(path):
+                yield Damaged("stored.vectors", file=str(path), count=damaged)
+        elif not path.name.endswith((".sqlite-wal", ".sqlite-shm")):
+            yield Damaged("stored.extra", file=str(path))
+
+
+def databases(data: Path) -> Iterator[LocalmedError]:
+    """What SQLite finds in the files that belong to no generation."""
+    for name in ("state.sqlite", AUDIT_FILE):
+        path = data / name
+        if path.exists() and (problem := _integrity(path)):
+            yield Damaged("library.database", path=str(path), error=problem)
+
+
+def _integrity(path: Path) -> str:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if problem == "ok" else problem
+
+
+def audit(data: Path) -> Iterator[LocalmedError]:
+    """The log is there, and its chain is whole."""
+    if missing(data):
+        yield Damaged("doctor.audit_missing")
+    elif (data / AUDIT_FILE).exists():
+        with closing(Audit(data)) as log:
+            faults = log.verify()
+        if faults:
+            yield Damaged("stored.audit", file=str(data / AUDIT_FILE), fault=faults[0], count=len(faults))
+
+
+def withdrawals(data: Path) -> Iterator[LocalmedError]:
+    """The ledger is as it was written."""
+    Withdrawals(data).changed()
+    yield from ()
+
+
+def access(data: Path) -> Iterator[LocalmedError]:
+    """The access file is as it was written."""
+    Access(data).all()
+    yield from ()
+
+
+def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
+    """What was served when can be read, and nothing else lies there."""
+    folder = generations.folder(data)
+    for path in sorted(folder.glob("*")):
+        if not re.fullmatch(r"\d{4,}|building|served\.json", path.name):
+            yield Damaged("stored.extra", file=str(path))
+    served.swaps(folder)
+
+
+def texts(data: Path) -> Iterator[LocalmedError]:
+    """Kept answers and the manifests of collections can be read."""
+    for path in sorted((data / originals.KEPT).glob("*")):
+        try:
+            answer_of(json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            yield Damaged("kept.none", name=str(path), format=FORMAT)
+    for path in sorted((data / "corpora").glob("*")):
+        try:
+            manifests.load(path)
+        except LocalmedError as error:
+            yield error
+
+
+def top(data: Path) -> Iterator[LocalmedError]:
+    """Nothing else lies in the data folder."""
+    for path in sorted(data.glob("*")):
+        if not OURS.fullmatch(path.name):
+            yield Damaged("stored.extra", file=str(path))
+
+
+CHECKS = (files, vector_caches, databases, audit, withdrawals, access, folder_of_generations, texts, top)

@@ -1,0 +1,119 @@
+"""The whole check: for each kind of file, damage it, lose it or add one, and see it named with what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain import Message
+from localmed.library import generations
+from localmed.messages import render
+from localmed.operations import changes, lookups, stored
+from tests.cli.conftest import Localmed
+from tests.fakes import HashedWords, documents, import_into, opened, overwrite, write
+
+TEXT = "Sepsis\n\nGive antibiotics within one hour.\n"
+
+
+@pytest.fixture
+def data(settings: Settings, corpus: Path) -> Path:
+    """A library with everything that is stored beside generations."""
+    import_into(settings, write(corpus, {"a.txt": TEXT, "b.txt": "Fever\n\nGive paracetamol.\n"}))
+    with opened(settings, HashedWords()) as session:
+        changes.set_access(session, "ward", ["staff"])
+        changes.withdraw(session, documents(settings)["b.txt"], True, "recalled")
+    return settings.data
+
+
+def faults(data: Path) -> list[str]:
+    with opened(Settings(data), HashedWords()) as session:
+        return [_shown(fault) for problems in lookups.verified(session, None).values() for fault in problems]
+
+
+def _shown(fault: Message) -> str:
+    chinese = render(fault, "zh")
+    assert any("一" <= character <= "鿿" for character in chinese)
+    return render(fault, "en")
+
+
+def original(data: Path) -> Path:
+    return next(path for path in (data / "files").iterdir() if path.read_text() == TEXT)
+
+
+def flip(path: Path, text: bytes) -> None:
+    """Flip a bit in the first place of ``path`` where ``text`` stands."""
+    whole = path.read_bytes()
+    place = whole.index(text)
+    overwrite(path, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+
+
+def test_a_whole_library_has_no_faults(data: Path) -> None:
+    assert faults(data) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("access.json", b"staff"),
+        ("withdrawals", b"recalled"),
+        ("withdrawals.known", b"\x20"),
+        ("audit.sqlite", b"withdraw"),
+        ("state.sqlite", b"SQLite"),
+        ("generations/served.json", b"["),
+        ("generations/0001/library.sqlite", b"Sepsis"),
+        ("generations/0001/manifest.json", b"sha256"),
+    ],
+)
+def test_damage_is_named(data: Path, name: str, text: bytes) -> None:
+    flip(data / name, text)
+    problems = faults(data)
+    assert any(Path(name).name.partition(".")[0] in fault for fault in problems), problems
+
+
+def test_an_original_that_is_another_or_lost(data: Path) -> None:
+    path = original(data)
+    flip(path, b"one")
+    assert [fault for fault in faults(data) if str(path) in fault and "Import the document again" in fault]
+    path.unlink()
+    assert [fault for fault in faults(data) if path.name[:12] in fault and "Import it again" in fault]
+
+
+def test_a_damaged_vector_costs_nothing_and_is_said(data: Path) -> None:
+    path = next((data / "vectors").iterdir())
+    cache = path.read_bytes()
+    for place in range(len(cache) - 64, len(cache)):
+        path.write_bytes(cache[:place] + bytes([cache[place] ^ 1]) + cache[place + 1 :])
+    assert [fault for fault in faults(data) if str(path) in fault and "encoded again" in fault]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.txt", "files/notes.txt", "vectors/notes.txt", "generations/notes.txt", "generations/0001/notes.txt",
+        "generations/0001/passages.lance/_versions/9.manifest",
+    ],
+)  # fmt: skip
+def test_what_nobody_of_ours_wrote_is_named(data: Path, name: str) -> None:
+    (data / name).write_bytes(b"x")
+    assert [fault for fault in faults(data) if name in fault]
+
+
+def test_the_commands_end_with_5_and_name_the_file(data: Path) -> None:
+    localmed = Localmed(data)
+    assert localmed.ok("generations", "verify", "--json").json["beside"] == []
+    (data / "files" / "notes.txt").write_bytes(b"x")
+    verified = localmed("generations", "verify")
+    assert verified.code == 5
+    assert "notes.txt" in verified.out
+    checks = json.loads(localmed("doctor", "--full", "--json").out)["checks"]
+    assert [check for check in checks if check["name"] == "beside" and check["level"] == "problem"]
+
+
+def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
+    (data / "access.json").write_bytes(b"")
+    (data / "files" / "notes.txt").write_bytes(b"x")
+    assert len(stored.beside(data)) >= 2
+    assert generations.numbers(data) == [1]
