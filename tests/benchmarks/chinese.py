@@ -65,10 +65,10 @@ def build(session: Session, place: Place) -> None:
     importing.import_paths(session, [folder], Manifest(Collection("guides", "Protocol", kind=Kind.GUIDELINE)))
 
 
-def reciprocal_ranks(session: Session, asked: Sequence[dict[str, Any]]) -> Any:
+def reciprocal_ranks(session: Session, questions: Sequence[dict[str, Any]]) -> Any:
     """One over the rank of the first passage with the evidence among ten, else 0: an array, one a question."""
     ranks = []
-    for question in asked:
+    for question in questions:
         hits = session.search(question["text"], SearchFilter(), DEPTH).hits
         places = [
             rank for rank, hit in enumerate(hits, 1) if question["evidence"] in "".join(hit.passage.text.split("\n"))

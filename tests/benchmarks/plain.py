@@ -100,7 +100,7 @@ def run(place: Place) -> list[Row]:
 
 def _rows(counts: Measured, which: str, how: str) -> list[Row]:
     total, right = counts.outcomes.total(), counts.outcomes["right"]
-    dropped, green, asked = counts.warnings[False], counts.elsewhere["green"], counts.elsewhere.total()
+    dropped, green, elsewhere = counts.warnings[False], counts.elsewhere["green"], counts.elsewhere.total()
     return [
         Row(f"Plain questions answered rightly{which}", f"{RIGHT:.0%}", f"{right / total:.0%} of {total}",
             met(right >= RIGHT * total), f"{how}; {counts.outcomes['refused']} refused"),
@@ -109,8 +109,8 @@ def _rows(counts: Measured, which: str, how: str) -> list[Row]:
         Row(f"Right answers with a green badge{which}", "-", f"{counts.green} of {right}", "-", how),
         Row(f"Warnings of a quoted section that were dropped{which}", "0", f"{dropped} of {counts.warnings.total()}",
             met(not dropped), how),
-        Row(f"Questions about something else with a green badge{which}", f"{ELSEWHERE}", f"{green} of {asked}",
-            met(green == ELSEWHERE), f"{how}; {asked - counts.elsewhere['refused']} answered"),
+        Row(f"Questions about something else with a green badge{which}", f"{ELSEWHERE}", f"{green} of {elsewhere}",
+            met(green == ELSEWHERE), f"{how}; {elsewhere - counts.elsewhere['refused']} answered"),
     ]  # fmt: skip
 
 

@@ -25,7 +25,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "verification/subjects.py": "words that name no subject",
     },
     "negations": {
-        "agents/practice.py": "what a chat model is told",
         "agents/safety_rules.py": "wordings of wanting to die, each a phrase of its own",
     },
     "publication types": {},

@@ -107,11 +107,11 @@ def test_a_source_is_opened_at_the_sentence_that_answers_and_cited_with_all_its_
     text = "\n".join(["Keep it dry.", *["Line."] * 39, "The dose is 5 mg."])  # the 41st line is on the second page
     source = evidence("1", text)
     quotations = (quotation(source, 0, 12), quotation(source, text.index("The dose"), len(text)))
-    asked = answer(question="What is the dose?", statements=quotations, evidence=(source,))
-    (shown,) = view(asked).sources
+    answered = answer(question="What is the dose?", statements=quotations, evidence=(source,))
+    (shown,) = view(answered).sources
     assert (shown.start, shown.end) == (text.index("The dose"), len(text))
     assert "pages 1–2" in shown.details
-    assert "第 1–2 页" in view(asked, "zh").sources[0].details
+    assert "第 1–2 页" in view(answered, "zh").sources[0].details
 
 
 def test_a_patient_is_not_told_of_commands() -> None:

@@ -178,9 +178,9 @@ class Ocr:
 
 
 def _name(request: dict[str, Any]) -> str:
-    """The file that keeps the answer to ``request``: by page, what is asked of it, and the engine."""
-    asked = json.dumps([KEPT, identity(), request.get("lines")]).encode()
-    return f"{request['page']}-{hashlib.sha256(asked).hexdigest()[:16]}.json"
+    """The file that keeps the answer to ``request``: by page, what is key of it, and the engine."""
+    key = json.dumps([KEPT, identity(), request.get("lines")]).encode()
+    return f"{request['page']}-{hashlib.sha256(key).hexdigest()[:16]}.json"
 
 
 def _readings(answer: dict[str, Any]) -> Readings:

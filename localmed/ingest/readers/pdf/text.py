@@ -169,7 +169,7 @@ def _without_echoes(pieces: list[Piece]) -> list[Piece]:
     for piece in sorted(pieces, key=lambda one: -len(one.text)):
         row, text = int(piece.middle // ECHO_ROW), "".join(piece.text.split())
         near = [other for number in (row - 1, row, row + 1) for other in rows.get(number, ())]
-        if not any(text in said and _printed_over(piece, other) for other, said in near):
+        if not any(text in printed and _printed_over(piece, other) for other, printed in near):
             kept.append(piece)
             rows.setdefault(row, []).append((piece, text))
     places = {id(piece) for piece in kept}
