@@ -41,7 +41,7 @@ QUESTION = "What dose for Patientname Zyxwvut?"
 EVERYTHING = SearchFilter()
 SOURCE = evidence("1", "Give 5 mg by mouth. Do not exceed 20 mg a day.", "Patientname Zyxwvut")
 OTHER = evidence("2", "Store it in the dark.", "Storage")
-HITS = (hit(SOURCE.passage.text, similarity=0.8),)
+HITS = (replace(hit("", similarity=0.8), passage=SOURCE.passage),)
 ENOUGH, TOO_LITTLE = Relevance((0.9,), 0.5), Relevance((0.49,), 0.5)
 PLAN = Plan((Tier(("guidelines",), whole=True),), 8)
 
@@ -60,7 +60,10 @@ def replay(
             assert not waiting, "the flow ended before its results were used up"
             return end.value, requests
         nearest = not waiting and isinstance(requests[-1], Cite)  # of an abstention, last of all
-        result = () if nearest or isinstance(requests[-1], Sections) else waiting.pop(0)
+        if not waiting and isinstance(requests[-1], LookUp):  # a definition, where no passage answers
+            result = None
+        else:
+            result = () if nearest or isinstance(requests[-1], Sections) else waiting.pop(0)
 
 
 def search_result(dense: bool = True, language: str = "en", hits: tuple[Hit, ...] = HITS) -> Found:

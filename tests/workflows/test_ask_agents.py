@@ -48,7 +48,7 @@ def role_names(requests: list[Any]) -> list[str]:
 def test_with_every_role_off_but_the_answer_it_is_plain_retrieval() -> None:
     plain = replace(PLAN, roles=frozenset({"cited_answer"}), keywords=4)
     answer, requests = replay([search_result(), (SOURCE,), Draft((quotation(SOURCE, 0, 19),))], plan=plain)
-    assert [request.name for request in requests] == ["search", "cite", "cited_answer"]
+    assert [request.name for request in requests] == ["search", "cite", "cited_answer", "sections"]
     assert answer.status is AnswerStatus.ANSWERED
 
 
@@ -67,7 +67,7 @@ def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
         [search_result(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,), Coherence(True, "x")], plan=ALL
     )
     judged = [request for request in requests if isinstance(request, Judge)]
-    assert judged[0].pairs == (("Title\nGive 5 mg by mouth.", "Give 5 mg by mouth."),)
+    assert judged[0].pairs == (("Patientname Zyxwvut\nGive 5 mg by mouth.", "Give 5 mg by mouth."),)
     (statement,) = answer.statements
     assert statement.verdict is not None
     assert statement.verdict.support is Support.SUPPORTED

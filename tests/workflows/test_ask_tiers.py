@@ -130,7 +130,7 @@ def test_a_differing_dose_in_the_next_tier_is_told_and_the_first_still_leads() -
     assert answer.evidence == (FIRST, SECOND), "what the conflict points at is listed"
     assert answer.searched == ("nice", "who", "pubmed"), "only one tier further"
     assert [request.task for request in requests if isinstance(request, Perform)][2:] == [
-        AnswerInput(QUESTION, (FIRST,), True),
+        AnswerInput(QUESTION, (FIRST,), True, beside=(SECOND,)),
         AnswerInput(QUESTION, (SECOND,), True),
     ]
 
