@@ -33,7 +33,7 @@ ROLES = ("keywords", "relevance", "cited_answer", "coherence", "decomposition")
 def filled(settings: Settings, corpus: Path) -> Settings:
     write(corpus, {f"{number}.txt": f"Aspirin {number}\n\nAspirin thins the blood.\n" for number in range(3)})
     import_into(settings, corpus)
-    return settings
+    return replace(settings, ask=replace(settings.ask, risk=1.0))  # words alone are too few to answer from otherwise
 
 
 def at_first(cancel: Cancel) -> Callable[..., None]:

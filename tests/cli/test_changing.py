@@ -116,7 +116,7 @@ def test_rollback_serves_the_generation_before(copied: Localmed, folder: Path) -
 def test_upgrade_makes_a_generation(copied: Localmed) -> None:
     assert "Generation 0002 is served" in copied.ok("generations", "upgrade").out
     assert "Paracetamol" in copied.titles("paracetamol")
-    assert copied.ok("generations", "verify").out == "generation 1: ok\ngeneration 2: ok\n"
+    assert copied.ok("generations", "verify").out == "generation 1: ok\ngeneration 2: ok\nbeside the generations: ok\n"
 
 
 def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:

@@ -218,7 +218,7 @@ def test_generations(localmed: Localmed) -> None:
     assert only["number"] == 1
     assert only["served"]
     assert only["documents"] == 6
-    assert localmed.ok("generations", "verify").out == "generation 1: ok\n"
+    assert localmed.ok("generations", "verify").out == "generation 1: ok\nbeside the generations: ok\n"
     assert localmed.ok("generations", "verify", "1", "--json").json == {"1": []}
     assert only["reason"]["code"] == "generation.made.import"
     assert "import into ward" in localmed.ok("generations").out

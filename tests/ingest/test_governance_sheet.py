@@ -185,7 +185,7 @@ def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library,
         changes, faults = planned(library.catalogue, MANIFEST, governance.read(path).rows)
     assert changes == []
     assert [(fault.row, words(fault.reason)) for fault in faults] == [
-        (2, f"{field} is not a date: write it as 2026-12-31")
+        (2, f"{field.replace('_', ' ')} is not a date: write it as 2026-12-31")
     ]
 
 
