@@ -85,6 +85,67 @@ def test_what_was_or_is_anothers_is_not_listed_as_the_patients(written: str, kin
     assert {entry.kind for entry in text(written).entries} == kinds
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Aspirin 75 mg\nstopped because of bleeding",
+        "Aspirin 75 mg\n\nStopped in May",
+        "Medications:\nAspirin 75 mg\nWarfarin 3 mg\n(both stopped in May)",
+        "Medicines stopped:\n- Aspirin 75 mg\n- Warfarin 3 mg",
+        "Medicines stopped:\n\nAspirin 75 mg\n\nWarfarin 3 mg",
+        "Not taking:\nAspirin 75 mg",
+        "Not taking: aspirin 75 mg; warfarin 3 mg",
+        "Aspirin 75 mg od. Stopped last week.",
+        "Aspirin 75 mg od. Not taken.",
+        "Aspirin 75 mg od\nOn hold before surgery.",
+        "Aspirin 75 mg od\nPlanned from June.",
+        "Denies:\nAspirin 75 mg",
+        "Aspirin 75 mg\nSwitched to clopidogrel 75 mg",
+        "阿司匹林 75mg\n改为氯吡格雷 75mg",
+        "Medications:\nApixaban 5 mg twice a day\nDiscontinued medications\nWarfarin 3 mg OD",
+        "Past medications\nWarfarin 3 mg OD",
+        "Medications:\nZyxwvutsrqab 5 mg\nstopped in May",
+        "停用\n阿司匹林 75mg\n华法林 3mg",
+        "华法林 3mg 每晚\n已于5月停用",
+        "华法林 3mg 每晚\n\n已于5月停用",
+        "华法林 3mg 每晚。上周停药。",
+        "用药史：\n阿司匹林 75mg\n华法林 3mg\n（均已于5月停用）",
+        "已停药物：\n阿司匹林 75mg\n\n华法林 3mg",
+        "未服用：\n阿司匹林 75mg",
+        "否认\n阿司匹林 75mg",
+        "拟用：\n华法林 3mg",
+        "华法林 3mg 每晚\n术前暂停",
+        "既往用药\n华法林 3mg",
+        "目前用药：\n阿哌沙班 5mg\n停用药物\n华法林 3mg",
+    ],
+)
+def test_what_another_line_may_stop_is_named_and_not_taken(written: str) -> None:
+    record = text(written)
+    assert {entry.kind for entry in record.entries} == {EntryKind.NAMED}
+    assert record.medications == ()
+    assert record.none_of == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("written", "medicines"),
+    [
+        ("Medications: apixaban 5 mg twice a day, metformin 500 mg", ("apixaban 5 mg twice a day", "metformin 500 mg")),
+        ("Stopped:\nWarfarin 3 mg\nCurrent medications:\nApixaban 5 mg", ("Apixaban 5 mg",)),
+        ("Warfarin 3 mg stopped.\n\nMedications:\nApixaban 5 mg", ("Apixaban 5 mg",)),
+        ("Allergies: none known\n\nApixaban 5 mg daily", ("Apixaban 5 mg daily",)),
+        ("No asthma. Apixaban 5 mg daily", ("Apixaban 5 mg daily",)),
+        ("目前用药：阿哌沙班 5mg，二甲双胍 500mg", ("阿哌沙班 5mg", "二甲双胍 500mg")),
+        ("停用：\n华法林 3mg\n目前用药：\n阿哌沙班 5mg", ("阿哌沙班 5mg",)),
+    ],
+)
+def test_a_heading_of_current_medicines_ends_what_was_stopped(written: str, medicines: tuple[str, ...]) -> None:
+    assert text(written).medications == medicines
+
+
+def test_a_list_of_medicines_that_stops_some_is_not_said_to_be_empty() -> None:
+    assert text("Medications:\nApixaban 5 mg\nNo aspirin, stopped").none_of == frozenset()
+
+
 def test_a_list_is_quoted_with_its_heading() -> None:
     (entry,) = text("Allergies: penicillin.").entries
     assert (entry.text, entry.words) == ("penicillin", "Allergies: penicillin")

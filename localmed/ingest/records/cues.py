@@ -40,8 +40,12 @@ LEAD = re.compile(
     r"[\s\-*•·]*(?:\d{1,2}[.)、]\s*)?(?:(?:of|an?|the|that of|includes?)\s+|既往|曾|含|为|有|患|：|:)*", re.IGNORECASE
 )
 DENIED = cues("negation", "record")  # searched before an entry, or in its own clause
-STOPPED = cues("records", "stopped")
+REPLACED = cues("records", "replaced")
+STOPPED = re.compile(rf"{cues('records', 'stopped').pattern}|{REPLACED.pattern}", re.IGNORECASE)
 PLANNED = cues("records", "planned")
+NOT_NOW = re.compile(
+    "|".join((STOPPED.pattern, PLANNED.pattern, cues("records", "not_taking").pattern)), re.IGNORECASE
+)  # searched in a whole block of lines
 RELATIVE = cues("records", "relative")
 ALLERGIC = cues("records", "allergic")
 NOT_TAKEN = cues("records", "not_taken")

@@ -2,8 +2,8 @@
 
 - *Problems* and *allergies*: lists under their headings, and explicit cues ("history of", "allergic to", 对…过敏).
 - *Medicines*: those of our table wherever they are named, in a list of medicines, behind "takes" or the like, or with
-  an amount. One that is named otherwise, or in a sentence that may deny or stop it, plan it or speak of somebody else,
-  is kept as *named* only, so that nobody is said to take it.
+  an amount. One that is named otherwise, in a sentence that may deny or stop it, plan it or speak of somebody else, or
+  in a block of lines that may (``blocks``), is kept as *named* only, so that nobody is said to take it.
 - *Results*, age, sex and pregnancy, where no relative is spoken of.
 
 Rules that would rather miss an entry than take one that the record denies. Not covered: an illness that prose merely
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from localmed.clinical import measures, medicines
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records import cues
+from localmed.ingest.records import blocks, cues
 from localmed.ingest.records.parts import ENTRY_CHARACTERS, entries, measure_name, newest, one_patient, struck
 from localmed.language import aligned, clean, detect, fold
 
@@ -60,6 +60,13 @@ class _Prose:
         self.language = detect(text)
         self.sentences = list(_sentences(text))
         self._starts = [sentence.start for sentence in self.sentences]
+        self.mentions = medicines.mentions(self.folded)
+        self._uncertain = list(blocks.uncertain(text, [mention.start for mention in self.mentions]))
+
+    def uncertain(self, place: int) -> bool:
+        """Whether the block of lines around ``place`` may be about what is not taken."""
+        at = bisect_right(self._uncertain, (place, len(self.text))) - 1
+        return at >= 0 and place < self._uncertain[at][1]
 
     def at(self, place: int) -> _Sentence:
         """The sentence that holds ``place``."""
@@ -137,7 +144,7 @@ def from_prose(text: str, as_of: str = "") -> PatientRecord:
         age=next((float(entry.text) for entry in once if entry.kind is EntryKind.AGE), None),
         sex=sex,
         pregnant=pregnant,
-        none_of=_none_of(prose, lists),
+        none_of=_none_of(prose, lists, once),
         results=results,
         text=text[:TEXT_CHARACTERS],
         as_of=as_of,
@@ -236,7 +243,7 @@ def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
         name = next(name for name, text in match.groupdict().items() if text)
         if fold(match[name]) not in cues.NO_ALLERGEN:
             spans.append(match.span(name))
-    for mention in medicines.mentions(prose.folded):
+    for mention in prose.mentions:
         if prose.folded.startswith("过敏", mention.end):
             spans.append((mention.start, mention.end))
     for start, end in spans:
@@ -252,7 +259,7 @@ def _allergies(prose: _Prose) -> Iterator[RecordEntry]:
 def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordEntry]:
     """Every medicine that is named outside ``others``: as taken where something says so, else as named only."""
     covered = {place for start, end in others for place in range(start, end)}
-    for mention in medicines.mentions(prose.folded):
+    for mention in prose.mentions:
         sentence = prose.at(mention.start)
         if mention.start in covered or sentence.section == "allergies":
             continue
@@ -265,14 +272,16 @@ def _medicines(prose: _Prose, others: list[tuple[int, int]]) -> Iterator[RecordE
         joint = cues.AND.search(prose.text, mention.end, end)
         end = mention.start + len(prose.text[mention.start : joint.start() if joint else end].rstrip())
         taken = listed or (amount and _alone(prose, sentence, mention.start, mention.end, end))
-        if taken and not denied and not prose.doubtful(mention.start, mention.end):
+        doubtful = prose.uncertain(mention.start) or prose.doubtful(mention.start, mention.end)
+        if taken and not denied and not doubtful:
             yield prose.entry(EntryKind.MEDICINE, mention.start, end)
         elif sentence.section != "family":
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
     for start, end in _items(prose, "medications"):
         amount = cues.AMOUNT.search(prose.text, start, end)
-        if amount and not medicines.mentions(prose.folded[start:end]) and not prose.doubtful(start, end):
-            yield prose.entry(EntryKind.MEDICINE, start, end)
+        if amount and not medicines.mentions(prose.folded[start:end]):
+            doubtful = prose.uncertain(start) or prose.doubtful(start, end)
+            yield prose.entry(EntryKind.NAMED if doubtful else EntryKind.MEDICINE, start, end)
 
 
 def _alone(prose: _Prose, sentence: _Sentence, start: int, name_end: int, end: int) -> bool:
@@ -288,14 +297,15 @@ def listed(name: str, text: str) -> list[str]:
     return list(names)
 
 
-def _none_of(prose: _Prose, lists: dict[str, tuple[str, ...]]) -> frozenset[str]:
-    """The lists of which their own heading says that there is nothing."""
+def _none_of(prose: _Prose, lists: dict[str, tuple[str, ...]], entries: tuple[RecordEntry, ...]) -> frozenset[str]:
+    """The lists of which their own heading says that there is nothing; none that names what may be taken."""
+    named = {prose.at(entry.start).section for entry in entries if entry.kind is EntryKind.NAMED}
     denied = {
         sentence.section
         for sentence in prose.sentences
         if sentence.section in lists and cues.DENIED.search(prose.text, sentence.start, sentence.end)
     }
-    return frozenset(name for name in denied if not lists[name])
+    return frozenset(name for name in denied - named if not lists[name])
 
 
 # --- the patient and results ------------------------------------------------------------------------------------------
