@@ -277,6 +277,8 @@ class Session:
     def require(self, role: SessionRole) -> None:
         """Raise ``UsageError`` for a caller of a lesser role, or who does not see the whole library."""
         if self.caller.groups is not None:
+            if groups_of((), self.data) is not None:
+                raise UsageError("access.not_writable", folder=str(self.data))
             raise UsageError("access.not_for_groups")
         if self.caller.role < role:
             raise UsageError("session.role", role=role.name.lower())

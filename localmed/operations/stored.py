@@ -30,7 +30,7 @@ from localmed.operations.audit import Audit, missing
 ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
 OURS = re.compile(
-    r"generations|current(\.new)?|files|vectors|corpora|kept|models|host|ocr|unpacked|\w+\.lock|settings\.toml"
+    r"generations|current(\.new)?|files|vectors|corpora|kept|models|host|ocr|unpacked|\w+\.lock|localmed\.toml"
     r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?"
 )
 

@@ -211,6 +211,7 @@ def test_a_library_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> Non
     with closed_to_writing(settings.data):
         before = sorted(path for path in settings.data.rglob("*") if path.name != "lease")
         assert "Sepsis" in read(settings, "documents", "list").stdout
+        assert "this account may not write in" in read(settings, "collections", "create", "more").stderr
         hits = json.loads(read(settings, "search", QUESTION, "--json").stdout)["hits"]
         assert len(hits) == 1
         assert "one hour" in read(settings, "show", hits[0]["passage"]["id"]).stdout
