@@ -24,6 +24,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
 from localmed.retrieval.relevance import fitted, judged, reason, weigh
+from localmed.verification.furniture import furniture
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
 NEAR_COPY = 0.8  # Jaccard overlap of words above which two sentences say the same
@@ -168,10 +169,12 @@ class Extractive:
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
+            around = furniture(passage)
             for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
-                if end - start >= SHORTEST and _says(text, passage) and not subject.another(passage, start, end):
+                says = end - start >= SHORTEST and start not in around and _says(text, passage)
+                if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
                     score += quantity if _NUMBER.search(text) else 0.0

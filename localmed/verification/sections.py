@@ -3,15 +3,18 @@
 - *Lists*: an item or the line that leads in to it (it ends with a colon) brings the others, over the borders of
   passages, at most ``ITEMS`` of them; where there are more it is said that the list continues.
 - *Sentences*: one that the end of its passage cuts goes on to its own end.
-- *Warnings* (``negation.toml``): each sentence of the section that forbids, stops or warns, and the rest of a paragraph
-  that begins with one.
+- *Warnings* (``negation.toml``): each sentence of the section that forbids, stops or warns, the rest of a paragraph
+  that begins with one, and each sentence that says to act at once.
+- *Rows*: a row of a table brings those of the same stub (its first cell); one whose stub is a limit or a range brings
+  the whole table, since another row may be the one that applies.
 
 A list is a run of lines with one sentence each: what is read of a document keeps no other mark of it. Rows of tables
-carry their header and stand alone.
+carry their header. What only stands around the text (``furniture``) is never added.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,11 +22,16 @@ from itertools import groupby
 from localmed.clinical.tables import cues
 from localmed.domain import Citation, Passage
 from localmed.language import sentences
+from localmed.verification.furniture import furniture
+from localmed.verification.subjects import of_range
 
 ITEMS = 20  # of a list that are quoted
 WORDY = 300  # characters from which a line is a paragraph, not an item
 ENDS = tuple('.!?。！？…;；:：)）”"')
 LEADS_IN = (":", "：")
+
+_LINE = re.compile(r"[^\n]+")
+_FIRST_CELL = re.compile(r"([^:：\n]+)[:：]\s*(.*?)\s*(?:[;；]|$)")
 
 Section = tuple[Passage, ...]  # the passages under one heading, in their order
 
@@ -37,6 +45,18 @@ class Sentence:
     end: int
     line: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row ``start:end`` of a table's passage: its text, and its first cell with the ``label`` that heads it."""
+
+    passage: Passage
+    start: int
+    end: int
+    text: str
+    label: str
+    stub: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +75,7 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     listed, last = _lists(lines, chosen)
     chosen |= listed | _rest(split, chosen, section) | _warnings(lines)
     kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
-    rows = [(passage, citation.start, citation.end) for citation in citations
-            for passage in section if passage.table and passage.id == citation.passage_id]  # fmt: skip
+    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section)]
     prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
     return Quoted((*rows, *prose), None if last is None else section[last])
 
@@ -67,16 +86,40 @@ def _split(section: Section) -> Iterator[Sentence]:
         line += 1
         if passage.table:
             continue
-        last = 0
+        last, around = 0, furniture(passage)
         for start, end in sentences(passage.text):
             line += "\n" in passage.text[last:start]
-            yield Sentence(place, start, end, line, passage.text[start:end])
+            if start not in around:
+                yield Sentence(place, start, end, line, passage.text[start:end])
             last = end
 
 
 def _cited(sentence: Sentence, citations: Sequence[Citation], section: Section) -> bool:
     passage = section[sentence.place].id
     return any(one.passage_id == passage and one.start < sentence.end and sentence.start < one.end for one in citations)
+
+
+def _rows(citations: Sequence[Citation], section: Section) -> list[Row]:
+    """The cited rows with those that belong to them, in their order."""
+    rows = [_row(passage, *match.span()) for passage in section if passage.table
+            for match in _LINE.finditer(passage.text)]  # fmt: skip
+    cited = [row for row in rows if any(
+        one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
+    )]  # fmt: skip
+    return [row for row in rows if any(row is one or _together(one, row) for one in cited)]
+
+
+def _row(passage: Passage, start: int, end: int) -> Row:
+    text = passage.text[start:end]
+    first = _FIRST_CELL.match(text)
+    return Row(passage, start, end, text, *(first.groups() if first else ("", "")))
+
+
+def _together(cited: Row, row: Row) -> bool:
+    """Whether ``row`` belongs to ``cited``; one whose stub is empty is headed by a later label of the same header."""
+    if not cited.label or f"{row.label}:" not in cited.text.replace("：", ":"):
+        return False
+    return bool(cited.stub == row.stub or of_range(cited.stub))
 
 
 def _lists(
@@ -118,13 +161,13 @@ def _rest(split: Sequence[Sentence], chosen: Collection[tuple[int, int]], sectio
 
 
 def _warnings(lines: Sequence[Sequence[Sentence]]) -> set[tuple[int, int]]:
-    """The sentences that warn; of a line that begins with one all."""
-    warns = cues("negation", "warns")
+    """The sentences that warn or say to act at once; of a line that begins with a warning all."""
+    warns, urgent = cues("negation", "warns"), cues("negation", "urgent")
     return {
         (sentence.place, sentence.start)
         for line in lines
         for sentence in line
-        if warns.search(line[0].text) or warns.search(sentence.text)
+        if warns.search(line[0].text) or warns.search(sentence.text) or urgent.search(sentence.text)
     }
 
 

@@ -97,6 +97,11 @@ _ABOVE = (
 )
 _BEFORE = re.compile(rf"(?P<below>{_BELOW})|(?P<above>{_ABOVE})")
 _AFTER = re.compile(r"\s*(?:(?P<below>以下|or (?:less|lower|below))|(?P<above>以上|or (?:more|higher|above)))")
+_AFTER_NUMBER = re.compile(
+    r"以下|以上|以内|\b(?:or|and) (?:less|lower|below|under|younger|more|higher|above|over|older|greater)\b|\d\s*\+"
+    r"|\b(?:up to|from|until|older than|younger than|fewer than) ?\d|(?:不超过|不足|至少|超过|未满|不满|≧|≦)\s*\d"
+)
+_RANGE = re.compile(r"\d\s*(?:[^\W\d]\S*\s*)?(?:-|–|—|~|～|to|至|到)\s*\d")
 
 
 def salient(text: str) -> frozenset[str]:
@@ -125,3 +130,10 @@ def side(before: str, after: str) -> str:
     """On which side of an amount that stands between ``before`` and ``after``: ``below``, ``above`` or nothing."""
     match = _AFTER.match(after) or next(iter([*_BEFORE.finditer(before)][-1:]), None)
     return (match.lastgroup or "") if match else ""
+
+
+def of_range(text: str) -> bool:
+    """Whether ``text``, a table's cell, is a limit or a range of a number and not a name."""
+    folded = fold(text)
+    limited = _BEFORE.search(folded) or _AFTER_NUMBER.search(folded) or _RANGE.search(folded)
+    return bool(limited and re.search(r"\d", folded))

@@ -141,6 +141,13 @@ def test_a_bounded_number_of_sentences_is_compared(tmp_path: Path) -> None:
     assert len(encoder.encoded) <= 41
 
 
+def test_what_stands_around_the_text_is_no_statement(extractive: Extractive) -> None:
+    text = "For demonstration, not for clinical use. Demonstration Hospital, Pharmacy. Edition 2024-06-17."
+    source = evidence("1", f"{text}\nThe pharmacy opens at eight.", "Formulary")
+    texts = [statement.text for statement in answer(extractive, "Demonstration Hospital pharmacy edition", (source,))]
+    assert texts == ["The pharmacy opens at eight."]
+
+
 def test_no_evidence_no_answer(extractive: Extractive) -> None:
     assert extractive.answer(AnswerInput("dose", (), True)) == Draft()
 

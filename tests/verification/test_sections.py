@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from localmed.domain import Citation, Passage
+from localmed.language import sentences
+from localmed.verification.furniture import furniture
 from localmed.verification.sections import ITEMS, Quoted, section_of, whole
+from localmed.verification.subjects import of_range
 from tests.values import evidence, passage
 
 
@@ -76,3 +81,85 @@ def test_a_section_is_what_stands_together_under_its_headings() -> None:
     other = replace(passage("Store it."), headings=("Title", "Storage"))
     assert section_of(two, (one, two, other, replace(one, id="later"))) == (one, two)
     assert section_of(other, ()) == (other,)
+
+
+def row(text: str) -> Passage:
+    return replace(passage(text), table=True)
+
+
+CLEARANCE = (
+    row("Clearance: 30 mL/min or more; Give: Enoxaparin 40 mg\nClearance: 15 to 29 mL/min; Give: Enoxaparin 20 mg"),
+    row("Clearance: Below 15 mL/min; Give: Unfractionated heparin; ask the pharmacist"),
+)
+
+
+def test_a_row_of_a_range_brings_its_table() -> None:
+    part = texts(quoted("Clearance: 15 to 29 mL/min; Give: Enoxaparin 20 mg", *CLEARANCE, row("Name: A; Use: B")))
+    assert part == [line for piece in CLEARANCE for line in piece.text.split("\n")]
+    zh = row("年龄：18至64岁；剂量：10毫克\n年龄：65岁及以上；剂量：5毫克")
+    assert len(texts(quoted("年龄：18至64岁；剂量：10毫克", zh))) == 2
+
+
+def test_a_row_of_a_name_brings_only_those_of_its_name() -> None:
+    table = row(
+        "Drug: A; Age: adult; Dose: 1 to 2 mg\nDrug: A; Age: child; Dose: 1 mg\nDrug: B; Age: adult; Dose: 5 mg"
+    )
+    assert texts(quoted("Drug: A; Age: adult; Dose: 1 to 2 mg", table)) == table.text.split("\n")[:2]
+    grades = row("Grade: Grade 2; Pressure: 160 to 179\nGrade: Grade 3; Pressure: 180 or more")
+    assert texts(quoted("Grade: Grade 3; Pressure: 180 or more", grades)) == grades.text.split("\n")[1:]
+
+
+@pytest.mark.parametrize(("text", "limited"), [
+    ("<15", True), ("15-29", True), ("60 kg and over", True), ("65岁及以上", True), ("15~29 mL/min", True),
+    ("18 years or older", True), ("3级高血压", False), ("Type 2 diabetes", False), ("Vitamin B12", False),
+    ("over time", False),
+])  # fmt: skip
+def test_a_cell_of_a_limit(text: str, limited: bool) -> None:
+    assert of_range(text) is limited
+
+
+def test_what_says_to_act_at_once_warns() -> None:
+    text = "Review after two weeks. Send the patient to hospital at once if drowsy. Weigh the patient."
+    assert texts(quoted("Review after two weeks.", passage(text))) == [
+        "Review after two weeks.", "Send the patient to hospital at once if drowsy.",
+    ]  # fmt: skip
+    zh = "每2至4周随访一次。收缩压≥180 mmHg者，应立即送急诊科。可转诊至专科。孕妇不使用该药。"
+    assert texts(quoted("每2至4周随访一次。", passage(zh, language="zh"))) == [
+        "每2至4周随访一次。", "收缩压≥180 mmHg者，应立即送急诊科。", "孕妇不使用该药。",
+    ]  # fmt: skip
+
+
+AROUND = passage(
+    "For demonstration, not for clinical use. Demonstration Hospital, Pharmacy. Edition 2024-06-17.\nGive 5 mg.\n"
+    "It works. Call Hospital Switchboard.\nEdition 2024-06-17 For demonstration, not for clinical use Page 1 of 2\n"
+    "Demonstration Hospital Short formulary",
+    title="Short formulary",
+)
+AROUND_ZH = passage(
+    "仅供演示，不得用于临床。演示医院药剂科。\n每2周随访一次。应转诊至上级医院。\n"
+    "版本日期：2024-05-01仅供演示，不得用于临床 第2页，共2页\n演示医院 成人高血压诊疗指南",
+    title="成人高血压诊疗指南",
+    language="zh",
+)
+
+
+def test_what_stands_around_the_text_is_no_warning() -> None:
+    assert texts(quoted("It works.", AROUND)) == ["It works."]
+    assert texts(quoted("每2周随访一次。", AROUND_ZH)) == ["每2周随访一次。"]
+
+
+def test_furniture() -> None:
+    for piece, kept in ((AROUND, ["Give 5 mg.", "It works.", "Call Hospital Switchboard."]),
+                        (AROUND_ZH, ["每2周随访一次。", "应转诊至上级医院。"])):  # fmt: skip
+        spans = [span for span in sentences(piece.text) if span[0] not in furniture(piece)]
+        assert [piece.text[start:end] for start, end in spans] == kept
+
+
+@pytest.mark.parametrize("text", [
+    "For demonstration, not for clinical use. Refer to University Hospital.", "Page 2 of 2. Stop Hospital Heparin.",
+    "仅供演示。立即送医院。", "Edition 2024. Give 25 mg.", "This reagent is not for clinical use.", "30 mg",
+])  # fmt: skip
+def test_what_states_something_is_no_furniture(text: str) -> None:
+    piece = passage(text)
+    last = sentences(text)[-1][0]
+    assert last not in furniture(piece)

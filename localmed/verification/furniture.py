@@ -1,0 +1,51 @@
+"""What stands around a document's text and states nothing: disclaimers, edition lines, page numbers, imprints.
+
+A sentence is furniture if nothing of it is left without the notices of ``publications.toml``, dates and page numbers;
+if it is the document's title with the name of who issues it; or if it names who issues it after another such sentence.
+What warns is never furniture.
+"""
+
+from __future__ import annotations
+
+import re
+
+from localmed.clinical.tables import cues
+from localmed.domain import Passage
+from localmed.language import HAN, sentences
+
+LONGEST = 80  # characters of an imprint
+
+_PAGE = re.compile(r"\bpage \d+(?: of \d+)?\b|第\s*\d+\s*页(?:\s*[，,]?\s*共\s*\d+\s*页)?", re.IGNORECASE)
+_BLANK = re.compile(r"[\W\d_]*[年月日\W\d_]*")
+_NAME = re.compile(rf"(?:(?:[A-Z]\w*|of|and|the|for|in|[{HAN}]+)[\s,，.。&]*)+")
+
+
+def furniture(passage: Passage) -> frozenset[int]:
+    """Where the sentences of ``passage`` start that are furniture; none of a table's."""
+    starts: set[int] = set()
+    before = False
+    for start, end in () if passage.table else sentences(passage.text):
+        text = passage.text[start:end]
+        before = _notice(text) or _running_head(text, passage.title) or (before and _imprint(text))
+        if before:
+            starts.add(start)
+    return frozenset(starts)
+
+
+def _notice(text: str) -> bool:
+    left, notices = cues("publications", "notices").subn("", text)
+    left, pages = _PAGE.subn("", left)
+    return bool(notices or pages) and bool(_BLANK.fullmatch(left))
+
+
+def _running_head(text: str, title: str) -> bool:
+    left = text.replace(title, "", 1) if title else text
+    return left != text and (not left.strip(" .。") or _imprint(left.strip()))
+
+
+def _imprint(text: str) -> bool:
+    """Whether ``text`` is no more than the name of who issues the document."""
+    institution = cues("publications", "imprint").search(text)
+    says = any(cues("negation", section).search(text) for section in ("warns", "urgent"))
+    acts = cues("publications", "no_imprint").search(text)
+    return bool(institution and _NAME.fullmatch(text) and len(text) <= LONGEST and not says and not acts)
