@@ -8,7 +8,8 @@ mouth, into a vein) the nearest decides: a sentence that names another of the ro
 
 Rules see words: another word for the same thing counts as missing, unless the table has it. That costs a right answer
 its green badge; the other way round a wrong one would keep it. More than half of what is quoted must speak of it all:
-one sentence that happens to hold the words is no answer.
+one sentence that happens to hold the words is no answer. A word that is in no table is spoken of also where another
+sentence that is quoted from the same document holds it, or where its passage defines an abbreviation by it.
 """
 
 from __future__ import annotations
@@ -37,26 +38,35 @@ _AGES = re.compile(
     r"|(?P<zlow>\d{1,3})\s?岁(?:及|或)?以上|(?P<zhigh>\d{1,3})\s?岁(?:及|或)?以下"
 )
 _HAN = re.compile(f"[{HAN}]")
+_DEFINES = re.compile(
+    r"\b[A-Za-z]*[A-Z][a-z]*[A-Z][A-Za-z]*(?:\s(?:is|are|means|stands for|denotes)\s|\s?(?:=|即|指|是|为))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a quotation speaks of: its sentence, what leads in to it, its headings with the title, the prose around."""
+    """What a quotation speaks of: its sentence, what leads in to it, its headings with the title, the prose around.
 
+    ``terms`` are its passage's table header and definitions of abbreviations.
+    """
+
+    title: str
     sentence: str
     before: str
     headings: str
     around: str
+    terms: str
 
     @classmethod
     def of(cls, statement: Statement, passage: Passage) -> Place:
         """Of ``statement`` in ``passage``; the other rows of a table are not around a row."""
         headings = "\n".join(dict.fromkeys((passage.title, *passage.headings)))
+        sentence, terms = _kept(statement.text), _terms(passage)
         if passage.table:
-            return cls(_kept(statement.text), "", headings, "")
+            return cls(passage.title, sentence, "", headings, "", terms)
         start = statement.citations[0].start
         before = [passage.text[one:end] for one, end in sentences(passage.text) if end <= start][-LEAD:]
-        return cls(_kept(statement.text), _kept("\n".join(before)), headings, _kept(passage.text))
+        return cls(passage.title, sentence, _kept("\n".join(before)), headings, _kept(passage.text), terms)
 
     @property
     def whole(self) -> str:
@@ -66,24 +76,54 @@ class Place:
 
 def lacking(question: str, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
     """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant."""
-    known = {piece.marker: piece.passage for piece in evidence}
-    places = [
-        Place.of(statement, known[statement.citations[0].marker])
-        for statement in statements
-        if statement.citations and statement.citations[0].marker in known and not statement.withheld
-    ]
-    lacks = [tuple(_lacking(question, place)) for place in places]
+    places = _places(statements, evidence)
+    lacks = [tuple(_lacking(question, place, _spoken(place, places))) for place in places]
     if 2 * sum(not words for words in lacks) > len(lacks):
         return ()
     fewest = min((words for words in lacks if words), key=len, default=())
     return tuple(dict.fromkeys(fewest))[:MOST]
 
 
-def _lacking(question: str, place: Place) -> Iterator[str]:
+def named(words: Sequence[str], statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """Those of ``words`` (of ``lacking``) of which some of what is quoted speaks, or that stand in it."""
+    places = _places(statements, evidence)
+    return tuple(word for word in words if any(_stands(word, place) for place in places))
+
+
+def _places(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> list[Place]:
+    known = {piece.marker: piece.passage for piece in evidence}
+    return [
+        Place.of(statement, known[statement.citations[0].marker])
+        for statement in statements
+        if statement.citations and statement.citations[0].marker in known and not statement.withheld
+    ]
+
+
+def _spoken(place: Place, places: Sequence[Place]) -> str:
+    """The text in which the words of no table count for ``place``: its own, and what its document is quoted with."""
+    same = (f"{other.sentence}\n{other.terms}" for other in places if other.title == place.title)
+    return "\n".join((place.whole, *same))
+
+
+def _stands(word: str, place: Place) -> bool:
+    near = "\n".join((place.sentence, place.headings, place.terms))
+    literal = fold(word) in fold(near) if _HAN.search(word) else bool(stems(word)) and stems(word) <= stems(near)
+    return literal or not _rows(word).isdisjoint(_rows(near)) or not any(_lacking(word, place, place.whole))
+
+
+def _terms(passage: Passage) -> str:
+    """The header of a table that has one of its own, and the sentences that say what an abbreviation means."""
+    header = passage.text.split("\n", 1)[0] if passage.table else ""
+    parts = [passage.text[start:end] for start, end in sentences(passage.text)]
+    defining = [part for part in parts if _DEFINES.search(part) and not (passage.table and ": " in part)]
+    return _kept("\n".join((*(() if ": " in header else (header,)), *defining)))
+
+
+def _lacking(question: str, place: Place, spoken: str) -> Iterator[str]:
     yield from _other_medicines(question, place)
     yield from _other_rows(question, place)
     yield from _other_age(question, place)
-    yield from _unnamed(question, place.whole)
+    yield from _unnamed(question, spoken)
 
 
 def _other_medicines(question: str, place: Place) -> Iterator[str]:

@@ -41,8 +41,8 @@ from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Perform, Sections, Step, attempt
 
 CONFLICT = message("gate.conflict_twice")
-UNNAMED, PART_MISSING = "workflow.unnamed", "workflow.part_missing"
-DOUBTS = {UNNAMED: "badge.why_unnamed", PART_MISSING: "badge.why_part_missing",
+UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
+DOUBTS = {UNNAMED: "badge.why_unnamed", PARTLY: "badge.why_partly", PART_MISSING: "badge.why_part_missing",
           "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
 
 
@@ -84,7 +84,9 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Writ
     )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
     lacking = scope.lacking(task.question, written.answering, written.evidence)
-    notes += (message(UNNAMED, words=lacking),) if lacking else ()
+    partly = scope.named(lacking, written.answering, written.evidence)
+    unnamed = tuple(word for word in lacking if word not in partly)
+    notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
     return replace(written, verification=downgraded(account, notes), notes=notes)
 
 

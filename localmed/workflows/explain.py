@@ -66,7 +66,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.verification import citations
 from localmed.workflows import finding
-from localmed.workflows.answering import UNNAMED, Written, overdue, refused, screened, write
+from localmed.workflows.answering import PARTLY, UNNAMED, Written, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, TierSearch
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 
@@ -297,7 +297,7 @@ def _answer(alone: str, filters: SearchFilter, plan: Plan, cited: _Cited) -> Ste
     )
     if not written.stands:
         return (), False
-    lacking = any(note.code == UNNAMED for note in written.notes)
+    lacking = any(note.code in (UNNAMED, PARTLY) for note in written.notes)
     if lacking or written.verification.badge not in (Badge.GREEN, Badge.NONE):
         return (), True
     cited.keep(written.evidence, written.statements)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from localmed.domain import Evidence
-from localmed.verification.scope import lacking
+from localmed.verification.scope import lacking, named
 from tests.values import evidence, quotation
 
 STATUS = "Convulsive status epilepticus in adults"
@@ -61,3 +61,50 @@ def test_more_than_half_of_what_is_quoted_must_speak_of_it() -> None:
     question = "How is autoimmune pancreatitis treated?"
     assert lacking(question, quotations, pieces) == ("autoimmune",)
     assert lacking(question, quotations[1:2], pieces) == ()
+    assert named(("autoimmune", "chronic"), quotations, pieces) == ("autoimmune",)
+    assert named(("autoimmune",), quotations[:1], pieces) == ()
+
+
+def test_what_restricts_an_answer_is_told_as_partly_where_a_sentence_names_it() -> None:
+    texts = ("Repeat the dose of intramuscular adrenaline.", "Give intravenous fluids.", "Give oral cetirizine.")
+    piece = source(" ".join(texts), "Anaphylaxis")
+    quotations = [quotation(piece, start, start + len(text)) for text in texts
+                  for start in [piece.passage.text.index(text)]]  # fmt: skip
+    words = lacking("When is intramuscular adrenaline repeated?", quotations, (piece,))
+    assert words == ("intramuscular",)
+    assert named(words, quotations, (piece,)) == words
+    assert named(words, quotations[1:], (piece,)) == ()
+    chinese = source("肌注肾上腺素。", "过敏性休克")
+    assert named(("肌内",), (quotation(chinese, 0, 7),), (chinese,)) == ("肌内",)
+
+
+def test_a_word_of_no_table_counts_from_another_sentence_of_the_document_that_is_quoted() -> None:
+    pieces = [replace(source(text, title), marker=str(number)) for number, (text, title) in enumerate(
+        (("Keep the spacer clean.", "Asthma"), ("Shake it.", "Asthma"), ("Breathe.", "Asthma"), ("Rest.", "Gout")), 1
+    )]  # fmt: skip
+    quotations = [quotation(piece, 0, len(piece.passage.text)) for piece in pieces]
+    assert lacking("How is a spacer used?", quotations[:3], pieces) == ()
+    assert lacking("How is a spacer used?", quotations[2:], pieces) == ("spacer",)
+
+
+def test_a_definition_and_a_header_in_the_same_table_are_read() -> None:
+    rows = "CrCl is creatinine clearance.\nDrug: Apixaban; CrCl: Below 15 mL/min; Dose: avoid"
+    piece = source(rows, "Apixaban", table=True)
+    row = quotation(piece, rows.index("Drug:"), len(rows))
+    assert lacking("Apixaban at a clearance below 15?", (row,), (piece,)) == ()
+    headed = source("Drug | Clearance\nApixaban | 15 mL/min", "Apixaban", table=True)
+    assert lacking("Apixaban at which clearance?", (quotation(headed, 17, 37),), (headed,)) == ()
+    other = source(
+        rows.replace("CrCl is creatinine clearance.", "Drug: Warfarin; CrCl: clearance"), "Apixaban", table=True
+    )
+    last = quotation(other, other.passage.text.index("Drug: Apix"), len(other.passage.text))
+    assert lacking("Apixaban at a clearance below 15?", (last,), (other,)) == ("clearance",)
+
+
+@pytest.mark.parametrize("question", [
+    "Apixaban dose above, below, at less than or older than 80?", "How much apixaban in an old patient?",
+    "阿哌沙班低于多少不用？",
+])  # fmt: skip
+def test_comparators_and_words_of_age_are_no_topics(question: str) -> None:
+    piece = source("Give apixaban 2.5 mg 阿哌沙班.", "Apixaban")
+    assert lacking(question, (quotation(piece, 0, len(piece.passage.text)),), (piece,)) == ()

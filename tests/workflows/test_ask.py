@@ -12,7 +12,18 @@ import pytest
 from localmed.agents.asking import CITED_ANSWER, KEYWORDS, RELEVANCE, Draft, Keywords, KeywordsInput, Relevance
 from localmed.agents.role_table import role_table
 from localmed.agents.roles import Rules
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, SearchFilter, Status, Support, TraceStep, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Badge,
+    Evidence,
+    Hit,
+    SearchFilter,
+    Status,
+    Support,
+    TraceStep,
+    message,
+)
 from localmed.domain.codec import answer_json, answer_of
 from localmed.domain.parts import ConceptPart, Definition
 from localmed.errors import Rejected
@@ -23,6 +34,7 @@ from localmed.retrieval.keywords import KeywordStep
 from localmed.retrieval.search import Found
 from localmed.retrieval.tiers import Tier
 from localmed.workflows import ask as flow_module
+from localmed.workflows.answering import downgraded
 from localmed.workflows.ask import (
     ALL_WITHHELD,
     BY_CONCEPT,
@@ -264,6 +276,14 @@ def test_words_that_the_sources_lack_are_told() -> None:
     draft = Draft((quotation(SOURCE, 0, 19),))
     answer, _ = replay([search_result(), ENOUGH, (SOURCE,), draft], "May patients share a glucometer?")
     assert message("workflow.unnamed", words=("share", "glucometer")) in answer.notes
+
+
+def test_what_only_part_of_the_quotations_is_about_is_told_as_such_and_is_never_green() -> None:
+    draft = Draft((quotation(SOURCE, 0, 19),))
+    for code, reason in (("workflow.partly", "badge.why_partly"), ("workflow.unnamed", "badge.why_unnamed")):
+        before = replace(replay([search_result(), ENOUGH, (SOURCE,), draft])[0].verification, badge=Badge.GREEN)
+        after = downgraded(before, (message(code, words=("oral",)),))
+        assert (after.badge, after.reason) == (Badge.YELLOW, message(reason, words=("oral",)))
 
 
 def test_the_reason_of_the_nearest_tier_is_told() -> None:
