@@ -18,7 +18,6 @@ from localmed.language import detect
 HEADING_WORDS = 8  # of an English line that may head others
 HEADING_CHARACTERS = 24  # of a Chinese one
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
-_LABEL = re.compile(r"[^:：]{1,60}[:：]")
 _LINE = re.compile(r"[^\n]+")
 
 
@@ -37,21 +36,14 @@ def uncertain(text: str, medicines: Sequence[int]) -> Iterator[tuple[int, int]]:
             if heads is not None:
                 under = heads
             held = held or under
-        own = headings.get(start, start)  # "past medical history" is a list's name and says nothing of a medicine
-        held = held or any(_stops(sentence, medicines) for sentence in cues.SENTENCE.finditer(text, own, end))
+        held = held or any(_stops(sentence) for sentence in cues.SENTENCE.finditer(text, start, end))
         if held or (end not in headings and _goes_on(text, end, medicines)):
             yield start, end
 
 
-def _stops(sentence: re.Match[str], medicines: Sequence[int]) -> bool:
-    """Whether a sentence stops, denies or plans what others name. One that names a medicine is judged by itself."""
-    start = sentence.start()
-    label = _LABEL.match(sentence[0])
-    if cues.REPLACED.match(sentence[0].lstrip(" \t-*•(（")):
-        return True  # "switched to clopidogrel", below what was taken before
-    if label and cues.NOT_NOW.search(label[0]) and not _named(medicines, start, start + label.end()):
-        return True
-    return bool(cues.NOT_NOW.search(sentence[0])) and not _named(medicines, *sentence.span())
+def _stops(sentence: re.Match[str]) -> bool:
+    """Whether a sentence stops, denies, replaces or plans a medicine: of the block's, no rule can tell which."""
+    return bool(cues.REPLACED.match(sentence[0].lstrip(" \t-*•(（")) or cues.NOT_NOW.search(sentence[0]))
 
 
 def _named(medicines: Sequence[int], start: int, end: int) -> bool:
