@@ -7,7 +7,8 @@ closes the connection at that time or when the caller cancels, however slowly th
 A schema becomes ``response_format``; the reply is validated here all the same. A choice among labels is read from the
 log-probabilities of the first token (at most 20 of them are offered) where each label is known by it, without case and
 blanks, and the labels have half of the probability at least; where the server offers none, the model says something
-else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing was measured. Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing was measured. Tokens
+are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
 
 A reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
 refuses that field is not sent it again. What may pass (HTTP 5xx, a connection that broke off, silence) is tried once
@@ -117,8 +118,7 @@ class OpenAIServer:
         try:
             choice, usage = answer["choices"][0], answer.get("usage") or {}
             text, ended = choice["message"]["content"], choice["finish_reason"]
-            counts = (int(usage.get(name, 0)) for name in ("prompt_tokens", "completion_tokens"))
-            reply = Reply(text, *counts, ended)
+            reply = Reply(text, int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)), ended)
         except (LookupError, TypeError, ValueError, AttributeError):
             self._wrong("completion")
         if not isinstance(text, str) or ended not in ("stop", "length"):
@@ -127,8 +127,8 @@ class OpenAIServer:
 
     def _post(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         turns = [{"role": message.role, "content": message.content} for message in messages]
-        whole = {"model": self._model, "messages": turns, "stream": False, **body}
-        status, answer = self._tried_twice(whole | self._fields, watch)
+        whole: dict[str, Any] = {"model": self._model, "messages": turns, "stream": False, **body}
+        status, answer = self._tried_twice({**whole, **self._fields}, watch)
         if status in (400, 422) and self._fields:
             status, answer = self._tried_twice(whole, watch)
             if status == 200:
