@@ -24,6 +24,7 @@ from tests.models.chat_server import Handle, Handler, serving
 from tests.standin import CASE, DOSE, ORDER
 
 LINKED = LinkInput(DOSE, (LinkStatement("Adrenaline 500 micrograms."),), retrieved=True)
+EVERY = 12  # requests: of a run with more a part is tried
 UNANSWERABLE = "What is dobutamine made of, and who invented the stethoscope?"
 
 RUNS: dict[str, Callable[[Session], Answer]] = {
@@ -96,7 +97,7 @@ def test_no_run_is_lost_at_whichever_request_the_server_fails(library: Settings,
     whole, asked = run(library, name, 10_000, FAULTS["HTTP 500"])
     assert asked, "the model takes part"
     assert FAILED not in [note.code for note in whole.notes]
-    for at in range(asked):
+    for at in range(asked) if asked <= EVERY else sorted({*range(0, asked, 1 + asked // EVERY), asked - 1}):
         answer, requests = run(library, name, at, list(FAULTS.values())[at % len(FAULTS)])
         assert answer.notes[-1].code == FAILED, (name, at)
         assert requests <= at + 2, "a server that failed is not asked again in that run"
