@@ -186,8 +186,6 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "terms": (NONE,),
 }
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-
-
 # Who serves the roles of each profile that [roles] does not name.
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
 
