@@ -76,12 +76,12 @@ def role_of(messages: Sequence[Message]) -> str:
 
 def reply(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
     """A usable reply to a role that writes: sentences of the sources, words of the question, lines as they stand."""
-    name, asked = role_of(messages), messages[-1].content
-    sources = _MARK.findall(asked)
+    name, prompt = role_of(messages), messages[-1].content
+    sources = _MARK.findall(prompt)
     if name in WRITTEN:
         return WRITTEN[name]
     if name == "plain_order":
-        return {"lines": [f"The order says: {line}" for line in _LINE.findall(asked)]}
+        return {"lines": [f"The order says: {line}" for line in _LINE.findall(prompt)]}
     sentences = [(text.split(". ")[-2].rpartition(". ")[2] + ".", marker) for marker, text in sources if ". " in text]
     return {"statements": [{"text": text, "sources": [marker]} for text, marker in sentences[:2]]}
 
@@ -105,9 +105,9 @@ WRITTEN: dict[str, Any] = {
 
 def label(messages: Sequence[Message], labels: Sequence[str]) -> str:
     """The label of a role that chooses: the first, but for a passage that shares no long word with the question."""
-    asked = messages[-1].content
+    prompt = messages[-1].content
     if role_of(messages) in ("relevance", "guideline_relevance"):
-        question, _, passage = asked.partition("<<<")
+        question, _, passage = prompt.partition("<<<")
         return labels[not set(_LONG.findall(question.lower())) & set(_LONG.findall(passage.lower()))]
     return labels[role_of(messages) in ("safety", "self_knowledge")]
 

@@ -57,13 +57,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
     """A server that answers well until request ``at`` (from 0) and from there on as ``fault`` says."""
-    asked: list[int] = []
+    served: list[int] = []
 
     def handle(handler: Handler, body: dict[str, Any]) -> None:
         if handler.path == "/tokenize":
             return handler.answer({"tokens": body["prompt"].split()})
-        asked.append(len(asked))
-        if asked[-1] >= at:
+        served.append(len(served))
+        if served[-1] >= at:
             return fault(handler, body)
         messages = [Message(turn["role"], turn["content"]) for turn in body["messages"]]
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
@@ -71,16 +71,16 @@ def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
         text = standin.label(messages, labels) if labels else standin.text(messages, schema)
         return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
-    return handle, asked
+    return handle, served
 
 
 def run(library: Settings, name: str, at: int, fault: Handle) -> tuple[Answer, int]:
     """The answer of the run called ``name``, and how many requests the server got."""
-    handle, asked = failing(at, fault)
+    handle, served = failing(at, fault)
     with serving(handle) as (address, _):
         chat = OpenAIServer(address, "m", 8000, ChatSettings(servers=(address,), server_seconds=5.0))
         with opened(library, HashedWords(), chat=chat, uses={"entailment": "chat", "reranker": "none"}) as session:
-            return RUNS[name](session), len(asked)
+            return RUNS[name](session), len(served)
 
 
 @pytest.fixture(autouse=True)
@@ -94,11 +94,11 @@ def test_every_workflow_is_run() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_run_is_lost_at_whichever_request_the_server_fails(library: Settings, name: str) -> None:
-    whole, asked = run(library, name, 10_000, FAULTS["HTTP 500"])
-    assert asked, "the model takes part"
+    whole, served = run(library, name, 10_000, FAULTS["HTTP 500"])
+    assert served, "the model takes part"
     assert FAILED not in [note.code for note in whole.notes]
-    for at in range(asked) if asked <= EVERY else sorted({*range(0, asked, 1 + asked // EVERY), asked - 1}):
+    for at in range(served) if served <= EVERY else sorted({*range(0, served, 1 + served // EVERY), served - 1}):
         answer, requests = run(library, name, at, list(FAULTS.values())[at % len(FAULTS)])
         assert answer.notes[-1].code == FAILED, (name, at)
-        assert requests <= at + 2, "a server that failed is not asked again in that run"
+        assert requests <= at + 2, "a server that failed is not served again in that run"
         assert bool(answer.statements) >= bool(whole.statements), (name, at)
