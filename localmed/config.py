@@ -211,6 +211,7 @@ class ChatSettings:
     servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
     server: str = ""  # the one of them that is the chat model; "": a registered model is
     server_model: str = ""  # as that server calls it
+    thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
 
