@@ -187,8 +187,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "terms": (NONE,),
 }
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-# Who serves the roles of each profile that [roles] does not name.
-SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
+SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +312,9 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settin
     Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
     folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
     file = Path(named or folder / "localmed.toml")
+    if named and not file.exists():
+        raise BadSettings("settings.no_file", file=str(file))
     if not file.exists():
-        if named:
-            raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
         values = tomllib.loads(contents(file).decode())
