@@ -39,7 +39,8 @@ def examples() -> list[Example]:
     for language in LANGUAGES:
         bank = SENTENCES[language]
         gathered += [Example(text, language, name, "own") for name, text in _lines(bank["emergency"])]
-        gathered += [Example(text, language, "", "own") for text in bank["ordinary"].splitlines()]
+        for name in ("ordinary", "everyday"):
+            gathered += [Example(text, language, "", "own") for text in bank[name].splitlines()]
     for name, author in OTHER_SETS:
         for case in (case for lists in _table(cases / f"{name}.toml").values() for case in lists):
             family = case["presentation"] if name.startswith("emergencies") else ""
