@@ -242,7 +242,7 @@ class GenerationRow:
 
     number: int
     served: bool
-    created: str = "?"
+    created: str = ""
     reason: Message = UNREAD
     documents: int = 0
     passages: int = 0
@@ -303,7 +303,10 @@ def verified(session: Session, number: int | None) -> dict[int, tuple[Message, .
     if number is not None:
         return {number: tuple(stored.of_generation(generations.path_of(data, number)))}
     results = {kept: tuple(stored.of_generation(generations.path_of(data, kept))) for kept in generations.numbers(data)}
-    return results | {0: tuple(fault.full_message for fault in stored.beside(data))}
+    results[0] = tuple(fault.full_message for fault in stored.beside(data))
+    if session.caller.groups is None:
+        stored.note_whole_check(data, sum(map(len, results.values())))
+    return results
 
 
 def has_library(session: Session) -> None:
