@@ -1,4 +1,4 @@
-"""The roles without a language model: keywords and relevance by rule, and answers made of the best sentences, verbatim.
+"""The roles without a language model: keywords by rule, and answers made of the best sentences, verbatim.
 
 A sentence scores by its similarity to the question (read with its title and heading, since "it" needs a name), by the
 weighted share of the question's words in it and in its context (title, headings, the sentence before), and by holding a
@@ -23,7 +23,7 @@ from localmed.domain import Evidence, Passage, Statement, Support, message
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.keywords import BOUND, READ, NGram, candidates, outermost, ranked
-from localmed.retrieval.relevance import fitted, judged, reason, weigh
+from localmed.retrieval.relevance import weigh
 from localmed.verification.furniture import furniture
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
@@ -87,7 +87,6 @@ class Extractive:
         """The roles it serves."""
         return {
             asking.KEYWORDS.name: self.extract_keywords,
-            asking.RELEVANCE.name: self.judge,
             asking.CITED_ANSWER.name: self.answer,
             DECOMPOSITION.name: sub_questions,
             SYNTHESIS.name: self.synthesise,
@@ -111,17 +110,6 @@ class Extractive:
     def _weighed(self, text: str) -> NGram:
         terms = tuple(self._index.analyse(text, for_query=True))
         return NGram(text, terms, sum(self._index.rarity(terms)) / len(terms))
-
-    def judge(self, task: asking.RelevanceInput) -> asking.Relevance:
-        """How likely each hit holds an answer, by the rules of ``retrieval.relevance``."""
-        judge = fitted(self._encoder.identity.slug if task.dense else "", task.reranker, task.language)
-        read = judged(task.question, task.hits, self._index, judge)
-        threshold = judge.threshold(self._settings.risk, self._settings.confidence)
-        relevance = asking.Relevance(tuple(row[0] for row in read), threshold, calibrated=judge.calibrated)
-        if relevance.enough:
-            return relevance
-        best = max(read, key=lambda row: row[0])[1] if read else None
-        return replace(relevance, reason=reason(task.question, best, self._index))
 
     def answer(self, task: asking.AnswerInput) -> asking.Draft:
         """The best sentences, verbatim; with a reference those that were put into it."""
