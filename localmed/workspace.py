@@ -117,6 +117,7 @@ class Workspace:
             safety=self._safety(),
             unsupported=self.settings.verification.unsupported,
             jury=self._jury(),
+            judge=self._site.entailment.name if self._site.entailment.languages else "",
         )
 
     def _jury(self) -> tuple[str, ...]:

@@ -68,6 +68,11 @@ class RecommendationInput(AnswerInput):
     pico: Pico = Pico()
     record: PatientRecord | None = None
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The question and the record."""
+        return (self.question, in_words(self.record)) if self.record else (self.question,)
+
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityInput(AnswerInput):
@@ -75,6 +80,11 @@ class ApplicabilityInput(AnswerInput):
 
     record: PatientRecord = field(default_factory=PatientRecord)
     recommendation: tuple[Statement, ...] = ()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The question and the record."""
+        return (self.question, in_words(self.record))
 
 
 def in_words(record: PatientRecord) -> str:

@@ -81,6 +81,12 @@ def fault(statement: str, window: Window, likeness: float = 0.0, given: Sequence
     return None if rests(mine, theirs, language, likeness) else MORE
 
 
+def rests_on(statement: str, window: Window) -> bool:
+    """Whether the window speaks of what the statement says, whether or not it says it: by words alone."""
+    mine, theirs = clauses.of_statement(statement), clauses.of_window(window)
+    return detect(statement) == detect(window.text) and rests(mine, theirs, detect(statement), 0.0)
+
+
 def rests(mine: Sequence[Clause], theirs: Sequence[Clause], language: str, likeness: float) -> bool:
     """Whether the statement's words, numbers and meaning are near enough to its source's to rest on it."""
     source = [number for clause in theirs for number in clause.numbers]

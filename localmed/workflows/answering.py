@@ -34,7 +34,7 @@ from localmed.domain import (
     message,
 )
 from localmed.language import detect
-from localmed.verification import citations, scope, sections
+from localmed.verification import citations, scope, sections, support
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
@@ -63,7 +63,7 @@ class Written:
     def answering(self) -> tuple[Statement, ...]:
         """The statements that were drafted to answer, without what was added to quote their sections whole."""
         texts = {statement.text for statement in self.drafted}
-        return tuple(statement for statement in self.statements if statement.text in texts)
+        return tuple(one for one in self.statements if one.text in texts or support.stands_in(one))
 
     @property
     def stands(self) -> bool:
@@ -79,6 +79,7 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Writ
     left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
     task = replace(task, evidence=tuple(piece for piece in task.evidence if piece.marker not in left))
     written = yield from _written(task, plan, role)
+    written = replace(written, statements=gate.completed(written.statements, written.evidence))
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
@@ -121,7 +122,9 @@ def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
     drafted, notes = yield from attempt(role, task)
     draft: Draft = drafted
     statements, evidence, continued = yield from _whole(draft.statements, task)
-    checked, verification, added = yield from gate.checked(replace(draft, statements=statements), evidence, plan)
+    checked, verification, added = yield from gate.checked(
+        replace(draft, statements=statements), evidence, plan, given=task.given
+    )
     return Written(checked, verification, draft.notes + notes + continued + added, evidence, draft.statements)
 
 
