@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localmed.clinical.tables import cues
-from localmed.language import fold
+from localmed.clinical.negation import warns
 from localmed.presentation.views import AnswerView, StatementView
 
 
@@ -28,18 +27,13 @@ def arranged(view: AnswerView) -> ArrangedView:
     """The sentences of ``view``, each once."""
     shown = [statement for statement in view.statements if not statement.withheld]
     rest = shown[1:]
-    cautions = [statement for statement in rest if _warns(statement.text)]
+    cautions = [statement for statement in rest if warns(statement.text)]
     return ArrangedView(
         tuple(shown[:1]),
         tuple(statement for statement in rest if statement not in cautions),
         tuple(cautions),
         tuple(statement for statement in view.statements if statement.withheld),
     )
-
-
-def _warns(text: str) -> bool:
-    folded = fold(text)
-    return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
 
 
 def plain(view: AnswerView) -> str:
