@@ -105,9 +105,13 @@ class Site:
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
-        if self._hosted.nearest:
-            library.searched_by(partial(self._hosted.nearest, library.path.name))
-        return Workspace(library, self)
+        try:
+            if self._hosted.nearest:
+                library.searched_by(partial(self._hosted.nearest, library.path.name))
+            return Workspace(library, self)
+        except BaseException:  # models that cannot be told: its lease would outlive it
+            library.close()
+            raise
 
     # --- models ----------------------------------------------------------------------------------------------------
 
