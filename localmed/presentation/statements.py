@@ -35,9 +35,10 @@ def _checked(statement: Statement, language: str) -> str:
     if statement.origin is Origin.GENERATED:
         if verdict is None or verdict.support is Support.UNCHECKED:
             return words(message("answer.unchecked"), language)
-        return words(message("answer.checked", reason=verdict.reason, judge=verdict.judge), language)
-    told = verdict and verdict.reason and verdict.reason.code in BESIDE
-    return words(message("answer.beside", reason=verdict.reason), language) if verdict and told else ""
+        reason = verdict.reason or Message(f"answer.verdict.{verdict.support.value}")
+        return words(message("answer.checked", reason=reason, judge=verdict.judge), language)
+    why = verdict.reason if verdict else None
+    return words(message("answer.beside", reason=why), language) if why and why.code in BESIDE else ""
 
 
 def _verdict(support: Support, reason: str, language: str) -> str:

@@ -39,22 +39,22 @@ def held(number: Interval, source: Sequence[Interval], clause: str) -> bool:
 
 
 def difference(
-    statement: str, mine: Sequence[Clause], theirs: Sequence[Clause], window: Window, given: Sequence[Interval]
+    statement: str, mine: Sequence[Clause], theirs: Sequence[Clause], window: Window, known: Sequence[Interval]
 ) -> Message | None:
     """Why the source does not hold every number of the statement, or not together; None if it does."""
     sold = bool(_SOLD.search(statement))
     source = [number for clause in theirs if sold or not _SOLD_AS.match(clause.text) for number in clause.numbers]
     source += intervals(window.titles)
     own = [number for clause in mine for number in clause.numbers]
-    said = [number for number in own if not number.point and any(number.meets(other) for other in source)]
+    own_limits = [number for number in own if not number.point and any(number.meets(other) for other in source)]
     for clause in mine:
         for number in clause.numbers:
-            if not held(number, [*source, *given, *said], clause.text):
+            if not held(number, [*source, *known, *own_limits], clause.text):
                 alike = any(set(number.written) <= set(other.written) for other in source)
                 return UNIT if alike else NUMBER
             if _other_unit(number, source):
                 return UNIT
-    return APART if apart(mine, theirs, [*given, *intervals(window.titles)], said) else None
+    return APART if apart(mine, theirs, [*known, *intervals(window.titles)], own_limits) else None
 
 
 def _other_unit(number: Interval, source: Sequence[Interval]) -> bool:
@@ -64,9 +64,9 @@ def _other_unit(number: Interval, source: Sequence[Interval]) -> bool:
 
 
 def apart(
-    mine: Sequence[Clause], theirs: Sequence[Clause], given: Sequence[Interval], said: Sequence[Interval] = ()
+    mine: Sequence[Clause], theirs: Sequence[Clause], known: Sequence[Interval], limits: Sequence[Interval] = ()
 ) -> bool:
-    """Whether the numbers of a clause stand in no one sentence of the source together; ``said`` are its own limits."""
+    """Whether the numbers of a clause stand in no one sentence of the source together; ``limits`` are its own."""
     sentences: dict[int, list[Interval]] = {}
     for clause in theirs:
         sentences.setdefault(clause.sentence, []).extend(clause.numbers)
@@ -74,8 +74,8 @@ def apart(
         stated = [
             number
             for number in clause.numbers
-            if not any(number.meets(known) for known in given)
-            and not any(known.holds(number) for known in (*given, *said))
+            if not any(number.meets(other) for other in known)
+            and not any(other.holds(number) for other in (*known, *limits))
         ]
         if len(stated) > 1 and not any(
             all(held(number, numbers, clause.text) for number in stated) for numbers in sentences.values()
@@ -175,6 +175,6 @@ def limit_as_dose(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
     return False
 
 
-def given_numbers(texts: Sequence[str]) -> tuple[Interval, ...]:
+def numbers_of(texts: Sequence[str]) -> tuple[Interval, ...]:
     """The numbers of the question and the record."""
     return tuple(number for text in texts for number in intervals(text))

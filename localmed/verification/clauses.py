@@ -14,15 +14,16 @@ from functools import cache
 
 from localmed.clinical import medicines, synonyms
 from localmed.language import fold
-from localmed.verification.matching import Window, words
 from localmed.verification.intervals import Interval, intervals
+from localmed.verification.matching import Window, words
 
 NEARLY = 0.8  # of the best match's score: another clause this near counts as matched too
 SHARED = 0.34  # of a clause's words and numbers: with less in common two clauses speak of different things
 NUMBER, NAME = 1.5, 1.5  # weights of a shared number and a shared medicine; a word has 1
 
 _CUT = re.compile(
-    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|，(?=[^，。；]{4})|,(?!\d)(?= (?:and|but|while|whereas|although|though|which|who|so)\b)"
+    r"、(?=[^、,，。;；\d]{1,12}\d)|[;；。！？]|[.!?](?!\d)|，(?=[^，。；]{4})"
+    r"|,(?!\d)(?= (?:and|but|while|whereas|although|though|which|who|so)\b)"
     r"|\b(?:but|whereas|while|although)\b|但|而(?!且)"
 )
 _UNIT = re.compile(r"[(（]\s*([^()（）]{1,16}?)\s*[)）]")
@@ -64,7 +65,7 @@ def of_sentence(sentence: str, heading: str = "") -> tuple[Clause, ...]:
     """The clauses of a sentence, or the cells of a table's row, each with the medicine that row or heading is about."""
     cells = [_with_unit(cell) for cell in _CELL.split(fold(sentence))]
     if len(cells) == 1:
-        return _clauses(_CUT.split(cells[0]), medicines.names(sentence) and frozenset() or medicines.names(heading))
+        return _clauses(_CUT.split(cells[0]), (medicines.names(sentence) and frozenset()) or medicines.names(heading))
     return tuple(
         replace(clause, cell=True)
         for cell in cells

@@ -31,8 +31,8 @@ LIMIT = message("support.limit")
 ORDER = message("support.order")
 OPPOSED = message("support.opposed")
 # Whether a statement rests on a source at all: a logistic regression over numbers held (three count), the mean share of
-# its clauses and the share of its words there, likeness, and 1. Fitted on our development paraphrases against sentences
-# of other passages and of nowhere: cross-validated over the sets 3 % of the right ones are refused and 6 % of the others
+# its clauses and the share of its words there, likeness, and 1. Fitted on development paraphrases against sentences of
+# other passages and of nowhere: cross-validated over the sets 3 % of the right ones are refused and 6 % of the others
 # pass; in English without likeness 6 % and 7 %, in Chinese 3 % and 9 %.
 NEAR = {
     "likeness": (0.65, 1.48, 6.88, 11.59, -11.62),
@@ -41,7 +41,8 @@ NEAR = {
 }
 _GENERIC = frozenset(("antibiotic", "corticosteroids"))  # what a sentence may call the medicine that another one names
 _REFERS = re.compile(
-    r"\b(?:both|the two|these|this|those|either|neither|it|they|them)\b|(?:这|该|上述)[类种些两]?|两种|两类|二者|两者|均"
+    r"\b(?:both|the two|these|this|those|either|neither|it|they|them)\b"
+    r"|(?:这|该|上述)[类种些两]?|两种|两类|二者|两者|均"
 )
 _CHEMICAL = re.compile(r"\w+-\d+-\w+")  # glucose-6-phosphate is no medicine
 _OFTEN = re.compile(r"^every|\d a ")  # a frequency; the time of day is compared with its opposite
@@ -49,14 +50,14 @@ _DILUENT = re.compile(r"\b(?:in|into|with|to)\s+(?:about\s+|at least\s+)?$|(?:�
 _DOSES = ("mg", "mL", "units", "mmol")
 
 
-def fault(statement: str, window: Window, likeness: float = 0.0, given: Sequence[Interval] = ()) -> Message | None:
+def fault(statement: str, window: Window, likeness: float = 0.0, known: Sequence[Interval] = ()) -> Message | None:
     """Why ``statement`` is not carried by ``window``; None where no rule finds anything. Other languages: no words.
 
     ``likeness`` is how near in meaning its nearest sentence is, 0.0 where nobody compared: then words alone decide.
     """
     source, language = window.in_context, detect(statement)
     mine, theirs = clauses.of_statement(statement), clauses.of_window(window)
-    if difference := bindings.difference(statement, mine, theirs, window, given):
+    if difference := bindings.difference(statement, mine, theirs, window, known):
         return difference
     if not _named(statement, window):
         return MEDICINE

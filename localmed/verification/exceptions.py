@@ -61,7 +61,8 @@ def omitted(
         return None
     texts = [statement, *beside]
     best = window.sentences[0]
-    for sentence in (best, *(_neighbours(best, passages) if neighbours else ())):
+    beside_it = _neighbours(best, passages) if neighbours else []
+    for sentence in [best, *beside_it]:
         if sentence is not best and not _same_matter(statement, sentence):
             continue
         for clause in clauses(sentence.text):

@@ -51,7 +51,7 @@ class Interval:
         return self.high if self.side == "upper" else self.low
 
     def meets(self, other: Interval) -> bool:
-        """Whether each number of this one is one of ``other``: of a range either end counts, in the same unit or none."""
+        """Whether each number of this one is one of ``other``: of a range either end, in the same unit or none."""
         if self.kind == other.kind or {self.kind, other.kind} == {"", TIMES}:
             return all(any(isclose(mine, theirs) for theirs in other.ends) for mine in self.ends)
         bare = not (self.kind and other.kind) and not DOSES & {self.kind, other.kind}
@@ -171,7 +171,7 @@ def _sided(value: Interval, read: str) -> Interval:
 
 
 def _turned(side: str, before: str) -> str:
-    """The other side where a negation before a comparative turns it: "not placed sooner than", "do not give more than"."""
+    """The other side where a negation before a comparative turns it: "do not give more than"."""
     match = _COMPARATIVE.search(before)
     ahead = _CONDITION.split(before[: match.start()])[-1] if match else ""
     if not _NOT.search(ahead) or ahead.rstrip().endswith((" no", " not", " never")):

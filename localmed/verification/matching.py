@@ -1,8 +1,9 @@
 """Which sentences of the cited passages a statement rests on: the few that hold its words, before anything is compared.
 
 A number or a negation elsewhere in the passage belongs to something else; what is compared is this window, under the
-passage's title and headings. It is chosen by words, and less by the numbers and medicines that a sentence holds; whether these belong together is
-compared after it (``bindings``). English words without their endings; Chinese as pairs of characters.
+passage's title and headings. It is chosen by words, and less by the numbers and medicines that a sentence holds;
+whether these belong together is compared after it (``bindings``). English words without their endings; Chinese as pairs
+of characters.
 """
 
 from __future__ import annotations

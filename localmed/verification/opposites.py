@@ -67,20 +67,20 @@ def opposed(mine: Sequence[Clause], theirs: Sequence[Clause]) -> str:
         against = matched(clause, theirs)
         for axis in axes():
             stated = poles(axis, clause.text)
-            said = [poles(axis, other.text) for other in against] if stated else []
-            if stated and (_excluded(axis, stated, said) or _added(axis, stated, theirs)):
+            source_poles = [poles(axis, other.text) for other in against] if stated else []
+            if stated and (_excluded(axis, stated, source_poles) or _added(axis, stated, theirs)):
                 return axis.name
     return ""
 
 
 def _added(axis: Axis, stated: frozenset[str], theirs: Sequence[Clause]) -> bool:
     """Whether the statement names a pole that its source must name, and none of the source's clauses does."""
-    wanted = stated & axis.added
-    return bool(wanted) and not any(poles(axis, other.text) & wanted for other in theirs)
+    needed = stated & axis.added
+    return bool(needed) and not any(poles(axis, other.text) & needed for other in theirs)
 
 
-def _excluded(axis: Axis, stated: frozenset[str], said: Sequence[frozenset[str]]) -> bool:
-    held = frozenset().union(*said)
+def _excluded(axis: Axis, stated: frozenset[str], source_poles: Sequence[frozenset[str]]) -> bool:
+    held = frozenset().union(*source_poles)
     if not held:
         return False
     return all(pole not in held and axis.within.get(pole, pole) not in held for pole in stated)

@@ -64,15 +64,15 @@ def check(
     before: Verification,
     policy: Policy = "withhold",
     judge: str = "",
-    given: Sequence[str] = (),
+    context: Sequence[str] = (),
 ) -> tuple[tuple[Statement, ...], Verification]:
     """The statements with their verdicts; ``stances`` are those of ``pairs``, ``before`` the account so far.
 
-    ``judge`` names a judge of entailment whose "supported" and "not said" count; ``given`` are the question and the
+    ``judge`` names a judge of entailment whose "supported" and "not said" count; ``context`` are the question and the
     record, whose numbers a statement may repeat.
     """
     known = {piece.marker: piece.passage for piece in evidence}
-    waiting, numbers = iter(stances), bindings.given_numbers(given)
+    waiting, numbers = iter(stances), bindings.numbers_of(context)
     checked = []
     for statement in statements:
         if _judged(statement):
@@ -112,7 +112,7 @@ class _Task:
     passages: Sequence[Passage]
     stances: Sequence[Stance]
     judge: str
-    given: Sequence[Interval]
+    numbers: Sequence[Interval]
 
 
 def _verdict(task: _Task) -> Verdict:
@@ -121,7 +121,7 @@ def _verdict(task: _Task) -> Verdict:
     if any(find_verbatim(passage.text, text, passage.table) for passage in task.passages):
         return Verdict(Support.VERBATIM if submitted else Support.SUPPORTED, JUDGE, QUOTED)
     likeness = max((stance.likeness for stance in task.stances), default=0.0)
-    difference = fault(text, window(text, task.passages), likeness, task.given)
+    difference = fault(text, window(text, task.passages), likeness, task.numbers)
     entailed = max(stance.entailment for stance in task.stances)
     supported = any(stance.label == "entailment" for stance in task.stances)
     supported = supported and (not task.judge or entailed >= SAID)

@@ -22,7 +22,7 @@ from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceI
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
 from localmed.clinical import asking
-from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verification, message
+from localmed.domain import Badge, Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.errors import Rejected
 from localmed.language import fold
 from localmed.verification import badge, citations, support
@@ -36,18 +36,20 @@ Checked = tuple[tuple[bool, ...], Verification, Notes]
 
 
 def checked(
-    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True, given: tuple[str, ...] = ()
+    draft: Draft, evidence: tuple[Evidence, ...], plan: Plan, exceptions: bool = True, context: tuple[str, ...] = ()
 ) -> Step[tuple[tuple[Statement, ...], Verification, Notes]]:
     """Steps 1 and 2: the draft's statements with their verdicts, the account, and a note of what was added.
 
-    ``given`` are the question and the record. Without ``exceptions`` nothing is added, and a verdict comes for each of
-    the draft's statements.
+    ``context`` are the question and the record. Without ``exceptions`` nothing is added, and a verdict comes for each
+    of the draft's statements.
     """
     statements, verification = citations.check(draft.statements, evidence)
     if any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements):
         stances = yield Judge(support.pairs(statements, evidence))
         policy: support.Policy = "mark" if plan.unsupported == "mark" else "withhold"
-        statements, verification = support.check(statements, evidence, stances, verification, policy, plan.judge, given)
+        statements, verification = support.check(
+            statements, evidence, stances, verification, policy, plan.judge, context
+        )
     complete = support.with_exceptions(statements, evidence) if exceptions else statements
     added = len(complete) - len(statements)
     return complete, _counted(verification, added), ((message("gate.added", count=added),) if added else ())
@@ -77,11 +79,20 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
 
 
 def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Step[Coherence]:
-    """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
-    own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
+    """Step 3: quotations agree with what they quote; of a model's words that nobody showed to be supported, the role
+    is asked.
+    """
+    shown_to_hold = (Support.VERBATIM, Support.SUPPORTED)
+    own = tuple(
+        statement
+        for statement in statements
+        if statement.origin is Origin.GENERATED
+        and not statement.withheld
+        and not (statement.verdict and statement.verdict.support in shown_to_hold)
+    )
     if COHERENCE.name not in plan.roles or not own:
         return Coherence(True, "")
-    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, statements, task.evidence))
+    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, own, task.evidence))
     agreed: Coherence = coherence
     return agreed
 

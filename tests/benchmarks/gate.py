@@ -152,9 +152,8 @@ def main() -> None:
     for case, statement in results if "-v" in sys.argv else ():
         if case.right == (outcome(statement) == "withheld"):
             reason = statement.verdict.reason.code if statement.verdict and statement.verdict.reason else ""
-            print(
-                f"{case.id} {'right' if case.right else 'wrong'} {case.kind}: {outcome(statement)} {reason}: {case.text}"
-            )
+            verdict = "right" if case.right else "wrong"
+            print(f"{case.id} {verdict} {case.kind}: {outcome(statement)} {reason}: {case.text}")
     for row in rows(Path(sys.argv[1]).name, results):
         print(f"{row.what}: {row.measured} ({row.target}: {row.met})")
 
