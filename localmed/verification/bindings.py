@@ -25,6 +25,7 @@ CLEARLY = 0.2  # by which the clause with the other side must be more like the s
 WORDS, ALIKE, MORE_ALIKE = 2, 0.5, 0.3  # of a clause's words, where medicines are compared by the words beside them
 LEAST = 0.1  # of a clause that two must share for their limits to be compared
 _INSTANCE = re.compile(r"\b(?:last\w*|old|aged|day|after|for|going on)\b|第|出生|生后|持续")
+_TARGET = re.compile(r"\b(?:hold|keep|kept|maintain|aim|target|goal)|控制|维持|目标|保持")  # no patient's value
 _FLIPS = re.compile(
     r"\b(?:unless|except|provided|as long as|only if|not if|until|without|otherwise)\b|除非|除外|否则|前提"
 )
@@ -35,7 +36,7 @@ def held(number: Interval, source: Sequence[Interval], clause: str) -> bool:
     if any(number.meets(other) for other in source):
         return True
     timed = number.kind == "hours" and not _INSTANCE.search(clause)
-    return not timed and any(other.holds(number) for other in source)
+    return not timed and not _TARGET.search(clause) and any(other.holds(number) for other in source)
 
 
 def difference(

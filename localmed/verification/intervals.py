@@ -26,6 +26,7 @@ _COMPARATIVE = re.compile(r"\b\w+ than(?: \w+)?\s*$")
 _NOT = re.compile(
     r"\b(?:not|never|no|cannot)\b(?! (?:more|less|fewer|lower|higher|later|longer|sooner|earlier|older)\b)|n't\b"
 )
+_DIRECT = re.compile(r"\b(?:no|not|never)\s*$")  # "no more than" is a limit by itself
 _CONDITION = re.compile(r"\b(?:if|when|where|with|at|unless|once|until)\b")
 _JOINT = r"\s*(?:-|–|—|~|～|\bto\b|至|到)\s*"
 
@@ -174,6 +175,6 @@ def _turned(side: str, before: str) -> str:
     """The other side where a negation before a comparative turns it: "do not give more than"."""
     match = _COMPARATIVE.search(before)
     ahead = _CONDITION.split(before[: match.start()])[-1] if match else ""
-    if not _NOT.search(ahead) or ahead.rstrip().endswith((" no", " not", " never")):
+    if not _NOT.search(ahead) or _DIRECT.search(ahead):
         return side
     return "lower" if side == "upper" else "upper"

@@ -42,7 +42,8 @@ def _patterns() -> tuple[tuple[str, bool, re.Pattern[str]], ...]:
                 english = "|".join(
                     rf"\b{re.escape(word)}\b" for word in sorted(listed(entry[f"{name}_en"]), key=len, reverse=True)
                 )
-                made.append((kind, forward, re.compile(f"{english}|{in_characters(entry[f'{name}_zh'])}")))
+                passive = r"(?! by\b)" if forward else ""
+                made.append((kind, forward, re.compile(f"(?:{english}){passive}|{in_characters(entry[f'{name}_zh'])}")))
     return tuple(made)
 
 
@@ -91,7 +92,10 @@ def _crossed(mine: Order, theirs: Sequence[Order]) -> bool:
     for other in theirs:
         along = len(mine.first & other.first) + len(mine.second & other.second)
         across = len(mine.first & other.second) + len(mine.second & other.first)
-        if along and along >= across:
+        crossed = bool(mine.first & other.second and mine.second & other.first)
+        if mine.kind == "degree" and crossed and not mine.second & other.second:
+            turned = True  # what both say of the two counts for neither
+        elif along and along >= across:
             return False
-        turned = turned or (across >= along + CROSSED and bool(mine.first & other.second and mine.second & other.first))
+        turned = turned or (crossed and across >= along + CROSSED)
     return turned
