@@ -1,5 +1,9 @@
-"""Answers quoted whole: the list that a quotation is an item of, and the warnings of the section that it stands in.
+"""Answers quoted whole: the section that a quotation stands in, or of a long one what belongs to the quotation.
 
+A rule cannot tell which of a section's sentences an answer could do without (the route of a dose, what to do next), so
+a section of at most ``WHOLE`` characters of prose is quoted as it stands. Of a longer one:
+
+- *Paragraphs*: the line that a quoted sentence stands in, if that is no longer.
 - *Lists*: an item or the line that leads in to it (it ends with a colon) brings the others, over the borders of
   passages, at most ``ITEMS`` of them; where there are more it is said that the list continues.
 - *Sentences*: one that the end of its passage cuts goes on to its own end.
@@ -15,7 +19,7 @@ carry their header. What only stands around the text (``furniture``) is never ad
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -25,6 +29,7 @@ from localmed.language import sentences
 from localmed.verification.furniture import furniture
 from localmed.verification.subjects import of_range
 
+WHOLE = 700  # characters of prose that are quoted as they stand; three of four sections of a guideline have no more
 ITEMS = 20  # of a list that are quoted
 WORDY = 300  # characters from which a line is a paragraph, not an item
 ENDS = tuple('.!?。！？…;；:：)）”"')
@@ -73,7 +78,7 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     lines = [list(line) for _, line in groupby(split, key=lambda sentence: sentence.line)]
     chosen = {(sentence.place, sentence.start) for sentence in split if _cited(sentence, citations, section)}
     listed, last = _lists(lines, chosen)
-    chosen |= listed | _rest(split, chosen, section) | _warnings(lines)
+    chosen |= listed | _rest(split, chosen, section) | _warnings(lines) | _paragraphs(lines, chosen)
     kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
     rows = [(row.passage, row.start, row.end) for row in _rows(citations, section)]
     prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
@@ -158,6 +163,18 @@ def _rest(split: Sequence[Sentence], chosen: Collection[tuple[int, int]], sectio
         if cut and (key in chosen or key in added) and following.text[:1].islower():
             added.add((following.place, following.start))
     return added
+
+
+def _paragraphs(lines: Sequence[Sequence[Sentence]], chosen: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """All of a short section; of a longer one the short paragraphs that hold one of ``chosen``."""
+    whole = lines if _length(sentence for line in lines for sentence in line) <= WHOLE else ()
+    beside = [line for line in lines if not {(one.place, one.start) for one in line}.isdisjoint(chosen)]
+    kept = (line for line in whole or beside if whole or _length(line) <= WHOLE)
+    return {(sentence.place, sentence.start) for line in kept for sentence in line}
+
+
+def _length(sentences: Iterable[Sentence]) -> int:
+    return sum(len(sentence.text) for sentence in sentences)
 
 
 def _warnings(lines: Sequence[Sequence[Sentence]]) -> set[tuple[int, int]]:
