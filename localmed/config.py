@@ -186,8 +186,6 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "terms": (NONE,),
 }
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-
-
 # Who serves the roles of each profile that [roles] does not name.
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
 
@@ -212,6 +210,7 @@ class ChatSettings:
     servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
     server: str = ""  # the one of them that is the chat model; "": a registered model is
     server_model: str = ""  # as that server calls it
+    thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
 

@@ -17,6 +17,7 @@ from localmed.hooks import Hooks
 from localmed.ingest.manifest import Manifest
 from localmed.operations import importing
 from localmed.ports import Message
+from localmed.workflows.flow import FAILED
 from localmed.workflows.recording import Recording, replay
 from tests.fakes import HashedWords, opened
 from tests.scripted import ScriptedChat
@@ -140,14 +141,14 @@ def test_a_conflict_twice_is_no_answer(settings: Settings) -> None:
     assert any("contradicted its sources twice" in in_words(note) for note in answer.notes)
 
 
-def test_a_model_that_fails_is_an_error_and_search_goes_on(settings: Settings) -> None:
+def test_a_model_that_fails_leaves_the_answer_to_the_rules(settings: Settings) -> None:
     def fail() -> Any:
-        raise ModelError("agents.nothing_said")
+        raise ModelError("chat.stopped")
 
-    with pytest.raises(ModelError):
-        ask(settings, model(fail))
-    with opened(settings, HashedWords()) as session:
-        assert session.search(QUESTION, SearchFilter(), 3).hits
+    answer = ask(settings, model(fail))
+    assert {statement.origin for statement in answer.statements} == {Origin.EXTRACTIVE}
+    assert answer.notes[-1].code == FAILED
+    assert "rules" in in_words(answer.notes[-1])
 
 
 def test_without_a_model_the_same_settings_quote(settings: Settings) -> None:

@@ -96,7 +96,10 @@ class RoleRules(Mapping[str, Callable[[Any], Any]]):
         return Extractive(self._library.lexical, self._encoder, settings.ask, settings.keywords)
 
     def _of_asking(self) -> Rules:
-        return self._extractive.rules()
+        from localmed.agents.relevance_rules import RelevanceRules
+
+        own = RelevanceRules(self._library.lexical, self._encoder.identity.slug, self._site.settings.ask)
+        return {**self._extractive.rules(), **own.rules()}
 
     def _of_planning(self) -> Rules:
         from localmed.agents import planning_rules

@@ -80,7 +80,7 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     listed, last = _lists(lines, chosen)
     chosen |= listed | _rest(split, chosen, section) | _warnings(lines) | _paragraphs(lines, chosen)
     kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
-    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section)]
+    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section, split)]
     prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
     return Quoted((*rows, *prose), None if last is None else section[last])
 
@@ -104,10 +104,12 @@ def _cited(sentence: Sentence, citations: Sequence[Citation], section: Section) 
     return any(one.passage_id == passage and one.start < sentence.end and sentence.start < one.end for one in citations)
 
 
-def _rows(citations: Sequence[Citation], section: Section) -> list[Row]:
-    """The cited rows with those that belong to them, in their order."""
+def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sentence]) -> list[Row]:
+    """The cited rows with those that belong to them, in their order; all of a section that is short with them."""
     rows = [_row(passage, *match.span()) for passage in section if passage.table
             for match in _LINE.finditer(passage.text)]  # fmt: skip
+    if _length(prose) + sum(len(row.text) for row in rows) <= WHOLE:
+        return rows
     cited = [row for row in rows if any(
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip

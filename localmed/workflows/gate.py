@@ -15,12 +15,14 @@ What fails leaves a visible gap. The outcome of each step stands in ``Answer.ver
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
 from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verification, message
+from localmed.errors import Rejected
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
@@ -103,6 +105,8 @@ def badged(
     if not shown or not jury:
         return before
     votes = yield from _votes(question, shown, evidence, jury)
+    if not votes:
+        return before
     earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, jury))
     alone: list[tuple[str, Badge]] = []
     kinds = dict.fromkeys(piece.kind for piece in citations.cited(shown, evidence))
@@ -126,12 +130,12 @@ def badged(
 def _votes(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Step[list[Vote]]:
-    """The vote of each of the jury on ``statements`` and the evidence that they cite."""
+    """The vote of each of the jury on ``statements`` and the evidence that they cite; a judge may have failed."""
     task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes = []
     for name in jury:
-        vote, _ = yield from attempt(_JUDGES[name], task)
-        votes.append(vote)
+        with suppress(Rejected):  # a judge that no rules stand in for
+            votes.append((yield from attempt(_JUDGES[name], task))[0])
     return votes
 
 

@@ -3,18 +3,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from localmed.agents.asking import AnswerInput, Draft, Relevance, RelevanceInput
+from localmed.agents.asking import AnswerInput, Draft
 from localmed.agents.extractive import Extractive
 from localmed.config import AskSettings
-from localmed.domain import Evidence, Origin, Passage, Statement, message
+from localmed.domain import Evidence, Origin, Passage, Statement
 from localmed.library.lexical import LexicalIndex
 from localmed.verification.citations import check
 from tests.fakes import HashedWords
-from tests.values import evidence, hit
+from tests.values import evidence
 
 TEXTS = [
     ("Paracetamol", "Paracetamol relieves pain. The maximum dose of paracetamol in adults is 4 g in 24 hours. "
@@ -150,24 +149,6 @@ def test_what_stands_around_the_text_is_no_statement(extractive: Extractive) -> 
 
 def test_no_evidence_no_answer(extractive: Extractive) -> None:
     assert extractive.answer(AnswerInput("dose", (), True)) == Draft()
-
-
-def test_relevance_is_judged_in_both_languages(extractive: Extractive) -> None:
-    def judge(question: str, dense: bool, hits: Any) -> Relevance:
-        return extractive.judge(RelevanceInput(question, hits, dense))
-
-    good = (hit(TEXTS[0][1], TEXTS[0][0], similarity=0.9),)
-    poor = (hit("The cafeteria opens at noon.", "Cafeteria", similarity=0.05),)
-    assert judge(QUESTIONS[0], True, good).enough
-    assert not judge(QUESTIONS[0], True, poor).enough
-    assert not judge(QUESTIONS[0], True, ()).enough
-    assert not judge("", True, good).enough
-    chinese = (hit(TEXTS[4][1], TEXTS[4][0], language="zh"),)
-    assert judge("对乙酰氨基酚的最大剂量", False, chinese).enough
-    assert not judge("火箭发动机在哪", False, chinese).enough
-    assert not judge(QUESTIONS[0], True, good).calibrated, "no judge was fitted for this encoder"
-    assert judge(QUESTIONS[0], False, good).calibrated
-    assert judge("zebra", False, good).reason == message("workflow.subject_missing", words=("zebra",))
 
 
 @pytest.mark.parametrize(

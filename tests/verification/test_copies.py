@@ -9,7 +9,9 @@ from localmed.verification.copies import copies
 TARGET = "For most adults with high blood pressure the target is below 130/80 mmHg if treatment is well tolerated."
 
 
-@pytest.mark.parametrize("other", [TARGET, TARGET.replace("For most", "In most"), TARGET.replace("is below", "is: below")])
+@pytest.mark.parametrize(
+    "other", [TARGET, TARGET.replace("For most", "In most"), TARGET.replace("is below", "is: below")]
+)
 def test_another_edition_of_a_sentence_is_a_copy(other: str) -> None:
     assert copies(TARGET, other)
     assert copies("轻症患者口服补液即可，每日2000毫升。", "轻症患者口服补液即可,每日2000毫升")
