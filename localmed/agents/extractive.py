@@ -32,7 +32,7 @@ from localmed.verification.furniture import furniture
 from localmed.verification.matching import alike, stems
 
 ENCODED = 24  # sentences compared by meaning: 0.1 s on two cores; the others cannot win on words alone
-CLOSE_TO_BEST = 0.75  # of the best sentence's score: what is further off is not quoted
+CLOSE_TO_BEST = 0.75  # of the best sentence's score, its heading left out: what is further off is not quoted
 PLACE_WEIGHT = 0.15  # what the first-ranked source's sentences gain over the last one's
 NUMBER_WEIGHT = 0.1  # what a sentence with a number gains when the question asks for a quantity
 SLOT_WEIGHT = 0.2  # what one gains that gives the very values asked for: a dose, a duration
@@ -42,7 +42,8 @@ OPPOSED_WEIGHT = 0.3  # what a sentence loses that is for other ages, or of befo
 ENDS = tuple('.!?。！？…;；:：)）”"')  # of a sentence
 SECTIONS = 3  # that are quoted: 248 questions with an answer among the candidates had it in the best 220 times, in the
 # best two 239 times, in the best three 245 times
-SHORTEST = 12  # characters; shorter fragments are list markers and captions
+PER_SECTION = 3  # sentences chosen; what else belongs to them comes with their section (``verification.sections``)
+SHORTEST = 12  # characters, Chinese ones twice; shorter fragments are list markers and captions
 
 _ASKS_QUANTITY = re.compile(
     r"\b(dos(e|es|age)|how (much|many|long|often|old|high|low|soon)|maximum|minimum|target|threshold|level|range)\b"
@@ -67,6 +68,7 @@ class Candidate:
     start: int
     end: int
     score: float
+    heading: float = 0.0  # what of the score its heading gave
 
     @property
     def text(self) -> str:
@@ -195,10 +197,13 @@ class Extractive:
         """
         chosen: list[Candidate] = []
         sections: list[tuple[str, ...]] = []
+        least = CLOSE_TO_BEST * (candidates[0].score - candidates[0].heading) if candidates else 0.0
         for candidate in candidates:
-            if len(chosen) == self._settings.sentences or candidate.score < CLOSE_TO_BEST * candidates[0].score:
+            if len(chosen) == self._settings.sentences or candidate.score < least:
                 break
             fresh = candidate.section not in sections
+            if [one.section for one in chosen].count(candidate.section) == PER_SECTION:
+                continue
             if (fresh and len(sections) == SECTIONS) or any(copies(candidate.text, other.text) for other in chosen):
                 continue
             sections += [candidate.section] if fresh else []
@@ -215,19 +220,19 @@ class Extractive:
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
             around = furniture(passage)
-            bonus += asked.heading(passage)
+            heading = asked.heading(passage)
             if asked.elsewhen(passage):
                 continue
             for start, end in units(passage):
                 text = passage.text[start:end]
                 own = self._index.analyse(text)
-                says = end - start >= SHORTEST and start not in around and _says(text, passage)
+                says = _long_enough(text) and start not in around and _says(text, passage)
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    score += asked.sentence(text)
-                    yield Candidate(piece, place, start, end, score)
-                before = own if end - start >= SHORTEST else before
+                    score += asked.sentence(text) + heading
+                    yield Candidate(piece, place, start, end, score, heading)
+                before = own if _long_enough(text) else before
 
     def _compared(self, question: str, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates with the similarity to the question added to their scores."""
@@ -263,6 +268,10 @@ def coherence(task: asking.CoherenceInput) -> asking.Coherence:
 def self_contained(task: asking.FollowUp) -> str:
     """The question with the one before it, which names what it is about."""
     return f"{task.earlier[-1]} {task.question}" if task.earlier else task.question
+
+
+def _long_enough(text: str) -> bool:
+    return len(text) * (1 if text.isascii() or language.detect(text) == "en" else 2) >= SHORTEST
 
 
 def _says(text: str, passage: Passage) -> bool:

@@ -1,7 +1,7 @@
 """Before, within or after which moment something is: "after the first hour", 手术后 (``asking.toml``, ``[sides]``).
 
-A moment is known by the words that name it; the same moment in other words is another one. Not covered: moments that
-are only amounts ("more than 3 hours after birth" is after birth).
+A moment is known by the words that name it, a Chinese one by its last character (手术后, 术后); the same moment in
+other words is another one. Not covered: moments that are only amounts ("more than 3 hours after birth" is after birth).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WORDS = 3  # of a moment's name
 _SIDES = ("until", "after")
 _WORD = r"(?!(?:of|to|in|on|at|for|and|or|is|are|has|have|can|may|should|with|the|by|from|if|when)\b)[a-z0-9]+"
 _ARTICLE = r"(?:(?:the|an?|her|his|their|its|your|each|every|any)\s+)?"
-_HAN_NAME = 3  # characters before a Chinese side that name the moment
+_UNITS = "时天日周月年钟秒次个先最以之"  # before a Chinese side: no moment, but an amount of time or part of a word
 
 
 def opposed(question: str, text: str) -> tuple[str, ...]:
@@ -58,6 +58,6 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     for side in _SIDES:
         name = rf"(?P<name>{_WORD}(?:[\s-]+{_WORD}){{0,{WORDS - 1}}})"
         english = rf"\b(?:{in_words(sides[f'{side}_en'])})\s+{_ARTICLE}{name}"
-        chinese = rf"(?P<name>[{HAN}\d]{{2,{_HAN_NAME}}}?)(?:{in_characters(sides[f'{side}_zh'])})"
+        chinese = rf"(?P<name>(?![{_UNITS}])[{HAN}])(?:{in_characters(sides[f'{side}_zh'])})"
         made += [(side, re.compile(english)), (side, re.compile(chinese))]
     return tuple(made)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.clinical import ages, medicines, moments
+from localmed.clinical import ages, medicines, moments, negation
 from localmed.clinical.qualifiers import located, opposites, usual
 from localmed.clinical.tables import cues, listed, table
 from localmed.domain import Evidence, Passage, Statement
@@ -66,14 +66,33 @@ class Place:
         return "\n".join((self.headings, self.sentence, self.around))
 
 
-def lacking(question: str, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant."""
+def lacking(
+    question: str,
+    statements: Sequence[Statement],
+    evidence: Sequence[Evidence],
+    beside: Sequence[Statement] = (),
+) -> tuple[str, ...]:
+    """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant.
+
+    Ages are also told by what is quoted ``beside`` the statements: where bands stand there, one must hold the age.
+    """
     places = _places(statements, evidence)
+    if outside := _outside(question, (*statements, *beside)):
+        return outside
     lacks = [tuple(dict.fromkeys(_lacking(question, place, _spoken(place, places)))) for place in places]
     if 2 * sum(not words for words in lacks) > len(lacks):
         return ()
     fewest = min((words for words in lacks if words), key=len, default=())
     return tuple(dict.fromkeys(fewest))[:MOST]
+
+
+def _outside(question: str, statements: Sequence[Statement]) -> tuple[str, ...]:
+    """The ages of ``question`` that no band holds, where ``statements`` name any."""
+    texts = [one.text for one in statements if not one.withheld and not negation.denies(fold(one.text))]
+    bands = [band for text in texts for band in ages.bands(text)]
+    return tuple(
+        written for age, written in ages.asked(question) if bands and not any(low <= age < high for low, high in bands)
+    )
 
 
 def named(words: Sequence[str], statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
@@ -152,8 +171,9 @@ def _rows(text: str) -> frozenset[str]:
 
 
 def _other_age(question: str, place: Place) -> Iterator[str]:
+    spans = _ages(place)
     for age, written in ages.asked(question):
-        if not any(low <= age < high for low, high in _ages(place)):
+        if not any(low <= age < high for low, high in spans):
             yield written
 
 

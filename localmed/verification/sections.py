@@ -10,7 +10,7 @@ a section of at most ``WHOLE`` characters of prose is quoted as it stands. Of a 
 - *Warnings* (``negation.toml``): each sentence of the section that forbids, stops or warns, the rest of a paragraph
   that begins with one, and each sentence that says to act at once.
 - *Rows*: a row of a table brings those of the same stub (its first cell); one whose stub is a limit or a range brings
-  the whole table, since another row may be the one that applies.
+  the whole table, since another row may be the one that applies, and so do two rows of a short table.
 
 A list is a run of lines with one sentence each: what is read of a document keeps no other mark of it. Rows of tables
 carry their header. What only stands around the text (``furniture``) is never added.
@@ -77,12 +77,19 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     split = list(_split(section))
     lines = [list(line) for _, line in groupby(split, key=lambda sentence: sentence.line)]
     chosen = {(sentence.place, sentence.start) for sentence in split if _cited(sentence, citations, section)}
-    listed, last = _lists(lines, chosen)
-    chosen |= listed | _rest(split, chosen, section) | _warnings(lines) | _paragraphs(lines, chosen)
+    warnings = _warnings(lines)
+    leading = {key for key in warnings if key in _leads(split)}
+    listed, last = _lists(lines, chosen | leading)
+    chosen |= listed | _rest(split, chosen, section) | warnings | _paragraphs(lines, chosen)
     kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
     rows = [(row.passage, row.start, row.end) for row in _rows(citations, section, split)]
     prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
     return Quoted((*rows, *prose), None if last is None else section[last])
+
+
+def _leads(split: Sequence[Sentence]) -> frozenset[tuple[int, int]]:
+    """The sentences that lead in to a list."""
+    return frozenset((sentence.place, sentence.start) for sentence in split if sentence.text.endswith(LEADS_IN))
 
 
 def _split(section: Section) -> Iterator[Sentence]:
@@ -113,7 +120,9 @@ def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sente
     cited = [row for row in rows if any(
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip
-    return [row for row in rows if any(row is one or _together(one, row) for one in cited)]
+    tables = [one.passage for one in cited]
+    asked = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
+    return [row for row in rows if id(row.passage) in asked or any(row is one or _together(one, row) for one in cited)]
 
 
 def _row(passage: Passage, start: int, end: int) -> Row:

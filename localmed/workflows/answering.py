@@ -85,7 +85,7 @@ def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Writ
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
-    lacking = scope.lacking(task.question, written.answering, written.evidence)
+    lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)
     unnamed = tuple(word for word in lacking if word not in partly)
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)

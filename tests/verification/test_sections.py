@@ -13,7 +13,6 @@ from localmed.verification.sections import ITEMS, WHOLE, Quoted, section_of, who
 from localmed.verification.subjects import of_range
 from tests.values import evidence, passage
 
-
 LONG = passage(" ".join(f"Remark number {number} is about something else." for number in range(WHOLE // 30)))
 
 
@@ -181,3 +180,23 @@ def test_what_states_something_is_no_furniture(text: str) -> None:
     piece = passage(text)
     last = sentences(text)[-1][0]
     assert last not in furniture(piece)
+
+
+def test_two_rows_of_a_short_table_bring_it_whole() -> None:
+    table = row("Sign: Eyes; Severe: sunken\nSign: Mouth; Severe: dry\nSign: Pulse; Severe: fast")
+    piece = replace(evidence("1", "x"), passage=table)
+    cited = tuple(piece.citation(*span) for span in ((0, 26), (27, 51)))
+    assert len(texts(whole(cited, (table, LONG)))) == 3
+    assert len(texts(whole(cited[:1], (table, LONG)))) == 1
+
+
+def test_a_short_section_is_quoted_with_its_table() -> None:
+    table, prose = row("Drug: A; From: 6 months\nDrug: B; From: 3 months"), passage("Give one of them. Rest.")
+    assert texts(quoted_of("Give one of them.", table, prose)) == [
+        *table.text.split("\n"), "Give one of them.", "Rest.",
+    ]  # fmt: skip
+
+
+def test_a_warning_that_leads_in_to_a_list_brings_the_list() -> None:
+    text = "Take it out at noon.\nAll of these must be met:\nEffective cough.\nNo planned operation."
+    assert texts(quoted("Take it out at noon.", passage(text))) == text.split("\n")
