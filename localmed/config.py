@@ -20,6 +20,7 @@ from localmed.domain import message
 from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 from localmed.messages import LANGUAGES
+from localmed.web_settings import WebSettings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -186,8 +187,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "terms": (NONE,),
 }
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-# Who serves the roles of each profile that [roles] does not name.
-SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
+SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +257,7 @@ class Settings:
     models: ModelSettings = field(default_factory=ModelSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
     host: HostSettings = field(default_factory=HostSettings)
+    web: WebSettings = field(default_factory=WebSettings)
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     verification: VerificationSettings = field(default_factory=VerificationSettings)
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
@@ -311,9 +312,9 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settin
     Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
     folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
     file = Path(named or folder / "localmed.toml")
+    if named and not file.exists():
+        raise BadSettings("settings.no_file", file=str(file))
     if not file.exists():
-        if named:
-            raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
         values = tomllib.loads(contents(file).decode())
