@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from localmed.domain import Citation, Message, Origin, Statement, Support, message
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localmed.domain import AnswerSection, Citation, Evidence, Message, Origin, Statement, Support, message
 from localmed.domain.parts import Definition
+from localmed.messages import joined
 from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
 
@@ -39,6 +43,40 @@ def _checked(statement: Statement, language: str) -> str:
         return words(message("answer.checked", reason=reason, judge=verdict.judge), language)
     why = verdict.reason if verdict else None
     return words(message("answer.beside", reason=why), language) if why and why.code in BESIDE else ""
+
+
+def in_sections(
+    statements: Sequence[Statement], evidence: Sequence[Evidence], language: str
+) -> tuple[StatementView, ...]:
+    """``statements`` of an answer, under their headings where they have sections; sources that disagree with what they
+    are.
+    """
+    views: list[StatementView] = []
+    before = AnswerSection.NONE
+    for statement in statements:
+        section = statement.section
+        heading = words(Message(f"answer.section.{section.value}"), language) if section not in ("", before) else ""
+        detail = _sources(statement, evidence, language) if section is AnswerSection.DISAGREE else ""
+        views.append(replace(statement_view(statement, language), heading=heading, detail=detail))
+        before = section
+    return tuple(views)
+
+
+def _sources(statement: Statement, evidence: Sequence[Evidence], language: str) -> str:
+    """The title, kind and edition of each source of ``statement``."""
+    markers = {citation.marker for citation in statement.citations}
+    named = [
+        message(
+            "answer.source_of",
+            marker=piece.marker,
+            title=one_line(piece.document_title),
+            kind=Message(f"source.kind.{piece.kind.value or 'unnamed'}"),
+            edition=piece.edition or message("answer.no_date"),
+        )
+        for piece in evidence
+        if piece.marker in markers
+    ]
+    return joined((words(name, language) for name in named), language)
 
 
 def _verdict(support: Support, reason: str, language: str) -> str:

@@ -30,7 +30,8 @@ class StatementView:
 
     ``warning`` stands behind a sentence that is shown although its sources do not carry it; ``checked`` says of a
     model's sentence who checked it, or that nobody did; ``verdict`` is what its check came to, for parts that are about
-    that; ``origin`` says who wrote it.
+    that; ``origin`` says who wrote it. ``heading`` is that of the section which begins with it; ``detail`` says of
+    sources that disagree what they are.
     """
 
     text: str
@@ -40,6 +41,8 @@ class StatementView:
     verdict: str = ""
     origin: str = ""
     checked: str = ""
+    heading: str = ""
+    detail: str = ""
 
     @property
     def markers(self) -> tuple[str, ...]:

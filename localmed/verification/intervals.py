@@ -165,7 +165,8 @@ def _sided(value: Interval, read: str) -> Interval:
     before, after = read[max(0, value.at - BEFORE) : value.at], read[value.end : value.end + AFTER]
     # What stands behind a number is nearer to it than the words before: "below 60 kg or more" is no text.
     side = next((name for name, _, behind in _sides() if behind.match(after)), "")
-    side = side or next((_turned(name, before) for name, ahead, _ in _sides() if ahead.search(before)), "")
+    ahead = [(match.start(), name) for name, pattern, _ in _sides() if (match := pattern.search(before))]
+    side = side or (_turned(min(ahead)[1], before) if ahead else "")  # the longest wording: "not sooner than"
     if not side or value.low != value.high:
         return value
     return replace(value, side=side, low=-inf) if side == "upper" else replace(value, side=side, high=inf)

@@ -216,7 +216,9 @@ def _limiting(statement: Statement, known: dict[str, Evidence], texts: Sequence[
     passages = [source.passage]
     sentence = omitted(statement.text, window(statement.text, passages), passages, texts)
     quoted = source.quotation(sentence.start, sentence.end) if sentence else None
-    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, LIMITS)) if quoted else None
+    if quoted is None:
+        return None
+    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, LIMITS), section=statement.section)
 
 
 # --- in place of what is withheld -------------------------------------------------------------------------------------
@@ -264,4 +266,4 @@ def _own_words(statement: Statement, known: dict[str, Evidence]) -> Statement | 
         return None
     sentence = best.sentences[0]
     quoted = sources[sentence.place].quotation(sentence.start, sentence.end)
-    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, IN_PLACE))
+    return replace(quoted, verdict=Verdict(Support.VERBATIM, JUDGE, IN_PLACE), section=statement.section)
