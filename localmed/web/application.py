@@ -11,10 +11,13 @@ from starlette.responses import Response
 
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
-from localmed.web import failures, home, login, pages, start
+from localmed.web import collections, documents, failures, generations, governance, home, login, pages, start
 from localmed.web.protection import Protection
 
-ROUTERS = (home.router, login.router, start.router)
+ROUTERS = (
+    home.router, login.router, start.router,
+    collections.router, documents.router, governance.router, generations.router,
+)  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 
 
