@@ -12,7 +12,7 @@ from starlette.responses import Response
 from localmed.domain import Collection, Kind
 from localmed.errors import NoLibrary, UsageError
 from localmed.messages import LANGUAGES
-from localmed.operations import changes, lookups
+from localmed.operations import changes, importing, lookups
 from localmed.operations.lookups import CollectionRow
 from localmed.web import pages
 from localmed.web.visits import Librarian
@@ -96,6 +96,24 @@ def change(visit: Librarian, name: str, described: Described) -> Response:
         changes.set_access(visit.session, name, described.groups)
     if (changed := described.applied(row.collection)) != row.collection:
         changes.put_collection(visit.session, changed)
+    return pages.redirect(f"/library/collections/{name}", notice="saved")
+
+
+@router.post("/{name}/update")
+def update(visit: Librarian, name: str) -> Response:
+    """Bring it in step with what it was imported from."""
+    return _updated(visit, name, retry=False)
+
+
+@router.post("/{name}/retry")
+def retry(visit: Librarian, name: str) -> Response:
+    """The same, reading also what is in quarantine."""
+    return _updated(visit, name, retry=True)
+
+
+def _updated(visit: Librarian, name: str, retry: bool) -> Response:
+    _row(visit, name)
+    importing.update(visit.session, name, retry)
     return pages.redirect(f"/library/collections/{name}", notice="saved")
 
 

@@ -45,6 +45,13 @@ def rollback(visit: Librarian, number: int) -> Response:
     return pages.redirect("/library/generations", notice=notice, early=",".join(early[:EARLY]))
 
 
+@router.post("/verify")
+def verify(visit: Librarian) -> Response:
+    """Read every byte of what is kept."""
+    faults = [fault for found_faults in lookups.verified(visit.session, None).values() for fault in found_faults]
+    return pages.page(visit, "verified.html", faults=faults)
+
+
 @router.post("/confirm")
 def confirm(visit: Librarian) -> Response:
     """The generation being served was found good."""

@@ -152,6 +152,17 @@ def test_the_quarantine_says_why(client: Clients) -> None:
     assert client("librarian").get("/library/quarantine?collection=ward").status_code == 200
 
 
+def test_a_collection_is_brought_up_to_date_and_the_library_verified(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    for change in ("update", "retry"):
+        assert librarian.form(f"/library/collections/ward/{change}").status_code == 200
+    assert "Every byte is as it was written" in librarian.form("/library/generations/verify").text
+    damaged = next(copied_clients.settings.data.glob("files/*"))
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"other")
+    assert damaged.name[:12] in librarian.form("/library/generations/verify").text
+
+
 def test_going_back_says_what_it_undoes(copied_clients: Clients) -> None:
     librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
     librarian.form(f"/library/documents/{sepsis}/govern", owner="Dr Lin")
