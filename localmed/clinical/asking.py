@@ -1,4 +1,4 @@
-"""What a question asks of its subject: a dose, a duration, a price (``asking.toml``); and its words that name nothing.
+"""What a question asks of its subject: a dose, signs, a price (``asking.toml``); and its words that name nothing.
 
 A slot that a question asks for and a sentence does not fill leaves the question open. English and Chinese. Not covered:
 whether the value is that of the thing asked about.
@@ -22,6 +22,28 @@ class Slot:
 
     name: str
     fills: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing that a question asks for (``[kinds]``): its headings and what its sentences say, both folded."""
+
+    headings: re.Pattern[str]
+    says: re.Pattern[str] | None
+
+
+def kinds(question: str) -> tuple[Kind, ...]:
+    """What kinds of things ``question`` asks for; none where it cannot be told."""
+    folded = fold(question)
+    return tuple(kind for asks, kind in _kinds() if asks.search(folded))
+
+
+@cache
+def _kinds() -> tuple[tuple[re.Pattern[str], Kind], ...]:
+    return tuple(
+        (re.compile(row["asks"]), Kind(re.compile(row["headings"]), re.compile(row["says"]) if "says" in row else None))
+        for row in table("asking")["kinds"].values()
+    )
 
 
 @cache

@@ -15,7 +15,7 @@ death or harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft, Relevance
@@ -37,6 +37,7 @@ from localmed.domain import (
 )
 from localmed.language import detect
 from localmed.verification import citations, scope, sections, support
+from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
@@ -95,7 +96,7 @@ def write(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
-    lacking = scope.lacking(task.question, written.answering, written.evidence)
+    lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)
     unnamed = tuple(word for word in lacking if word not in partly)
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
@@ -181,8 +182,8 @@ def _whole(
 ) -> Step[tuple[tuple[Statement, ...], tuple[Evidence, ...], Notes]]:
     """Quotations with the lists that they belong to and the warnings of their sections, and the evidence for these."""
     cited = [one for statement in statements for one in statement.citations]
-    ids = {one.passage_id for one in cited}
-    passages = tuple(piece.passage for piece in task.evidence if piece.passage.id in ids)
+    known = {piece.passage.id: piece for piece in task.evidence}
+    passages = tuple(known[name].passage for name in dict.fromkeys(one.passage_id for one in cited) if name in known)
     if not passages or any(statement.origin is not Origin.EXTRACTIVE for statement in statements):
         return statements, task.evidence, ()
     read: tuple[sections.Section, ...] = yield Sections(passages)
@@ -198,7 +199,16 @@ def _whole(
         for last in ended
     )
     evidence = tuple(dict.fromkeys((*task.evidence, *known.values())))
-    return tuple(dict.fromkeys((*quoted, *statements))), evidence, notes
+    return tuple(_without_copies((*quoted, *statements))), evidence, notes
+
+
+def _without_copies(statements: Iterable[Statement]) -> list[Statement]:
+    """``statements`` without those that say what one before them says."""
+    kept: list[Statement] = []
+    for statement in statements:
+        if not statement.citations or not any(copies(statement.text, other.text) for other in kept):
+            kept.append(statement)
+    return kept
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:

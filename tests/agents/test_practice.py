@@ -197,7 +197,7 @@ INSULIN = evidence(
 )
 def test_a_sentence_about_another_medicine_is_not_used(question: str, quoted: list[str]) -> None:
     subject = Subject.of(question)
-    candidates = [Candidate(INSULIN, 0, start, end, 0.0, frozenset()) for start, end in units(INSULIN.passage)]
+    candidates = [Candidate(INSULIN, 0, start, end, 0.0) for start, end in units(INSULIN.passage)]
     fitting = [
         candidate.text
         for candidate in candidates
@@ -209,7 +209,7 @@ def test_a_sentence_about_another_medicine_is_not_used(question: str, quoted: li
 
 def test_a_class_stands_for_its_members_and_not_one_member_for_another() -> None:
     of_class = evidence("1", "Avoid ACE inhibitors in pregnancy. Lisinopril is taken once a day.", "Pressure")
-    first, second = (Candidate(of_class, 0, a, b, 0.0, frozenset()) for a, b in units(of_class.passage))
+    first, second = (Candidate(of_class, 0, a, b, 0.0) for a, b in units(of_class.passage))
     assert Subject.of("Is ramipril safe?").fits(first.evidence.passage, first.start, first.end)
     assert not Subject.of("Is ramipril safe?").fits(second.evidence.passage, second.start, second.end)
     assert Subject.of("Are ACE inhibitors safe?").fits(second.evidence.passage, second.start, second.end)
