@@ -63,7 +63,7 @@ def bands(text: str) -> list[tuple[float, float]]:
 def outside(question: str, text: str) -> bool:
     """Whether ``text`` is for other ages than that of ``question``; not where either names none."""
     covered = bands(text)
-    return bool(covered) and any(not any(low <= age < high for low, high in covered) for age, _ in asked(question))
+    return bool(covered) and any(not any(low <= age < high for low, high in covered) for age, _ in named_ages(question))
 
 
 def _band(match: re.Match[str]) -> tuple[float, float]:
