@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from localmed.clinical import medicines, negation
 from localmed.domain import Message, message
-from localmed.verification.clauses import Clause, share
+from localmed.language import fold
+from localmed.verification.clauses import Clause, concepts, share
 from localmed.verification.intervals import DOSES, Interval, intervals
 from localmed.verification.matching import Window
 
@@ -26,6 +28,10 @@ WORDS, ALIKE, MORE_ALIKE = 2, 0.5, 0.3  # of a clause's words, where medicines a
 LEAST = 0.1  # of a clause that two must share for their limits to be compared
 _INSTANCE = re.compile(r"\b(?:last\w*|old|aged|day|after|for|going on)\b|第|出生|生后|持续")
 _TARGET = re.compile(r"\b(?:hold|keep|kept|maintain|aim|target|goal)|控制|维持|目标|保持")  # no patient's value
+_CONDITIONAL = re.compile(
+    r"\b(?:if|when|unless|where|once(?! (?:a|daily|per|each|every))|until|in case)\b|如果|若|除非"
+)
+_CONDITION = re.compile(r"\b(?:if|only (?:if|when|after|for|in))\b[^,;.]{6,80}|仅用于[^。；，]{4,40}")
 _FLIPS = re.compile(
     r"\b(?:unless|except|provided|as long as|only if|not if|until|without|otherwise)\b|除非|除外|否则|前提"
 )
@@ -124,16 +130,41 @@ def other_medicine(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
 
 def other_number(mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
     """Whether the source's clause with the words of a clause has another number of the kind than that gives."""
+    sentences = [
+        [other for other in theirs if other.sentence == number] for number in {other.sentence for other in theirs}
+    ]
+    whole = [_whole(parts) for parts in sentences if not parts[0].cell]
     for clause in mine:
         for number in clause.numbers if len(clause.words) > WORDS else ():
-            own = max((_words(clause, other) for other in theirs if _in(number, other)), default=0.0)
+            own = max((_words(clause, other) for other in whole if held(number, other.numbers, "")), default=None)
             rivals = [
                 _words(clause, other)
-                for other in theirs
+                for other in whole
                 if any(there.kind == number.kind for there in other.numbers) and not held(number, other.numbers, "")
             ]
-            if own and max(rivals, default=0.0) >= max(ALIKE, own + MORE_ALIKE):
+            if own is not None and max(rivals, default=0.0) >= max(ALIKE, own + MORE_ALIKE):
                 return True
+    return False
+
+
+def _whole(parts: Sequence[Clause]) -> Clause:
+    """The clauses of one sentence as one."""
+    words = frozenset[str]().union(*(part.words for part in parts))
+    return replace(parts[0], words=words, numbers=tuple(number for part in parts for number in part.numbers))
+
+
+def condition_dropped(statement: str, mine: Sequence[Clause], theirs: Sequence[Clause]) -> bool:
+    """Whether the statement gives a dose and nothing of the condition under which its source gives that."""
+    doses = [number for clause in mine for number in clause.numbers if number.kind in DOSES]
+    their_words = frozenset[str]().union(*(clause.words for clause in mine))
+    numbers = [number for clause in mine for number in clause.numbers]
+    for source in theirs if doses and not _CONDITIONAL.search(fold(statement)) else ():
+        if any(_in(number, source) for number in doses) and not source.cell:
+            for match in _CONDITION.finditer(source.text):
+                words = concepts(match[0])
+                shared = any(number.meets(other) for number in intervals(match[0]) for other in numbers)
+                if len(words) >= WORDS and not words & their_words and not shared:
+                    return True
     return False
 
 

@@ -22,7 +22,7 @@ from typing import Literal
 from localmed.domain import Evidence, Message, Origin, Passage, Statement, Support, Verdict, Verification, message
 from localmed.ports import Stance
 from localmed.verification import agreement, bindings
-from localmed.verification.comparison import MORE, fault, rests_on
+from localmed.verification.comparison import MORE, OMITTED, fault, rests_on
 from localmed.verification.exceptions import omitted
 from localmed.verification.intervals import Interval
 from localmed.verification.matching import window
@@ -33,7 +33,6 @@ CONTRADICTED = 0.6  # least probability at which a sentence counts as contradict
 # A judge's probability of support from which it is supported, and below which it is not said. Not fitted: no judge of
 # real weights was at hand.
 SAID, NOT_SAID = 0.7, 0.3
-OMITTED = message("support.omitted")
 QUOTED = message("support.said")
 UNSHOWN = message("support.unshown")
 LIMITS = message("support.limits")

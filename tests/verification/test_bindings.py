@@ -24,6 +24,7 @@ COLCHICINE = passage(
     "Avoid colchicine if the eGFR is below 10.",
     "Gout",
 )
+FEBUXOSTAT = passage("Start febuxostat 80 mg if the urate stays above target on allopurinol.", "Gout")
 ZH_TABLE = Passage(
     "p", "d", "c", "zh", "", "新生儿黄疸", ("光疗界值",),
     "小时龄：48小时；低危（μmol/L）：257；高危（μmol/L）：188", "0-9", table=True,
@@ -61,6 +62,8 @@ def test_a_limit_by_its_meaning(text: str, kind: str, low: float, high: float) -
         ("The usual course of colchicine is 6 mg.", COLCHICINE, comparison.LIMIT),
         ("Avoid colchicine if the eGFR is above 10.", COLCHICINE, comparison.SIDE),
         ("Colchicine is avoided at an eGFR of 8.", COLCHICINE, None),
+        ("Febuxostat is started at 80 mg.", FEBUXOSTAT, comparison.OMITTED),
+        ("If the urate stays above target febuxostat 80 mg is used.", FEBUXOSTAT, None),
         ("48小时龄低危儿的光疗界值为257 μmol/L。", ZH_TABLE, None),
         ("48小时龄高危儿的光疗界值为257 μmol/L。", ZH_TABLE, bindings.APART),
         ("48小时龄低危儿的光疗界值为257 mmol/L。", ZH_TABLE, bindings.UNIT),

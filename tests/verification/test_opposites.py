@@ -37,7 +37,7 @@ def test_the_opposite_of_the_source(source: str, right: str, wrong: str) -> None
     [
         ("Give thiamine before glucose.", "Glucose is given after thiamine.", "Thiamine is given after glucose."),
         ("Beer raises urate more than wine.", "Beer raises urate more than wine.", "Wine raises urate more than beer"),
-        ("A sudden fast can set off a flare.", "A flare can be caused by a fast.", "A flare can set off a sudden fast."),
+        ("A sudden fast can set off a flare.", "A flare can be caused by a fast.", "A flare can set off a fast."),
     ],
 )  # fmt: skip
 def test_the_order_of_two_things(source: str, right: str, wrong: str) -> None:
