@@ -109,7 +109,7 @@ def test_a_definition_and_a_header_in_the_same_table_are_read() -> None:
 
 @pytest.mark.parametrize("question", [
     "Apixaban dose above, below, at less than or older than 80?", "How much apixaban in an old patient?",
-    "阿哌沙班低于多少不用？",
+    "阿哌沙班超过多少不用？",
 ])  # fmt: skip
 def test_comparators_and_words_of_age_are_no_topics(question: str) -> None:
     piece = source("Give apixaban 2.5 mg 阿哌沙班.", "Apixaban")
