@@ -21,6 +21,7 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, served
+from localmed.library.access import NAME
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
 from localmed.library.sketches import sketch
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from localmed.models.registry.registration import Model
     from localmed.session import Outcome, Session
 
+LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 IDS_NAMED = 20  # of one change, in the audit log
 EVERYBODY = "everybody"  # may read a collection, in the audit log
 
@@ -52,6 +54,8 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     """Create a collection that only ``groups`` may read (none: everybody); raise ``UsageError`` if it is there."""
     from localmed.operations.lookups import collection_names
 
+    if not NAME.fullmatch(collection.name):
+        raise UsageError("collections.bad_name", name=collection.name, most=LONGEST_NAME)
     if collection.name in collection_names(session):
         raise UsageError("collections.exists", name=collection.name)
     if groups:
@@ -258,10 +262,31 @@ def remove_model(session: Session, name: str) -> Model:
 
 def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The roles that a chosen chat model serves, and those that ``[roles]`` of the settings give others."""
-    from localmed.agents.role_table import ROLES
+    from localmed.agents.role_table import ROLES, RULES_FIRST
 
-    others = tuple(name for name in ROLES if session.settings.roles.get(name, "chat") != "chat")
-    return tuple(name for name in ROLES if name not in others), others
+    named, left = session.settings.roles, session.site.unfit_roles | RULES_FIRST
+    others = tuple(name for name in ROLES if named.get(name, "chat") != "chat")
+    writable = (name for name, role in ROLES.items() if role.form)
+    return tuple(name for name in writable if name not in others and (name in named or name not in left)), others
+
+
+def test_chat(session: Session, progress: Callable[[int, int], object]) -> frozenset[str]:
+    """The roles in which the chat model that serves fails its self-test; from now on rules serve them here.
+
+    Raise ``UsageError`` where no chat model serves, ``ModelError`` where it does not answer.
+    """
+    from localmed.agents import self_test
+    from localmed.agents.chat import ChatRoles
+
+    model = session.site.chat
+    if model is None:
+        raise UsageError("site.no_chat")
+    session.may_change()
+    unfit = self_test.failed(ChatRoles(model), progress)
+    with session.change("model use", model.identity.name) as change:
+        session.site.keep_unfit(unfit)
+        change.outcome = f"unfit: {' '.join(sorted(unfit))}"
+    return unfit
 
 
 def use_model(session: Session, role: str, name: str, progress: Progress) -> None:

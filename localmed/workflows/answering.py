@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft, Relevance
+from localmed.agents.asking import CITED_ANSWER, NOT_COVERED, AnswerInput, Draft, Relevance
 from localmed.agents.roles import Role
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
@@ -50,6 +50,7 @@ DOUBTS = {  # notes that keep a badge from green
     DOUBTED: "badge.why_doubted",
     UNNAMED: "badge.why_unnamed",
     PARTLY: "badge.why_partly",
+    NOT_COVERED: "badge.why_not_covered",
     PART_MISSING: "badge.why_part_missing",
     "ebm.no_medicine": "badge.why_no_medicine",
 }
@@ -81,17 +82,24 @@ class Written:
 
 
 def write(
-    task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER, relevance: Relevance | None = None
+    task: AnswerInput,
+    plan: Plan,
+    role: Role = CITED_ANSWER,
+    relevance: Relevance | None = None,
+    by_rules: bool = False,
 ) -> Step[Written]:
     """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
 
-    ``relevance`` says how the evidence was judged. Evidence that speaks to a language model is left out, whoever
-    answers, and that is told.
+    ``relevance`` says how the evidence was judged; ``by_rules`` asks no model. Evidence that speaks to a language model
+    is left out, whoever answers, and that is told.
     """
     left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
     evidence = tuple(piece for piece in task.evidence if piece.marker not in left)
     task = replace(task, evidence=evidence, audience=plan.audience, day=plan.day)
-    written = yield from _written(task, plan, role, relevance)
+    if by_rules:
+        written = yield from _drafted(task, plan, role, by_rules=True)
+    else:
+        written = yield from _written(task, plan, role, relevance)
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
