@@ -44,6 +44,7 @@ NAVIGATION = (
     # work of librarians
     # work of safety officers
     # work of administrators
+    Place("/admin/accounts", "web.nav.accounts", Right.ACCOUNTS),
 )
 
 
