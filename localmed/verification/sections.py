@@ -121,11 +121,11 @@ def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sente
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip
     tables = [one.passage for one in cited]
-    short_tables = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
+    whole_tables = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
     return [
         row
         for row in rows
-        if id(row.passage) in short_tables or any(row is one or _together(one, row) for one in cited)
+        if id(row.passage) in whole_tables or any(row is one or _together(one, row) for one in cited)
     ]
 
 
