@@ -135,6 +135,7 @@ class AskSettings:
     sentences: int = 5  # quoted at most
     risk: float = 0.05  # of the answered questions, the share that may have no answer in the library
     confidence: float = 0.8  # with which that holds on the questions that the judge was calibrated on
+    unanswerable: float = 0.25  # of all questions, the share that the library has no answer to, as far as is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "entailment": (NONE, CHAT),
     "terms": (NONE,),
 }
+ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 
 
@@ -273,9 +275,12 @@ def model_folder(settings: Settings) -> Path:
     return settings.data / Path(settings.models.folder or "models").expanduser()
 
 
-def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
+def chosen_models(
+    settings: Settings, uses: Mapping[str, str], registered: Collection[str], library: str = ""
+) -> dict[str, str]:
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
+    ``library`` is the slug of the encoder that the library is of: a built-in one is kept where none was chosen.
     The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
     beside a registered encoder. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
     beside a registered encoder.
@@ -284,6 +289,9 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
+    if built_in("encoder", chosen["encoder"]):
+        kept = next((name for name, start in ENCODER_SLUGS.items() if library.startswith(start)), chosen["encoder"])
+        chosen["encoder"] = kept
     chosen |= uses
     if chosen["entailment"] == RETIRED:
         chosen["entailment"] = NONE
