@@ -15,6 +15,9 @@ LEAST = {
     **dict.fromkeys(("search.guidelines", "search.guideline_weight", "search.guideline_similarity"), 0),
     **dict.fromkeys(("search.guideline_coverage", "ask.risk", "ask.confidence", "ask.unanswerable"), 0),
     "ingest.children": 0,
+    "web.history_days": 0,
+    "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
+    "web.body_bytes": 100_000,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
@@ -27,6 +30,8 @@ LEAST = {
 }
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
+    "web.idle_minutes": 1440,
+    "web.login_hours": 168,
     "ingest.children": 64,
     "read.ocr_threads": 64,
     **dict.fromkeys(("search.guideline_similarity", "search.guideline_coverage"), 1),

@@ -20,6 +20,7 @@ from localmed.domain import message
 from localmed.errors import BadSettings, InputError, toml_place
 from localmed.files import contents
 from localmed.messages import LANGUAGES
+from localmed.web_settings import WebSettings
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -170,7 +171,7 @@ class ModelSettings:
 
 # What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
 PROFILES: Mapping[str, Mapping[str, str]] = {
-    "starter": {"encoder": "minilm", "reranker": "maxsim"},
+    "starter": {"encoder": "e5", "reranker": "maxsim"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
 UNSUPPORTED = ("withhold", "mark", "regenerate")  # the last once, then withheld
@@ -188,10 +189,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 }
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-
-
-# Who serves the roles of each profile that [roles] does not name.
-SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}
+SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +212,7 @@ class ChatSettings:
     servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
     server: str = ""  # the one of them that is the chat model; "": a registered model is
     server_model: str = ""  # as that server calls it
+    thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
 
@@ -260,6 +259,7 @@ class Settings:
     models: ModelSettings = field(default_factory=ModelSettings)
     chat: ChatSettings = field(default_factory=ChatSettings)
     host: HostSettings = field(default_factory=HostSettings)
+    web: WebSettings = field(default_factory=WebSettings)
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     verification: VerificationSettings = field(default_factory=VerificationSettings)
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
@@ -320,9 +320,9 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True) -> Settin
     Without ``own`` those of the data folder, whatever ``$LOCALMED_CONFIG`` names."""
     folder, named = data_folder(data), os.environ.get("LOCALMED_CONFIG", "") if own else ""
     file = Path(named or folder / "localmed.toml")
+    if named and not file.exists():
+        raise BadSettings("settings.no_file", file=str(file))
     if not file.exists():
-        if named:
-            raise BadSettings("settings.no_file", file=str(file))
         return Settings(folder)
     try:
         values = tomllib.loads(contents(file).decode())

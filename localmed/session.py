@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, Evidence, Kind, Message, SearchFilter, Status
+from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.errors import Busy, NoLibrary, UnknownName, UsageError
 from localmed.hooks import SILENT, Hooks, following
 from localmed.language import clean
@@ -36,16 +36,7 @@ if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
     from localmed.workflows.explain import ExplainInput
     from localmed.workspace import Workspace
 
-ADMINS = frozenset({"model add", "model remove", "model use"})  # actions that need more than a librarian
 RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
-
-
-class SessionRole(IntEnum):
-    """What a caller may do; each may do what those before it may."""
-
-    READER = 1
-    LIBRARIAN = 2  # changes the library and who may read it
-    ADMIN = 3  # chooses the models
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +68,11 @@ def local_caller(settings: Settings, language: str = "en") -> Caller:
     """Whoever runs a command: the account of the operating system, the groups of the settings or of its rights."""
     groups = groups_of(settings.reader.groups, settings.data)
     return Caller(actor(), groups, SessionRole.ADMIN if groups is None else SessionRole.READER, language)
+
+
+def caller_of(account: Account, language: str) -> Caller:
+    """Whoever signed in as ``account``."""
+    return Caller(account.user, None if account.reads_all else frozenset(account.groups), account.role, language)
 
 
 class Session:
@@ -232,6 +228,14 @@ class Session:
             return standing(evidence, library), not library.passages([evidence.passage.id])
         return evidence, True
 
+    def standing(self, evidence: Evidence) -> Evidence:
+        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept.standing``)."""
+        from localmed.workflows import kept
+
+        with suppress(NoLibrary), self.workspace() as workspace:
+            return kept.standing(evidence, workspace.library)
+        return evidence
+
     def replay(self, text: str) -> tuple[Answer, bool]:
         """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
         from localmed.workflows.kept import rests_on_hidden
@@ -274,18 +278,22 @@ class Session:
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
-    def require(self, role: SessionRole) -> None:
-        """Raise ``UsageError`` for a caller of a lesser role, or who does not see the whole library."""
+    def may(self, right: Right) -> bool:
+        """Whether the caller's role has ``right``."""
+        return right in RIGHTS[self.caller.role]
+
+    def require(self, right: Right) -> None:
+        """Raise ``UsageError`` for a caller without ``right``, or who does not see the whole library."""
         if self.caller.groups is not None:
             if groups_of((), self.data) is not None:
                 raise UsageError("access.not_writable", folder=str(self.data))
             raise UsageError("access.not_for_groups")
-        if self.caller.role < role:
-            raise UsageError("session.role", role=role.name.lower())
+        if not self.may(right):
+            raise UsageError("session.role", role=Message(f"session.right.{right}"))
 
     def may_change(self) -> None:
         """Raise ``UsageError`` for a caller who may not change the library."""
-        self.require(SessionRole.LIBRARIAN)
+        self.require(Right.LIBRARY)
 
     @contextmanager
     def change(self, action: str, subject: str) -> Iterator[Outcome]:
@@ -294,7 +302,7 @@ class Session:
         An intent without an outcome in the audit log is a change that was cut off: it may have taken effect. A change
         whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
         """
-        self.require(SessionRole.ADMIN if action in ADMINS else SessionRole.LIBRARIAN)
+        self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
         finish(self.data, lambda begun, outcome: self.note(begun.action, begun.subject, outcome, intent=begun))
         intent = self.note_before(action, subject, BEGUN)
         change = Outcome(subject)

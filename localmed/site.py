@@ -105,9 +105,13 @@ class Site:
 
     def _opened(self, hidden: frozenset[str]) -> Workspace:
         library = Library.open(self.data, hidden, self.day())
-        if self._hosted.nearest:
-            library.searched_by(partial(self._hosted.nearest, library.path.name))
-        return Workspace(library, self)
+        try:
+            if self._hosted.nearest:
+                library.searched_by(partial(self._hosted.nearest, library.path.name))
+            return Workspace(library, self)
+        except BaseException:  # models that cannot be told: its lease would outlive it
+            library.close()
+            raise
 
     # --- models ----------------------------------------------------------------------------------------------------
 
@@ -134,6 +138,13 @@ class Site:
             return Uncentred(self.encoder)
         own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
         return Uncentred(owned(own, self._working))
+
+    @property
+    def safety_encoder(self) -> Embedder:
+        """MiniLM, whatever encoder was chosen: the likeness to wanting to die was fitted on its vectors."""
+        if self._encoder or self.serving["encoder"] == "minilm":
+            return self.encoder
+        return owned(self._once("safety encoder", MiniLM), self._working)
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -288,7 +299,7 @@ class _Pool:
     """Open libraries that nobody uses, by generation and hidden collections."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock, self._closed = Lock(), False
         self._idle: list[tuple[_Key, Workspace]] = []
 
     def take(self, key: _Key) -> Workspace | None:
@@ -304,13 +315,15 @@ class _Pool:
     def give_back(self, key: _Key, workspace: Workspace, keep: bool) -> None:
         """``workspace`` is used no more; close it, or the one that was longest idle, where there are too many."""
         with self._lock:
+            keep = keep and not self._closed  # what outlives the site, such as a page drawn ahead, ends by itself
             self._idle += [(key, workspace)] if keep else []
             surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
         _close([*surplus, *([] if keep else [(key, workspace)])])
 
     def close(self) -> None:
-        """Close all that are idle."""
+        """Close all that are idle, and what is given back from now on."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         _close(idle)
 

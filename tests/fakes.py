@@ -16,6 +16,7 @@ import numpy.typing as npt
 from localmed.agents.role_table import RoleTable
 from localmed.config import Settings
 from localmed.domain import Collection, Document, SearchFilter
+from localmed.domain.accounts import SessionRole
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.pipeline import Importer, Report
 from localmed.language import words
@@ -23,7 +24,7 @@ from localmed.library import generations
 from localmed.library.library import SPARSE, Library, today
 from localmed.ports import CountingChat, Embedder, EncoderIdentity, Weights
 from localmed.retrieval.search import Found
-from localmed.session import Caller, Session, SessionRole, local_caller
+from localmed.session import Caller, Session, local_caller
 from localmed.site import Site
 from localmed.workflows.flow import Services
 

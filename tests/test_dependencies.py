@@ -14,6 +14,8 @@ import pytest
 PYPROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 MODULES = {  # where the module is not called as the distribution
+    "argon2-cffi": "argon2",
+    "axe-playwright-python": "axe_playwright_python",
     "charset-normalizer": "charset_normalizer",
     "fhir.resources": "fhir.resources.R4B.patient",
     "markdown-it-py": "markdown_it",

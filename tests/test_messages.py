@@ -41,7 +41,14 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@cache
+def templates() -> str:
+    """The text of all templates, in which ``text("web.save")`` names a code and ``"web.role." ~ role`` several."""
+    return "".join(path.read_text("utf-8") for path in sorted(PACKAGE.rglob("templates/*.html")))
+
+
 def constants() -> Iterator[str]:
+    yield from re.findall(r'"([a-z_.]+)"', templates())
     for tree in trees().values():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -50,7 +57,7 @@ def constants() -> Iterator[str]:
 
 def prefixes() -> set[str]:
     """What f-strings begin with that end in a dot: ``f"badge.{value}"`` uses every code under ``badge.``."""
-    return {
+    return set(re.findall(r'"([a-z_.]+\.)" ~', templates())) | {
         str(first.value)
         for tree in trees().values()
         for node in ast.walk(tree)

@@ -35,7 +35,9 @@ ALLOWED = {
     "library/catalogue.py": "SQL",
     "library/graph.py": "SQL",
     "models/host/server.py": "a line of the host's log",
+    "operations/accounts.py": "SQL",
     "operations/audit.py": "the outcome of a log's first entry, stored and compared with",
+    "web/protection.py": "policies for browsers",
 }
 WORDS, HAN = 3, 4  # in a row: from that many on it is a phrase
 _RUN = re.compile(r"(?:(?:^|(?<=[\s\"'(]))[A-Za-z][A-Za-z'’-]*[,;:.]?(?:\s+|$)|\{\w*[^}]*\}\s*|\d+\s+)+")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from math import sqrt
@@ -34,7 +34,7 @@ WEIGHTS = Path(__file__).with_name("safety_likeness.npz")
 SENTENCES = 8  # the last ones are scored each for itself, at the cost of a question each: what is asked for ends a text
 LONGEST_RUN = 3  # Chinese characters
 FITTED = ("en", "en_words", "zh")  # English with the encoder's vector and without, Chinese
-PARTS = ("terms", "encoder", "by_term", "by_meaning", "bias", "bounds")
+PARTS = ("terms", "encoder", "by_term", "by_meaning", "bias", "bounds", "by_pair", "centre")
 _WORD = re.compile(r"[a-z']+")
 _RUN = re.compile(f"[{HAN}]+")
 
@@ -45,6 +45,7 @@ class Weights:
 
     ``terms``: term -> row of ``by_term`` (T, K); ``by_meaning`` (D, K), D = 0 without an encoder; ``bias`` (K,).
     ``bounds`` (K,): a score above its bound counts. ``encoder`` is the slug of the one that was fitted, "" for none.
+    ``by_pair`` (D, D) weighs the products of two places of a vector without its ``centre`` (D,); (0, 0) for none.
     """
 
     terms: Mapping[str, int]
@@ -53,10 +54,15 @@ class Weights:
     bias: Floats
     bounds: Floats
     encoder: str
+    by_pair: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    centre: Floats = field(default_factory=lambda: np.zeros(0))
 
     def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
         """The scores above their bounds, (N, K), of ``texts`` with their ``vectors`` (N, D)."""
         scores: Floats = vectors @ self.by_meaning + self.bias - self.bounds
+        if self.by_pair.size:
+            centred = vectors - self.centre
+            scores += np.sum((centred @ self.by_pair) * centred, axis=1, keepdims=True)
         for row, text in enumerate(texts):
             held = terms(text, language)
             known = [self.terms[term] for term in held if term in self.terms]
@@ -85,6 +91,7 @@ def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
         arrays |= {f"{name}.terms": np.array("\n".join(fitted.terms)), f"{name}.encoder": np.array(fitted.encoder)}
         arrays |= {f"{name}.by_term": fitted.by_term.astype(np.float16), f"{name}.bias": fitted.bias}
         arrays |= {f"{name}.by_meaning": fitted.by_meaning.astype(np.float32), f"{name}.bounds": fitted.bounds}
+        arrays |= {f"{name}.by_pair": fitted.by_pair.astype(np.float16), f"{name}.centre": fitted.centre}
     return arrays
 
 
@@ -92,11 +99,15 @@ def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
 def loaded(path: Path = WEIGHTS, names: tuple[str, ...] = FITTED) -> Mapping[str, Weights]:
     """The weights of an ``.npz`` that comes with the package, by their names."""
     with np.load(path, allow_pickle=False) as kept:
-        return {name: _weights({part: kept[f"{name}.{part}"] for part in PARTS}) for name in names}
+        there = set(kept.files)
+        return {
+            name: _weights({part: kept[f"{name}.{part}"] for part in PARTS if f"{name}.{part}" in there})
+            for name in names
+        }
 
 
 def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:
-    numbers = {part: kept[part].astype(np.float64) for part in PARTS[2:]}
+    numbers = {part: kept[part].astype(np.float64) for part in PARTS[2:] if part in kept}
     names = {term: row for row, term in enumerate(str(kept["terms"]).split("\n"))}
     return Weights(terms=names, encoder=str(kept["encoder"]), **numbers)
 

@@ -29,7 +29,8 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 def command(ctx: click.Context, full: bool, as_json: bool) -> None:
     """Check the machine, the software, the models and the library; each line ok, warning or problem with what to do.
 
-    Exit code 0 if there is no problem (warnings may be), 5 if there is one. Nothing is changed.
+    Exit code 0 if there is no problem (warnings may be), 5 if there is one. Nothing is changed, but --full notes that
+    everything was read.
     """
     from localmed.operations import doctor
 
@@ -48,7 +49,7 @@ def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
     """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
-    from localmed.operations import doctor
+    from localmed.operations import doctor, stored
     from localmed.operations.check import failed, problem
 
     try:
@@ -57,7 +58,10 @@ def _checks(
             with suppress(ModelError):  # a record that cannot be read is told by a check
                 started(sum(model.bytes for model in registry.registrations.models.values()))
             site = doctor.site_of(settings, registry, full, advance, session.site.host_status)
-            yield from doctor.examine(site, doctor.checks_for(settings))
+            checks = list(doctor.examine(site, doctor.checks_for(settings)))
+            if full and session.caller.groups is None:
+                stored.note_whole_check(settings.data, doctor.faults_stored(checks))
+            yield from checks
     except BadSettings as error:
         yield failed("settings", error)
     except ImportError as error:

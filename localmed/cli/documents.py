@@ -222,7 +222,9 @@ def withdraw(ctx: click.Context, document: str, reason: str) -> None:
     with opened(ctx) as session:
         chosen = lookups.document(session, document)
         changes.withdraw(session, chosen, True, reason)
-    say("documents.withdrawn", title=chosen.title)
+        say("documents.withdrawn", title=chosen.title)
+        for near in lookups.near_copies(session, chosen):
+            say("documents.near_copy", title=near.title, document=near.id[:12], collection=near.collection)
 
 
 @command.command("reinstate")

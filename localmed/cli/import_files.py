@@ -33,6 +33,11 @@ SHOWN = 30  # lines of the report printed; --json has them all
     help="What the collection is (TOML; see corpora/starter-guidelines.toml). Kept, so later imports need not give it.",
 )
 @click.option("--retry", is_flag=True, help="Read again what is in quarantine.")
+@click.option(
+    "--near-copies",
+    is_flag=True,
+    help="Take what is nearly the text of a withdrawn document too: it was compared and may answer.",
+)
 @previewing.options
 @json_option
 @click.pass_context
@@ -43,13 +48,15 @@ def command(
     collection: str,
     manifest: Path | None,
     retry: bool,
+    near_copies: bool,
     as_json: bool,
     **preview: Any,
 ) -> None:
     """Import files and folders into a collection.
 
     A folder is kept in step: changed files replace their passages, removed ones disappear. Files that cannot be read
-    go to quarantine with the reason; the others are imported. Ctrl-C changes nothing, and the next run goes on.
+    go to quarantine with the reason, and so does what is nearly the text of a withdrawn document, until somebody has
+    compared the two (--near-copies); the others are imported. Ctrl-C changes nothing, and the next run goes on.
 
     With --dry-run everything is read and nothing stored: what would become of each file is printed, and --report
     writes it as a page with what was read beside the pages as they are printed.
@@ -65,7 +72,9 @@ def command(
             return
         described = importing.manifest_of(session, collection, manifest)
         with work_shown(not as_json) as hooks:
-            report = importing.import_paths(session, paths, described, manifest, retry, hooks=hooks)
+            report = importing.import_paths(
+                session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks
+            )
     if as_json:
         print_json(plain(report))
     else:

@@ -54,6 +54,7 @@ COMMANDS = {
     "repair": Entry("repair", short_help="After damage: show what can be put right from what is whole, then do it."),
     "models": Entry("models", short_help="List, add, verify and choose models; see what fits this machine."),
     "host": Entry("host", short_help="Keep the models loaded for other commands; see what it does."),
+    "serve": Entry("serve", short_help="Serve the pages for browsers: ask, search, library, accounts."),
     "doctor": Entry("doctor", short_help="Check machine, software, models and library; say what to do."),
     "eval": Entry("evaluate", short_help="Measure retrieval, citations, badges, claims and entailment."),
 }

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from localmed.clinical.tables import in_characters, in_words, listed, table
+from localmed.clinical.tables import cues, in_characters, in_words, listed, table
+from localmed.language import fold
 
 REACH = 6  # words between a denial and the sign that it denies
 BEFORE = 120  # characters before a sign that are read for a denial
@@ -53,6 +54,12 @@ def doubtful(folded: str) -> frozenset[str]:
     return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
 
 
+def warns(text: str) -> bool:
+    """Whether a sentence forbids, stops, warns or says to act at once."""
+    folded = fold(text)
+    return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
+
+
 # --- complaints -------------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +69,7 @@ def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], r
     verbs, also = ("|".join(listed(entry[name])) for name in ("verbs_en", "also_en"))
     english = rf"\b(?:{'|'.join(listed(entry['en']))}|(?:{verbs})(?:n'?t| not)(?: (?:{also})\b)?)\s"
     return (
-        re.compile(rf"{english}(?P<between>[\w' ,/-]{{0,70}})$"),
+        re.compile(rf".*(?P<whole>{english}(?P<between>[\w' ,/-]{{0,70}}))$"),
         re.compile(rf"\b(?:{in_words(entry['but_not_en'])})"),
         re.compile(rf"(?:{in_characters(entry['zh'])})(?P<between>[^,.;!?，。；！？]{{0,12}})$"),
         re.compile(in_characters(entry["but_not_zh"])),
@@ -76,7 +83,7 @@ def _missing() -> re.Pattern[str]:
 
 
 def denied(clause: str, start: int) -> bool:
-    """Whether the sign at ``start`` of a folded clause is denied, by a denial near it or one that a list carries on."""
+    """Whether the sign at ``start`` of a folded clause is denied by the last denial before it, near it or in its list."""
     if _missing().match(clause, start):
         return False
     english, but_not, chinese, but_not_chinese = _before_sign()
@@ -84,7 +91,7 @@ def denied(clause: str, start: int) -> bool:
     if match := chinese.search(before):
         return not but_not_chinese.search(match["between"])
     match = english.search(_ANOTHER.split(before)[-1])
-    if not match or but_not.search(match[0]):
+    if not match or but_not.search(match["whole"]):
         return False
     between = match["between"]
     if "," in between:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from localmed.clinical import medicines, negation
-from localmed.clinical.tables import listed, table
+from localmed.clinical.tables import in_characters, listed, table
 from localmed.clinical.wordings import MEDICINE, Clause, Lexicon, Wording, wordings
 from localmed.language import fold
 
+LONGEST = 20  # characters of what is listed as "longer" in the table
 TRIED = 20  # places of a sign in a clause that are looked at: where so many are denied, all are
 
 _WITHOUT_APOSTROPHE = re.compile(r"\b(ca|wo|do|does|did|is|are|was|were|has|have|had|could|would|should)nt\b")
@@ -114,9 +115,20 @@ def _counts(clause: str, read: Clause, sign: _Sign) -> bool:
         for number, match in enumerate(read.matches(wording)):
             if number == TRIED:
                 break
-            if not negation.denied(clause, match.start):
+            if not negation.denied(clause, match.start) and not _cut(clause, match.end):
                 return True
     return False
+
+
+@cache
+def _longer() -> re.Pattern[str]:
+    entry = table("red_flags")["longer"]
+    return re.compile(rf"\b(?:{in_characters(entry['en'])})|{in_characters(entry['zh'])}")
+
+
+def _cut(clause: str, end: int) -> bool:
+    """Whether a wording that ends at ``end`` is the beginning of a longer one of another meaning."""
+    return any(match.start() < end < match.end() for match in _longer().finditer(clause, max(0, end - LONGEST)))
 
 
 def _says(read: Clause, of: tuple[Wording, ...]) -> bool:

@@ -11,17 +11,23 @@ last wins, since PubMed numbers its files through; a file that is gone or read a
 only missing still does, for its deletions and retractions hold, unless one of its name is read: it was moved. Files are
 read last first, so most older versions are passed over before anything is written.
 
+``NearCopies``: a withdrawn document that comes back with a few words changed, under another name or in another
+collection, is held for the librarian, who alone can tell a corrected edition from a copy of what was recalled.
+
 Not covered: a file name that does not tell the order; two versions within one file (the reader's business).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from localmed.domain import Document
 from localmed.ingest.sources import Source, largest_first
 from localmed.library.catalogue import Catalogue
+from localmed.library.sketches import ALIKE, HEX, likeness, sketch
+from localmed.library.withdrawals import Entry
 
 
 def order(path: str) -> tuple[str, str]:
@@ -110,3 +116,46 @@ class Twins:
     def _stored(self, document: Document) -> list[Document]:
         documents = self._catalogue.with_content(document.collection, document.content)
         return [stored for stored in documents if stored.id != document.id and stored.source not in self._replaced]
+
+
+class NearCopies:
+    """The withdrawn documents that a document of an import may be a near copy of."""
+
+    def __init__(self, catalogue: Catalogue, withdrawn: Iterable[Entry]) -> None:
+        """``withdrawn`` are the lines of the ledger with a sketch that are in force; none: everything is taken."""
+        self._catalogue = catalogue
+        self._entries = tuple(withdrawn)
+        self._by_hash: dict[str, list[int]] = {}
+        for number, entry in enumerate(self._entries):
+            for start in range(0, len(entry.sketch), HEX):
+                self._by_hash.setdefault(entry.sketch[start : start + HEX], []).append(number)
+
+    def of(self, document: Document, texts: Iterable[str]) -> tuple[Entry, float] | None:
+        """The withdrawn document that ``document`` with the passages ``texts`` resembles most, and how much.
+
+        None where that is too little, where it is itself withdrawn (then it is stored and does not answer), and where
+        it is stored as it is: somebody has taken it before.
+        """
+        if not self._entries or self._is_known(document):
+            return None
+        text = sketch(texts)
+        near = max(((likeness(text, entry.sketch), entry) for entry in self._sharing(text)), key=_first, default=None)
+        return (near[1], near[0]) if near and near[0] >= ALIKE else None
+
+    def _sharing(self, text: str) -> list[Entry]:
+        """The entries that share a quarter of their hashes with the sketch ``text``: no other can be alike."""
+        shared: Counter[int] = Counter()
+        for start in range(0, len(text), HEX):
+            shared.update(self._by_hash.get(text[start : start + HEX], ()))
+        least = len(text) // HEX / 4
+        return [self._entries[number] for number, count in shared.items() if count >= least]
+
+    def _is_known(self, document: Document) -> bool:
+        if any(document.id == entry.document or document.content == entry.content for entry in self._entries):
+            return True
+        stored = self._catalogue.by_ids([document.id]).get(document.id)
+        return stored is not None and stored.content == document.content
+
+
+def _first(pair: tuple[float, Entry]) -> float:
+    return pair[0]

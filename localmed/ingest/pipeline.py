@@ -37,6 +37,7 @@ from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder, build
 from localmed.library.state import Quarantined, State
 from localmed.library.vectors import VectorCache
+from localmed.library.withdrawals import Withdrawals
 from localmed.ports import Embedder
 
 __all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
@@ -65,6 +66,7 @@ class Importer:
         self._removed: tuple[str, ...] = ()
         self._gone: list[str] = []
         self.report = Report(self._name)
+        self.near_copies = False  # take what is nearly the text of a withdrawn document
         self._waiting: list[Taken] = []
         self._refused_before: set[str] = set()
         self._descriptions = Descriptions(manifest, settings.chunk, ocr.identity() if settings.read.ocr else "")
@@ -116,7 +118,8 @@ class Importer:
         return [absolute(path) for path in self._paths if path.is_dir()]
 
     def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
-        context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths)
+        withdrawn = () if self.near_copies else Withdrawals(self._settings.data).sketched()
+        context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths, withdrawn)
         cache = VectorCache(self._settings.data / "vectors", self._encoder)
         try:
             with Opening(self._settings, self._manifest, builder.keep, self._reading) as opening:

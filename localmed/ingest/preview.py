@@ -39,6 +39,7 @@ from localmed.ingest.sources import absolute, empty, find, missing
 from localmed.library import originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.library import Library
+from localmed.library.withdrawals import Withdrawals
 
 FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
 PREFIX = "localmed-preview-"  # of the temporary folder's name
@@ -73,7 +74,8 @@ class Preview:
             if started:
                 started(sum(source.bytes for source in sources))
             ordered = in_order(sources, known, self._manifest.latest)
-            context = Context.of(self._descriptions, catalogue, ordered, missing_paths)
+            withdrawn = Withdrawals(self._settings.data).sketched()
+            context = Context.of(self._descriptions, catalogue, ordered, missing_paths, withdrawn)
             with Opening(self._apart(folder), self._manifest, self._keeper(folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes

@@ -17,7 +17,7 @@ from localmed.config import ChunkSettings
 from localmed.domain import STATED, Document, Message, Parameter, Passage, Status, digest, message
 from localmed.errors import InputError
 from localmed.ingest import chunking, readers
-from localmed.ingest.duplicates import Twins, Versions
+from localmed.ingest.duplicates import NearCopies, Twins, Versions
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Part, within
 from localmed.ingest.parsed import FILE, Fault, SourceRecord, named
@@ -25,6 +25,7 @@ from localmed.ingest.readers import values
 from localmed.ingest.sources import Source
 from localmed.library.catalogue import Catalogue, ImportedFile
 from localmed.library.governed import governance_of
+from localmed.library.withdrawals import Entry
 from localmed.messages import LANGUAGES
 
 # Before the recipe of a file:
@@ -165,15 +166,25 @@ class Context:
     chunk: ChunkSettings
     twins: Twins
     versions: Versions | None
+    near_copies: NearCopies
 
     @classmethod
     def of(
-        cls, descriptions: Descriptions, catalogue: Catalogue, sources: Iterable[Source], missing_paths: Sequence[str]
+        cls,
+        descriptions: Descriptions,
+        catalogue: Catalogue,
+        sources: Iterable[Source],
+        missing_paths: Sequence[str],
+        withdrawn: Iterable[Entry],
     ) -> Self:
-        """The context of an import that reads ``sources`` in place of what ``catalogue`` holds of them."""
+        """The context of an import that reads ``sources`` in place of what ``catalogue`` holds of them.
+
+        ``withdrawn`` are the withdrawals of which near copies are held.
+        """
         replaced = [str(source.path) for source in sources]
         versions = Versions(catalogue, (*replaced, *missing_paths)) if descriptions.manifest.latest else None
-        return cls(descriptions, descriptions.chunk, Twins(catalogue, replaced), versions)
+        near_copies = NearCopies(catalogue, withdrawn)
+        return cls(descriptions, descriptions.chunk, Twins(catalogue, replaced), versions, near_copies)
 
     def accept(self, reading: Reading, path: str) -> None:
         """A file was taken: its documents are stored from now on."""
@@ -229,6 +240,9 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
     if not cut and not record.deleted:
         reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
         return
+    if near := context.near_copies.of(document, (passage.text for passage in cut)):
+        reading.faults.append(Fault(named(record.key) if record.key else FILE, _near(*near)))
+        return
     reading.contents[content] = document.id
     reading.notes += [within(record.key, note) for note in document.notes]
     if context.versions and (older := context.versions.stored(document)):
@@ -238,6 +252,16 @@ def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, con
         reading.notes.append(message("import.moved", what=_called(record), source=old.source))
     reading.documents.append((replace(document, passages=len(cut)), cut))
     reading.lost += record.lost
+
+
+def _near(entry: Entry, likeness: float) -> Message:
+    return message(
+        "import.near_withdrawn",
+        share=round(100 * likeness),
+        title=entry.title,
+        document=entry.document[:12],
+        date=entry.time[:10],
+    )
 
 
 def _called(record: SourceRecord) -> Message:

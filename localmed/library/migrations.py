@@ -82,6 +82,35 @@ STATE: tuple[str, ...] = (
         PRIMARY KEY (collection, path, place)
     );
     """,
+    """
+    CREATE TABLE accounts (
+        user TEXT PRIMARY KEY, role TEXT NOT NULL, groups TEXT NOT NULL DEFAULT '[]', source TEXT NOT NULL,
+        password TEXT NOT NULL DEFAULT '', disabled INTEGER NOT NULL DEFAULT 0, created TEXT NOT NULL,
+        failures INTEGER NOT NULL DEFAULT 0, locked_until REAL NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE logins (
+        token TEXT PRIMARY KEY, user TEXT NOT NULL, created REAL NOT NULL, seen REAL NOT NULL, form TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX logins_user ON logins (user);
+    CREATE TABLE first_code (only INTEGER PRIMARY KEY CHECK (only = 1), digest TEXT NOT NULL, wrong INTEGER NOT NULL);
+    CREATE TABLE answers (
+        id TEXT PRIMARY KEY, user TEXT NOT NULL, login TEXT NOT NULL, time REAL NOT NULL, workflow TEXT NOT NULL,
+        sealed BLOB NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX answers_user ON answers (user, time);
+    CREATE TABLE cited (
+        document TEXT NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (document, answer)
+    ) WITHOUT ROWID;
+    CREATE TABLE feedback (
+        answer TEXT NOT NULL, user TEXT NOT NULL, time REAL NOT NULL, verdict TEXT NOT NULL, sealed BLOB NOT NULL,
+        PRIMARY KEY (answer, user)
+    ) WITHOUT ROWID;
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY, kind TEXT NOT NULL, user TEXT NOT NULL, started REAL NOT NULL, seen REAL NOT NULL,
+        done REAL NOT NULL DEFAULT 0, total REAL NOT NULL DEFAULT 0, name TEXT NOT NULL DEFAULT '',
+        cancelled INTEGER NOT NULL DEFAULT 0, outcome TEXT NOT NULL DEFAULT ''
+    ) WITHOUT ROWID;
+    """,
 )
 
 VECTORS: tuple[str, ...] = (

@@ -1,12 +1,15 @@
-"""``state.sqlite``: what belongs to the site, not to a generation. Import runs and quarantine so far.
+"""``state.sqlite``: what belongs to the site, not to a generation: import runs, quarantine, accounts, logins, history.
 
-Reasons never hold document text (readers promise that), so neither does this file.
+Reasons never hold document text (readers promise that); what a person asked or wrote is sealed before it comes here.
+The tables of accounts and what follows are read and written in ``operations/``, each in one module, through ``rows``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,6 +53,11 @@ class State:
         """Close the file."""
         self._database.close()
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The open database; a statement is a transaction unless one was begun."""
+        return self._database
+
     def begin_import(self, collection: str) -> int:
         """Note that an import has begun; it counts as interrupted until ``finish_import``."""
         query = "INSERT INTO imports (started, collection) VALUES (?, ?)"
@@ -79,6 +87,13 @@ class State:
             self._database.executemany(
                 "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?, ?, ?, ?)", [_row(entry) for entry in refused]
             )
+
+
+@contextmanager
+def rows(data: Path) -> Iterator[sqlite3.Connection]:
+    """The file, open for one short use: a statement is a transaction unless the block begins one."""
+    with State(data) as state:
+        yield state.connection
 
 
 def _row(refused: Quarantined) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ ledger is not enough.
 Each line carries the digest of the line before, and each is planned in the audit log before it is written: a line that
 was put in, altered with its digest, or appended by anything else is damage while the log can be read. Lines of before
 have no such digest; after one that has, all must.
+
+A line keeps a sketch of the text that is withdrawn, by which an import knows it again with a few words changed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ from localmed.library.anchors import PLANNED, REPAIRED, Anchor, anchors, extent
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: ``withdrawn`` or, to reverse it, not. ``previous`` is the digest of the line before ("": the first)."""
+    """One line: ``withdrawn`` or, to reverse it, not. ``previous`` is the digest of the line before ("": the first).
+
+    ``sketch`` is that of the text (``sketches.py``), "" where it was not at hand.
+    """
 
     time: str
     document: str
@@ -44,6 +49,7 @@ class Entry:
     reason: str
     actor: str
     previous: str = ""
+    sketch: str = ""
 
 
 class Withdrawals:
@@ -85,6 +91,11 @@ class Withdrawals:
             contents[entry.content] = entry.withdrawn
         return _true(ids), _true(contents)
 
+    def sketched(self) -> list[Entry]:
+        """The lines with a sketch by which a document is withdrawn now."""
+        newest = {entry.document: entry for entry in self.entries}
+        return [entry for entry in newest.values() if entry.withdrawn and entry.sketch]
+
     def create(self) -> None:
         """Make the empty ledger, if there is none; called before the first generation is served."""
         self._path.touch(mode=0o600, exist_ok=True)
@@ -96,13 +107,14 @@ class Withdrawals:
         reason: str,
         actor: str,
         plan: Callable[[Anchor], object] = lambda _: None,
+        sketch: str = "",
     ) -> Entry:
         """Add a line and sync it before returning: the withdrawal holds even if the power fails now.
 
-        ``plan`` is called with the ledger's new anchor before the line is written.
+        ``plan`` is called with the ledger's new anchor before the line is written; ``sketch`` is that of the text.
         """
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor)
+        entry = Entry(time, document.id, document.content, document.title, withdrawn, reason, actor, sketch=sketch)
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with told_if_full(self._path.parent):
             handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -243,8 +255,8 @@ def _digest(entry: Entry) -> str:
 
 
 def _values(entry: Entry) -> dict[str, object]:
-    """The entry as its line has it; one of before, like the first, names none before it."""
-    return {name: value for name, value in asdict(entry).items() if name != "previous" or value}
+    """The entry as its line has it; one of before has neither a digest of the line before it nor a sketch."""
+    return {name: value for name, value in asdict(entry).items() if name not in ("previous", "sketch") or value}
 
 
 def _line(entry: Entry) -> bytes:

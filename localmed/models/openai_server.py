@@ -5,9 +5,14 @@ redirection and a proxy, neither of which is followed. A request has one deadlin
 closes the connection at that time or when the caller cancels, however slowly the server sends.
 
 A schema becomes ``response_format``; the reply is validated here all the same. A choice among labels is read from the
-log-probabilities of the first token (at most 20 of them are offered) where each label is known by it; where the server
-offers none, or two labels begin alike, the model is made to name a label, and the ``Choice`` says that nothing was
-measured. Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+log-probabilities of the first token (at most 20 of them are offered) where each label is known by it, without case and
+blanks, and the labels have half of the probability at least; where the server offers none, the model says something
+else or two labels begin alike, it is made to name a label, and the ``Choice`` says that nothing was measured. Tokens
+are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+
+A reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
+refuses that field is not sent it again. What may pass (HTTP 5xx, a connection that broke off, silence) is tried once
+more; a reply without text is a ``Rejected`` one.
 
 No prompt, no reply and no message of the server gets into an error.
 """
@@ -27,12 +32,16 @@ from urllib.parse import urlsplit
 
 from localmed.config import ChatSettings
 from localmed.domain import Parameter
-from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.models import structured
 from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 
 TOP = 20  # log-probabilities asked for; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
+LEAST_MASS = 0.5  # of the first token's probability on labels; with less the model was about to say something else
+NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
+PASSING = frozenset(f"chat.server_{fault}" for fault in ("late", "broke_off", "unreachable", "no_object"))
+PAUSE = 0.2  # seconds before a request is tried again
 BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
 
 _LOOK = 0.05  # seconds between two looks at a cancellation
@@ -48,6 +57,7 @@ class OpenAIServer:
     def __init__(self, server: str, model: str, context: int, settings: ChatSettings, key: str = "") -> None:
         self._address = _allowed(server, settings.servers)
         self._model, self._settings, self._key = model, settings, key
+        self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
         self.identity = ChatIdentity(f"{model} at {server}", "", context)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
@@ -91,37 +101,53 @@ class OpenAIServer:
             read = _first_token(self._post(messages, looking, watch), labels)
             if read is not None:
                 return read
-        schema = {"enum": list(labels)}
         body: dict[str, Any] = {
             "max_tokens": LABEL_TOKENS,
             "temperature": 0.0,
             "seed": 0,
-            "response_format": _format(schema),
+            "response_format": _format({"enum": list(labels)}),
         }
-        named = structured.finished(self._completion(messages, body, watch), schema).value
-        return Choice(tuple(float(label == named) for label in labels), measured=False)
+        reply = structured.finished(self._completion(messages, body, watch), None)
+        named = structured.label_in(reply.text, labels)
+        return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
 
     # --- what is asked ----------------------------------------------------------------------------------------
 
     def _completion(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> Reply:
         answer = self._post(messages, body, watch)
         try:
-            choice, usage = answer["choices"][0], answer["usage"]
+            choice, usage = answer["choices"][0], answer.get("usage") or {}
             text, ended = choice["message"]["content"], choice["finish_reason"]
-            counts = int(usage["prompt_tokens"]), int(usage["completion_tokens"])
-            if not isinstance(text, str) or ended not in ("stop", "length"):
-                raise TypeError
-        except (LookupError, TypeError, ValueError):
+            reply = Reply(text, int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)), ended)
+        except (LookupError, TypeError, ValueError, AttributeError):
             self._wrong("completion")
-        return Reply(text, *counts, ended)
+        if not isinstance(text, str) or ended not in ("stop", "length"):
+            raise Rejected("chat.reply_empty")
+        return reply
 
     def _post(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         turns = [{"role": message.role, "content": message.content} for message in messages]
-        whole = {"model": self._model, "messages": turns, "stream": False, **body}
-        status, answer = self._exchanged("/v1/chat/completions", whole, watch)
+        whole: dict[str, Any] = {"model": self._model, "messages": turns, "stream": False, **body}
+        status, answer = self._tried_twice({**whole, **self._fields}, watch)
+        if status in (400, 422) and self._fields:
+            status, answer = self._tried_twice(whole, watch)
+            if status == 200:
+                self._fields = {}
         if status != 200:
             self._wrong("too_long" if status == 400 else "refused", status=status)
         return answer
+
+    def _tried_twice(self, body: Mapping[str, Any], watch: Watch) -> tuple[int, dict[str, Any]]:
+        """What came, at the second try where the first met something that may pass."""
+        try:
+            status, answer = self._exchanged("/v1/chat/completions", body, watch)
+            if status < 500:
+                return status, answer
+        except ModelError as error:
+            if error.message.code not in PASSING:
+                raise
+        time.sleep(PAUSE)
+        return self._exchanged("/v1/chat/completions", body, watch)
 
     def _counted(self, text: str) -> int:
         status, answer = self._exchanged(
@@ -238,16 +264,18 @@ def told_apart(labels: Sequence[str]) -> bool:
 def _first_token(answer: Mapping[str, Any], labels: Sequence[str]) -> Choice | None:
     """The labels' probabilities by the first token, divided by their sum; None where the server offers none.
 
-    Tokens that begin a label count for it, with a space before them or without. A label outside the best is given 0.
+    Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None too where
+    the labels have less than ``LEAST_MASS`` together.
     """
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        pairs = [(str(row["token"]).strip(), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
+        pairs = [(structured.folded(str(row["token"])), math.exp(min(0.0, float(row["logprob"])))) for row in offered]
     except (LookupError, TypeError, ValueError):
         return None
-    weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in labels]
+    folded = [structured.folded(label) for label in labels]
+    weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
     total = sum(weights)
-    return Choice(tuple(weight / total for weight in weights)) if total > 0 else None
+    return Choice(tuple(weight / total for weight in weights)) if total >= LEAST_MASS else None
 
 
 def _format(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """What every chat adapter does alike: schemas checked, replies read and validated, labels and branches taken.
 
 Every adapter calls ``check`` before it asks and ``finished`` on what it got: a reply is an object of the schema or a
-``ModelError``, never a repaired or half-read one. A keyword that the grammar would ignore is refused beforehand, since
+``ModelError``, never a repaired or half-read one. What stands around the object is taken off: a model's thoughts, a
+fence, a sentence before it. A keyword that the grammar would ignore is refused beforehand, since
 a model that is not held to it would fail at it every so often, after minutes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -25,6 +27,10 @@ TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", 
 TOP = "schema"  # how an error calls the whole of it
 _DEEPEST = 32  # levels; a schema of ours has five
 _REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
+
+_THOUGHTS = re.compile(r"\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
+_THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # their beginning was in the template
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
 def check(schema: Mapping[str, Any]) -> None:
@@ -93,13 +99,41 @@ def parsed(text: str, schema: Mapping[str, Any]) -> Any:
     if len(text) > _REPLY_CHARACTERS:
         raise Rejected("chat.reply_too_long", most=_REPLY_CHARACTERS)
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = json.loads(_bare(text, schema), parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Rejected("chat.reply_json") from None
     error = next(Draft202012Validator(schema).iter_errors(value), None)
     if error is not None:  # its message would quote the reply
         raise Rejected("chat.reply_schema", rule=error.validator)
     return value
+
+
+def without_thoughts(text: str) -> str:
+    """``text`` without the thoughts that a reasoning model writes before its reply; "" where these do not end."""
+    return _THOUGHTS_END.sub("", _THOUGHTS.sub("", text, count=1), count=1)
+
+
+def _bare(text: str, schema: Mapping[str, Any]) -> str:
+    """What of ``text`` is to be the value: all of it, the inside of its only fence, or the object within a sentence."""
+    fenced = _FENCE.findall(text)
+    inside: str = (fenced[0] if len(fenced) == 1 else text).strip()
+    start, end = inside.find("{"), inside.rfind("}")
+    is_object = schema.get("type") == "object" and 0 <= start < end
+    return inside[start : end + 1] if is_object else inside
+
+
+def label_in(text: str, labels: Sequence[str]) -> int:
+    """Which of ``labels`` the reply ``text`` names, without case, blanks and quotes; raise ``Rejected`` for none."""
+    named = folded(text.strip(" \t\r\n\"'`*.。“”"))
+    places = [place for place, label in enumerate(labels) if folded(label) == named]
+    if not places:
+        raise Rejected("chat.reply_label")
+    return places[0]
+
+
+def folded(text: str) -> str:
+    """``text`` as labels are compared: without case and without blanks around it."""
+    return text.strip().casefold()
 
 
 def _no_number(_name: str) -> NoReturn:
@@ -122,6 +156,7 @@ def check_labels(labels: Sequence[str]) -> None:
 
 def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
     """``reply`` with its value; raise ``Rejected`` unless it is whole and of the schema."""
+    reply = replace(reply, text=without_thoughts(reply.text))
     if schema is None:
         return reply
     if reply.finish == "length":

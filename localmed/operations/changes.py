@@ -7,14 +7,14 @@ needs no new generation (a withdrawal, access) is in force on the next question;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.config import Settings
 from localmed.domain import Collection, Document, Passage, Status, message
-from localmed.errors import UsageError
+from localmed.errors import LocalmedError, UsageError
 from localmed.files import told_if_full
 from localmed.hooks import SILENT, Hooks, following
 from localmed.ingest import manifest as manifests
@@ -23,6 +23,7 @@ from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, served
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
+from localmed.library.sketches import sketch
 from localmed.library.vectors import VectorCache
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import governing
@@ -173,8 +174,16 @@ def withdraw(session: Session, document: Document, withdrawn: bool, reason: str)
             reason,
             session.caller.user,
             lambda planned: session.note_before(action, document.id, f"{PLANNED}{planned}"),
+            _sketch_of(session, document),
         )
         change.outcome = f"in force{ledger.anchor()}"
+
+
+def _sketch_of(session: Session, document: Document) -> str:
+    """The sketch of a document's text; "" where that is damaged, which keeps nobody from withdrawing it."""
+    with suppress(LocalmedError), session.workspace() as workspace:
+        return sketch(passage.text for passage in workspace.library.lexical.of_document(document.id))
+    return ""
 
 
 def rollback(session: Session, number: int | None) -> int:

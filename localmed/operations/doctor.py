@@ -41,6 +41,7 @@ CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     doctor_library.space,
     doctor_library.library,
     doctor_library.beside,
+    doctor_library.whole_check,
     doctor_library.writer,
     doctor_library.withdrawals,
     doctor_library.access,
@@ -85,6 +86,11 @@ def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CH
             yield failed(_name(check), error)
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
             yield problem(_name(check), "doctor.unseen", kind=type(error).__name__)
+
+
+def faults_stored(checks: Iterable[Check]) -> int:
+    """How many of ``checks`` found something wrong with what is stored."""
+    return sum(check.name in ("library", "beside") and check.level is not Level.OK for check in checks)
 
 
 def worst(checks: Iterable[Check]) -> Level:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from localmed import files
-from localmed.domain import Message
-from localmed.errors import Damaged, NoLibrary
+from localmed.domain import Message, Parameter
+from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.files import LEAST_FREE
 from localmed.library import generations
 from localmed.library.access import Access
@@ -104,6 +104,34 @@ def beside(site: Site) -> Iterator[Check]:
             yield problem("beside", "stored.more", count=len(faults) - NAMED)
         if not faults:
             yield ok("beside", "stored.whole")
+
+
+def whole_check(site: Site) -> Iterator[Check]:
+    """When everything stored was read last; ``full`` does that now."""
+    data = site.settings.data
+    if site.full or not (data / "current").exists():
+        return
+    last = stored.last_whole_check(data)
+    since = datetime.fromisoformat(last.time if last else _begun(data))
+    late = site.now - since > timedelta(stored.WHOLE_CHECK_DAYS)
+    known: dict[str, Parameter] = {
+        "time": f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}",
+        "days": stored.WHOLE_CHECK_DAYS,
+    }
+    if last and last.faults:
+        yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
+    elif late:
+        yield warning("whole check", "doctor.whole_check_late" if last else "doctor.whole_check_never", **known)
+    else:
+        yield ok("whole check", "doctor.whole_check" if last else "doctor.whole_check_none", **known)
+
+
+def _begun(data: Path) -> str:
+    """When the first change of the library was noted; long ago where that is not known."""
+    if (data / AUDIT_FILE).exists():
+        with suppress(LocalmedError, IndexError), closing(Audit(data)) as log:
+            return log.entries()[0].time
+    return "2000-01-01T00:00:00+00:00"
 
 
 def writer(site: Site) -> Iterator[Check]:

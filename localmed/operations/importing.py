@@ -43,14 +43,22 @@ def import_paths(
     file: Path | None = None,
     retry: bool = False,
     removed: Sequence[str] = (),
+    near_copies: bool = False,
     hooks: Hooks = SILENT,
 ) -> Report:
-    """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports."""
+    """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
+
+    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too.
+    """
     name = manifest.collection.name
     with session.change("import", name) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
-        report = _importer(session, manifest, advance, file).run(paths, retry, started, removed)
+        importer = _importer(session, manifest, advance, file)
+        importer.near_copies = near_copies
+        report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
+        if near_copies:
+            change.outcome = "near copies"
     return report
 
 
@@ -72,7 +80,7 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
     with session.workspace() as workspace:
         origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
     manifest = manifest_of(session, collection, None)
-    return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks)
+    return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks=hooks)
 
 
 def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:

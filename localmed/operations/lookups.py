@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, Status
+from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status
 from localmed.errors import Damaged, NoLibrary, UnknownName
 from localmed.library import generations
 from localmed.library.originals import KEPT
+from localmed.library.sketches import ALIKE, likeness, sketch
 from localmed.library.state import Quarantined, State
 from localmed.messages import from_text
 from localmed.operations import governing
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from localmed.library.summaries import Summary
     from localmed.session import Session
     from localmed.workspace import Workspace
+
+PASSAGES_SEARCHED = 5  # of a withdrawn document, for near copies of it
+NEAR_SEARCHED = 20  # passages found by each
+TERMS_SEARCHED = 64  # of each, the rarest
 
 # --- documents -----------------------------------------------------------------------------------------------------
 
@@ -104,6 +109,24 @@ def _documents(workspace: Workspace, collection: str) -> list[Document]:
 def _document(workspace: Workspace, prefix: str) -> Document:
     stored = workspace.library.catalogue.document(prefix)
     return replace(stored, status=workspace.library.status(stored.id))
+
+
+def near_copies(session: Session, withdrawn: Document) -> list[Document]:
+    """The documents that may answer and hold nearly the text of ``withdrawn``: those that its words find, compared."""
+    with session.workspace() as workspace:
+        library = workspace.library
+        passages = library.lexical.of_document(withdrawn.id)
+        documents_near = {
+            row[1]
+            for passage in passages[:PASSAGES_SEARCHED]
+            for row in library.search_lexical(passage.text, NEAR_SEARCHED, SearchFilter(), 1.0, TERMS_SEARCHED)
+        }
+        text = sketch(passage.text for passage in passages)
+        return [
+            _document(workspace, near)
+            for near in sorted(documents_near - {withdrawn.id})
+            if likeness(text, sketch(passage.text for passage in library.lexical.of_document(near))) >= ALIKE
+        ]
 
 
 def quarantine(session: Session, collection: str = "") -> list[Quarantined]:
@@ -219,7 +242,7 @@ class GenerationRow:
 
     number: int
     served: bool
-    created: str = "?"
+    created: str = ""
     reason: Message = UNREAD
     documents: int = 0
     passages: int = 0
@@ -280,7 +303,10 @@ def verified(session: Session, number: int | None) -> dict[int, tuple[Message, .
     if number is not None:
         return {number: tuple(stored.of_generation(generations.path_of(data, number)))}
     results = {kept: tuple(stored.of_generation(generations.path_of(data, kept))) for kept in generations.numbers(data)}
-    return results | {0: tuple(fault.full_message for fault in stored.beside(data))}
+    results[0] = tuple(fault.full_message for fault in stored.beside(data))
+    if session.caller.groups is None:
+        stored.note_whole_check(data, sum(map(len, results.values())))
+    return results
 
 
 def has_library(session: Session) -> None:

@@ -3,7 +3,8 @@
 The generations by their manifests (``generations.check``); beside them the originals by their names, the withdrawals,
 the access file and the audit log by their digests and each other, the databases by SQLite's own check, the cache of
 vectors by its rows' digests, kept answers and manifests by reading them. Files that nobody of ours writes are named:
-LanceDB, for one, serves the newest version that lies in its folder. Nothing is changed.
+LanceDB, for one, serves the newest version that lies in its folder. Nothing is changed but the note of when everything
+was read last (``whole_check.json``): an opening reads a sample, so decay of what only ranks shows by such a check.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from localmed import files as disk
 from localmed.domain import Message, message
 from localmed.domain.codec import FORMAT, answer_of
 from localmed.errors import Damaged, LocalmedError
@@ -31,8 +35,34 @@ ORIGINAL = re.compile(r"[0-9a-f]{64}")
 # What the data folder holds, by name; folders with a check of their own say themselves what belongs into them.
 OURS = re.compile(
     r"generations|current(\.new)?|files|vectors|corpora|kept|models|host|ocr|unpacked|\w+\.lock|localmed\.toml"
-    r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?"
+    r"|(access|readers)\.json|withdrawals(\.known)?|audit\.\S+|state\.sqlite(-wal|-shm)?|history\.key|whole_check\.json"
 )
+WHOLE_CHECK = "whole_check.json"
+WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every week, and a day of grace
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCheck:
+    """When everything stored was read last (ISO 8601, with its zone), and how many faults there were."""
+
+    time: str
+    faults: int
+
+
+def note_whole_check(data: Path, faults: int, time: str = "") -> None:
+    """Keep for ``doctor`` that everything was read (now, unless ``time`` is given), if the folder can be written to."""
+    check = WholeCheck(time or datetime.now(UTC).isoformat(timespec="seconds"), faults)
+    with suppress(OSError):
+        disk.replace(data / WHOLE_CHECK, json.dumps(asdict(check)).encode())
+
+
+def last_whole_check(data: Path) -> WholeCheck | None:
+    """The check that was noted last; None where none was, or its note cannot be read."""
+    try:
+        check = WholeCheck(**json.loads(disk.contents(data / WHOLE_CHECK)))
+        return check if datetime.fromisoformat(check.time).tzinfo and check.faults >= 0 else None
+    except (OSError, LocalmedError, ValueError, TypeError):
+        return None
 
 
 def of_generation(path: Path) -> list[Message]:

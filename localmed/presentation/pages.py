@@ -29,14 +29,15 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 def page(template: str, **values: Any) -> str:
     """The page that ``template`` makes of ``values``."""
-    return _environment().get_template(template).render(policy=POLICY, **values)
+    return environment("localmed.presentation").get_template(template).render(policy=POLICY, **values)
 
 
 @cache
-def _environment() -> Environment:
+def environment(package: str) -> Environment:
+    """The templates in the folder ``templates`` of ``package``."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    folder = files("localmed.presentation").joinpath("templates")
+    folder = files(package).joinpath("templates")
     return Environment(
         loader=FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
         autoescape=True,

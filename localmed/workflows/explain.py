@@ -120,27 +120,33 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
     explained, unexplained = yield from _explained(_first_occurrences(terms), task, filters, plan, cited)
-    answered = yield from _answers(task, terms, filters, plan, cited)
+    questions, cut = _questions(task)
+    answered = yield from _answers(replace(task, questions=questions), terms, filters, plan, cited)
     parts = (*lines, *explained, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = cited.evidence
     answer = Answer(AnswerStatus.ANSWERED, order, language, (), shown, searched, provenance, workflow="explain")
     return replace(
         answer,
-        notes=(*notes, *more, *of_lines, *overdue(shown)),
+        notes=(*notes, *cut, *more, *of_lines, *overdue(shown)),
         parts=(*parts, *_level(parts)),
         released_by=" ".join(task.released_by.split()),
     )
 
 
 def _bounded(task: ExplainInput) -> Notes:
-    """What of the input was left out."""
-    notes: Notes = ()
-    if len(task.order) > CHARACTERS:
-        notes += (message("explain.order_cut", characters=len(task.order), read=CHARACTERS),)
+    """What of the order was left out."""
+    note = message("explain.order_cut", characters=len(task.order), read=CHARACTERS)
+    return (note,) if len(task.order) > CHARACTERS else ()
+
+
+def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:
+    """The questions that are answered, and what of them was left out."""
+    bounded = [finding.bounded(question) for question in task.questions[:QUESTIONS]]
+    notes = tuple(note for _, cut in bounded for note in cut)
     if len(task.questions) > QUESTIONS:
         notes += (message("explain.questions_cut", questions=len(task.questions), read=QUESTIONS),)
-    return notes
+    return tuple(question for question, _ in bounded), notes
 
 
 def _terms(text: str, plan: Plan) -> Step[tuple[tuple[OrderTerm, ...], Notes]]:
@@ -276,7 +282,7 @@ def _answers(
     parts: list[Part] = []
     problems = task.patient.problems if task.patient else ()
     terms = (*terms, *(OrderTerm(problem, 0, 0, "condition") for problem in problems))
-    for question in task.questions[:QUESTIONS]:
+    for question in task.questions:
         alone = question
         if RETRIEVAL_QUESTION.name in plan.roles:
             alone, _ = yield from attempt(RETRIEVAL_QUESTION, RetrievalInput(question, task.known, task.order, terms))

@@ -3,8 +3,10 @@
 A flow is a generator: it yields requests, receives their results and returns an ``Answer``; it does no I/O, so the
 command line, the web and the tests (which replay a list of results) run the same one. Several requests that do not wait
 for each other are yielded as a tuple and come back as one. A model's reply that cannot be used is thrown into the flow
-as ``Rejected``, which ``attempt`` answers by asking the rules. The driver times every request and keeps the trace:
-names, counts and ids, never a question's or a patient's text.
+as ``Rejected``, which ``attempt`` answers by asking the rules. A model that fails (its server is gone, its process
+ends) is not asked again in that run: rules serve its roles, what it should have judged is not judged, and the answer's
+last note says so. The driver times every request and keeps the trace: names, counts and ids, never a question's or a
+patient's text.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from localmed.agents.asking import Coherence, Draft, Keywords
 from localmed.agents.roles import Role
 from localmed.domain import Answer, Evidence, Hit, Message, Passage, SearchFilter, TraceStep, message
-from localmed.errors import Rejected
+from localmed.errors import Busy, Cancelled, ModelError, Rejected
 from localmed.hooks import SILENT, Hooks, following
-from localmed.ports import Stance
+from localmed.ports import NOT_JUDGED, Stance
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.search import Found
 from localmed.retrieval.studies import Reference, Study
@@ -191,20 +193,26 @@ class Services:
     roles: RoleTable
 
 
-@dataclass(frozen=True, slots=True)
+TOO_LONG = frozenset({"agents.no_room", "chat.prompt_too_long", "chat.decision_too_long", "chat.server_too_long"})
+FAILED = "workflow.model_failed"  # the note of a run whose model failed
+
+
 class Driver:
     """Answers a flow's requests by ``services``; ``hooks`` are told of each step, and may end the run between two.
 
-    The hooks' recorder is given every request with its result or the ``Rejected`` it ended in, for a replay.
+    The hooks' recorder is given every request with its result or the ``Rejected`` it ended in, for a replay. One run a
+    driver.
     """
 
-    services: Services
-    hooks: Hooks = SILENT
+    def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
+        self.services, self.hooks = services, hooks
+        self._failure: Message | None = None  # how the model failed
 
     def run(self, flow: Flow) -> Answer:
         """Drive ``flow`` to its answer, with the trace put in."""
         with following(self.hooks):
-            return self._run(flow)
+            answer = self._run(flow)
+        return replace(answer, notes=(*answer.notes, self._failure)) if self._failure else answer
 
     def _run(self, flow: Flow) -> Answer:
         steps: list[TraceStep] = []
@@ -239,20 +247,42 @@ class Driver:
 
     def _serve(self, request: Request) -> Any:
         services = self.services
-        if isinstance(request, Judge) and not request.pairs:
-            return ()
+        if isinstance(request, Judge):
+            return self._judged(request)
         if not isinstance(request, Perform):
             service = getattr(services, request.name)
-            result = service(*(getattr(request, field.name) for field in fields(request)))
-            return tuple(result) if isinstance(request, Judge) else result
-        roles = services.roles.without_chat() if request.by_rules else services.roles
-        return roles.perform(request.role, request.task)
+            return service(*(getattr(request, field.name) for field in fields(request)))
+        if not request.by_rules and not self._failure and services.roles.by(request.role) == "chat":
+            try:
+                return services.roles.perform(request.role, request.task)
+            except (Rejected, Cancelled):
+                raise
+            except (ModelError, Busy) as error:
+                if error.message.code in TOO_LONG:  # the model is well, it was the request
+                    raise Rejected(error.message) from None
+                self._failure = message(FAILED, role=step_name(request), reason=error.full_message)
+        rules = services.roles.without_chat()
+        if rules.by(request.role) == "off" and (request.by_rules or self._failure):
+            raise Rejected(self._failure or message("agents.role_off", role=request.role.name))
+        return rules.perform(request.role, request.task)
+
+    def _judged(self, request: Judge) -> tuple[Stance, ...]:
+        """The stances; where the judge fails, or has, nobody judged."""
+        if request.pairs and not self._failure:
+            try:
+                return tuple(self.services.judge(request.pairs))
+            except Cancelled:
+                raise
+            except (ModelError, Busy) as error:
+                self._failure = message(FAILED, role=step_name(request), reason=error.full_message)
+        return (NOT_JUDGED,) * len(request.pairs)
 
     def _by(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Who served a role."""
         if not isinstance(request, Perform):
             return ()
-        return (("by", "rules" if request.by_rules else self.services.roles.by(request.role)),)
+        by_rules = request.by_rules or self._failure
+        return (("by", "rules" if by_rules else self.services.roles.by(request.role)),)
 
 
 def step_name(request: Request) -> Message:

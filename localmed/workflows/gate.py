@@ -15,12 +15,14 @@ What fails leaves a visible gap. The outcome of each step stands in ``Answer.ver
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
-from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verification, message
+from localmed.domain import Badge, Evidence, Message, Origin, Statement, Support, Verification, message
+from localmed.errors import Rejected
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
 from localmed.workflows.finding import Notes, Plan
@@ -62,11 +64,20 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
 
 
 def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Step[Coherence]:
-    """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
-    own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
+    """Step 3: quotations agree with what they quote; of a model's words that nobody showed to be supported, the role
+    is asked.
+    """
+    shown_to_hold = (Support.VERBATIM, Support.SUPPORTED)
+    own = tuple(
+        statement
+        for statement in statements
+        if statement.origin is Origin.GENERATED
+        and not statement.withheld
+        and not (statement.verdict and statement.verdict.support in shown_to_hold)
+    )
     if COHERENCE.name not in plan.roles or not own:
         return Coherence(True, "")
-    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, statements, task.evidence))
+    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, own, task.evidence))
     agreed: Coherence = coherence
     return agreed
 
@@ -103,6 +114,8 @@ def badged(
     if not shown or not jury:
         return before
     votes = yield from _votes(question, shown, evidence, jury)
+    if not votes:
+        return before
     earlier = votes if shown == statements else (yield from _votes(question, statements, evidence, jury))
     alone: list[tuple[str, Badge]] = []
     kinds = dict.fromkeys(piece.kind for piece in citations.cited(shown, evidence))
@@ -126,12 +139,12 @@ def badged(
 def _votes(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Step[list[Vote]]:
-    """The vote of each of the jury on ``statements`` and the evidence that they cite."""
+    """The vote of each of the jury on ``statements`` and the evidence that they cite; a judge may have failed."""
     task = JudgingInput(question, citations.cited(statements, evidence) or evidence, statements)
     votes = []
     for name in jury:
-        vote, _ = yield from attempt(_JUDGES[name], task)
-        votes.append(vote)
+        with suppress(Rejected):  # a judge that no rules stand in for
+            votes.append((yield from attempt(_JUDGES[name], task))[0])
     return votes
 
 

@@ -22,11 +22,12 @@ from pathlib import Path
 
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection, Kind, Passage, SearchFilter
+from localmed.domain.accounts import SessionRole
 from localmed.errors import UnknownName
 from localmed.ingest.manifest import Manifest
 from localmed.operations import changes, importing, lookups
 from localmed.ports import Embedder
-from localmed.session import Caller, Session, SessionRole
+from localmed.session import Caller, Session
 from localmed.site import Site
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import HashedWords, write

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.train_emergencies
 
-Of the cases of tests/clinical the development sets and those that were held back for the table only; the held-back sets
-emergencies_held_back.toml and ordinary_held_back.toml are never read here, nor any held-back case of departments.
+Of the cases of tests/clinical all that are spent; the set of the last look, *_last_look.toml, is never read here, nor
+any held-back case of departments.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ from localmed.clinical.red_flags import red_flags
 from localmed.language import detect
 from localmed.models.e5 import E5, Uncentred
 from localmed.retrieval.guide import is_emergency
-from localmed.training.emergencies import Example, fit
+from localmed.training.emergencies import OTHERS, Example, fit
 
 TESTS = Path(__file__).parents[1]
+OTHER_SETS = (
+    ("emergencies_development", "first"), ("ordinary_development", "first"),
+    ("emergencies_held_back", "first"), ("ordinary_held_back", "first"),
+    ("emergencies_second_author", "second"), ("ordinary_second_author", "second"),
+)  # fmt: skip
 SENTENCES = tomllib.loads(files("localmed.training").joinpath("emergency_sentences.toml").read_text("utf-8"))
 
 
@@ -34,27 +39,23 @@ def examples() -> list[Example]:
     for language in LANGUAGES:
         bank = SENTENCES[language]
         gathered += [Example(text, language, name, "own") for name, text in _lines(bank["emergency"])]
-        gathered += [Example(text, language, "", "own") for text in bank["ordinary"].splitlines()]
-    for case in _table(cases / "emergencies_development.toml")["emergency"]:
-        gathered.append(Example(case["text"], case["language"], case["presentation"], "development"))
-    for case in _table(cases / "ordinary_development.toml")["ordinary"]:
-        gathered.append(Example(case["text"], case["language"], "", "development"))
+        for name in ("ordinary", "everyday"):
+            gathered += [Example(text, language, "", "own") for text in bank[name].splitlines()]
+    for name, author in OTHER_SETS:
+        for case in (case for lists in _table(cases / f"{name}.toml").values() for case in lists):
+            family = case["presentation"] if name.startswith("emergencies") else ""
+            gathered.append(Example(case["text"], case["language"], family, author))
     for name, entry in _table(cases / "emergencies.toml").items():
-        gathered += [Example(text, key[:2], name, "table") for key, text in _lines(entry)]
+        gathered += [Example(text, key[:2], name, "own") for key, text in _lines(entry)]
     for lists in _table(cases / "ordinary.toml").values():
-        gathered += [Example(text, detect(text), "", "table") for _, text in _lines(lists)]
+        gathered += [Example(text, detect(text), "", "own") for _, text in _lines(lists)]
     second = _table(cases / "second_look.toml")
-    gathered += [Example(text, detect(text), text, "table") for text in second["emergencies"].splitlines()]
-    gathered += [Example(text, detect(text), "", "table") for text in second["ordinary"].splitlines()]
+    gathered += [Example(text, detect(text), text, "own") for text in second["emergencies"].splitlines()]
+    gathered += [Example(text, detect(text), "", "own") for text in second["ordinary"].splitlines()]
     for case in _table(TESTS / "workflows" / "cases" / "departments_development.toml")["case"]:
         family = case["complaint"] if any(map(is_emergency, case["departments"])) else ""
-        gathered.append(Example(case["complaint"], case["language"], family, "departments"))
-    families = {name: family for family, names in SENTENCES["families"].items() for name in names}
-    return [
-        Example(example.text, example.language, families.get(example.family, example.family), example.source)
-        for example in gathered
-        if example.text
-    ]
+        gathered.append(Example(case["complaint"], case["language"], family, "own"))
+    return [example for example in gathered if example.text]
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -66,21 +67,22 @@ def _lines(lists: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Fit and write; print what is seen of the development cases without their families, alone and beside the table."""
+    """Fit and write; print what is seen of the other authors' cases without any of theirs, alone and with the table."""
     trained_on = examples()
     weights, alone = fit(trained_on, Uncentred(E5()))
-    for language in LANGUAGES:
-        for urgent in (True, False):
-            rows = [
-                row
-                for row, example in enumerate(trained_on)
-                if (example.language, example.source, bool(example.family)) == (language, "development", urgent)
-            ]
-            ruled = np.array([bool(red_flags(trained_on[row].text)) for row in rows])
-            print(
-                f"{language} {'emergencies' if urgent else 'ordinary'}: {len(rows)}; likeness "
-                f"{(alone[rows] > 0).mean():.3f}, with the table {((alone[rows] > 0) | ruled).mean():.3f}"
-            )
+    for author in OTHERS:
+        for language in LANGUAGES:
+            for urgent in (True, False):
+                rows = [
+                    row
+                    for row, example in enumerate(trained_on)
+                    if (example.language, example.author, bool(example.family)) == (language, author, urgent)
+                ]
+                ruled = np.array([bool(red_flags(trained_on[row].text)) for row in rows])
+                print(
+                    f"{author} author, {language} {'emergencies' if urgent else 'ordinary'}: {len(rows)}; likeness "
+                    f"{(alone[rows] > 0).mean():.3f}, with the table {((alone[rows] > 0) | ruled).mean():.3f}"
+                )
     np.savez_compressed(WEIGHTS, **stored(weights))
     print(f"{len(trained_on)} examples; {WEIGHTS.name}: {WEIGHTS.stat().st_size} bytes")
 

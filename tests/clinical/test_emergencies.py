@@ -31,21 +31,16 @@ def urgent(likeness: EmergencyLikeness, text: str) -> bool:
     return bool(red_flags(text)) or likeness.likened(QuestionInput(text))
 
 
-@pytest.mark.parametrize(("name", "language", "least", "most"), [
-    ("emergencies_development", "en", 0.98, 1.0),
-    ("emergencies_development", "zh", 0.98, 1.0),
-    ("ordinary_development", "en", 0.0, 0.05),
-    ("ordinary_development", "zh", 0.0, 0.05),
-    ("emergencies_held_back", "en", 0.95, 1.0),  # 115 of 120
-    ("emergencies_held_back", "zh", 0.97, 1.0),  # 117 of 120
-    ("ordinary_held_back", "en", 0.0, 0.14),  # 8 of 60
-    ("ordinary_held_back", "zh", 0.0, 0.09),  # 5 of 60
-])  # fmt: skip
-def test_the_rates_that_were_measured_hold(
-    likeness: EmergencyLikeness, name: str, language: str, least: float, most: float
-) -> None:
-    outcomes = [urgent(likeness, text) for text in texts(name, language)]
-    assert least <= sum(outcomes) / len(outcomes) <= most
+SPENT = ("development", "held_back", "second_author")
+
+
+@pytest.mark.parametrize("name", SPENT)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_it_was_fitted_on_is_told_apart(likeness: EmergencyLikeness, name: str, language: str) -> None:
+    emergencies = [urgent(likeness, text) for text in texts(f"emergencies_{name}", language)]
+    ordinary = [urgent(likeness, text) for text in texts(f"ordinary_{name}", language)]
+    assert sum(emergencies) >= 0.98 * len(emergencies)
+    assert sum(ordinary) <= 0.05 * len(ordinary)
 
 
 @pytest.mark.parametrize("text", [

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localmed.config import ChatSettings, load
-from localmed.errors import BadSettings, Cancelled, ModelError
+from localmed.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, told_apart
 from localmed.ports import Request, Watch
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract, counts_grow
-from tests.models.chat_server import Handle, dripping, serving, silent, well, with_text
+from tests.models.chat_server import Handle, Handler, dripping, serving, silent, well, with_text
 
 
 def adapter(address: str, seconds: float = 5.0, size: int = 100_000, key: str = "") -> OpenAIServer:
@@ -77,9 +79,91 @@ def test_labels_that_begin_alike_are_named() -> None:
 
 
 def test_a_label_that_is_not_offered_is_an_error() -> None:
-    with serving(with_text(f'"{SECRET}"')) as (address, _), pytest.raises(ModelError, match="schema") as caught:
+    with serving(with_text(f'"{SECRET}"')) as (address, _), pytest.raises(Rejected, match="labels") as caught:
         adapter(address).choose(ASK, ["?"], LABELS)
     assert SECRET not in str(caught.value)
+
+
+def test_labels_are_read_without_case_and_blanks() -> None:
+    with serving(offering((" Relevant", 0.95), ("irrelevant", 0.02))) as (address, _):
+        choice = adapter(address).choose(ASK, ["?"], ("relevant", "irrelevant"))[0]
+    assert choice.measured
+    assert choice.probabilities[0] > 0.9
+
+
+def test_what_is_no_label_is_not_measured() -> None:
+    """A thinking model's first token says nothing of the labels that happen to stand beside it."""
+    with serving(offering(("<think>", 0.9999), ("relevant", 2e-5), ("irrelevant", 1e-5))) as (address, requests):
+        choice = adapter(address).choose(ASK, ["?"], ("relevant", "irrelevant"))[0]
+        assert len(requests) == 2, "it is made to name one"
+    assert (choice.measured, choice.probabilities) == (False, (0.0, 1.0))
+
+
+def offering(*tokens: tuple[str, float]) -> Handle:
+    """A server that offers ``tokens`` first, and names "Irrelevant" after some thought."""
+
+    def handle(handler: Handler, body: dict[str, Any]) -> None:
+        text = '<think>The passage "relevant"...</think>\n"Irrelevant"'
+        choice: dict[str, Any] = {"message": {"content": text}, "finish_reason": "stop"}
+        if body.get("logprobs"):
+            rows = [{"token": token, "logprob": math.log(share)} for token, share in tokens]
+            choice["logprobs"] = {"content": [{"top_logprobs": rows}]}
+        handler.answer({"choices": [choice]})
+
+    return handle
+
+
+def test_thinking_is_switched_off_and_a_server_that_does_not_know_how_is_not_asked_again() -> None:
+    with serving(well(True)) as (address, requests):
+        adapter(address).complete(Request(ASK, 8))
+        assert requests[0][2]["chat_template_kwargs"] == {"enable_thinking": False}
+
+    def strict(handler: Handler, body: dict[str, Any]) -> None:
+        return handler.answer({}, 400) if "chat_template_kwargs" in body else well(True)(handler, body)
+
+    with serving(strict) as (address, requests):
+        model = adapter(address)
+        model.complete(Request(ASK, 8))
+        model.complete(Request(ASK, 8))
+        assert ["chat_template_kwargs" in body for _, _, body in requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("fault", ["error", "break", "silence"])
+def test_what_may_pass_is_tried_once_more(fault: str) -> None:
+    failed: list[str] = []
+
+    def first_fails(handler: Handler, body: dict[str, Any]) -> None:
+        failed.append(fault)
+        (faults[fault] if len(failed) == 1 else well(True))(handler, body)
+
+    faults: dict[str, Handle] = {
+        "error": lambda handler, _: handler.answer({}, 503),
+        "break": lambda handler, _: handler.connection.shutdown(2),
+        "silence": silent,
+    }
+    with serving(first_fails) as (address, _):
+        assert adapter(address, seconds=0.5).complete(Request(ASK, 8)).text.startswith("counted")
+
+
+FITS = [
+    '```json\n{"label": "yes"}\n```',
+    'Sure, here it is:\n{"label": "yes"}',
+    '<think>{"label": "no"}?</think>{"label": "yes"}',
+    'I think {"label": "no"} is wrong.</think>\n{"label": "yes"}',
+    ' {"label": "yes"}\n\nI hope this helps.',
+]
+
+
+@pytest.mark.parametrize("text", FITS)
+def test_what_stands_around_an_object_is_taken_off(text: str) -> None:
+    with serving(with_text(text)) as (address, _):
+        assert adapter(address).complete(Request(ASK, 8, SCHEMA)).value == {"label": "yes"}
+
+
+@pytest.mark.parametrize("text", ["<think>endless", "```\n{}\n```\n```\n{}\n```", '{"label": "yes"'])
+def test_what_is_no_whole_object_is_not_mended(text: str) -> None:
+    with serving(with_text(text)) as (address, _), pytest.raises(Rejected):
+        adapter(address).complete(Request(ASK, 8, SCHEMA))
 
 
 # --- which servers -------------------------------------------------------------------------------------------------
@@ -111,8 +195,8 @@ WRONG: dict[str, tuple[Handle, str]] = {
     "no JSON": (lambda handler, _: handler.say(f"{SECRET} <html>".encode()), "not a JSON object"),
     "a list": (lambda handler, _: handler.answer([SECRET]), "not a JSON object"),
     "no completion": (lambda handler, _: handler.answer({"choices": []}), "not a chat completion"),
-    "no text": (with_text(None), "not a chat completion"),
-    "a filter": (with_text(SECRET, "content_filter"), "not a chat completion"),
+    "no text": (with_text(None), "gave no reply"),
+    "a filter": (with_text(SECRET, "content_filter"), "gave no reply"),
     "an error": (lambda handler, body: handler.answer({"error": body}, 500), "HTTP 500"),
     "a redirection": (lambda handler, _: handler.say(b"", 307), "HTTP 307"),
     "cut": (lambda handler, _: handler.say(b'{"choices"', announced=500), "broke off|within"),

@@ -14,13 +14,14 @@ import pytest
 
 from localmed.config import Settings
 from localmed.domain import Collection, Status
+from localmed.domain.accounts import SessionRole
 from localmed.errors import LocalmedError, UsageError
 from localmed.library.access import Access
 from localmed.library.anchors import PLANNED
 from localmed.library.withdrawals import Withdrawals
 from localmed.operations import changes, importing, lookups
 from localmed.operations.audit import BEGUN, Audit, AuditEntry
-from localmed.session import Caller, Session, SessionRole, local_caller
+from localmed.session import Caller, Session, local_caller
 from tests.fakes import HashedWords, described, import_into, opened, reader_of, write
 
 LIBRARIAN = Caller("Dr Lin", None, SessionRole.LIBRARIAN)

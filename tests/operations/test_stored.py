@@ -119,3 +119,36 @@ def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
     (data / "files" / "notes.txt").write_bytes(b"x")
     assert len(stored.beside(data)) >= 2
     assert generations.numbers(data) == [1]
+
+
+def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Path) -> None:
+    localmed = Localmed(data)
+
+    def whole_check() -> dict[str, str]:
+        checks = localmed("doctor", "--json").json["checks"]
+        return next(check for check in checks if check["name"] == "whole check")
+
+    assert whole_check()["level"] == "ok"  # the library is new
+    localmed("generations", "verify")
+    assert "last read" in whole_check()["text"]
+    stored.note_whole_check(data, 0, "2026-01-05T02:00:00+00:00")
+    assert whole_check()["level"] == "warning"
+    assert "doctor --full" in whole_check()["remedy"]
+    localmed("doctor", "--full")
+    assert whole_check()["level"] == "ok"
+    original = next((data / "files").iterdir())
+    overwrite(original, b"another")
+    localmed("doctor", "--full")
+    assert "1 part was damaged" in whole_check()["text"]
+    assert (data / stored.WHOLE_CHECK).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"time": "x", "faults": 0}', '{"time": "2026-01-05", "faults": -1}'])
+def test_a_note_of_a_check_that_cannot_be_read_is_none(data: Path, text: str) -> None:
+    (data / stored.WHOLE_CHECK).write_text(text)
+    assert stored.last_whole_check(data) is None
+
+
+def test_a_library_of_before_that_was_never_read_is_told(data: Path) -> None:
+    (data / "audit.sqlite").unlink()
+    assert "never read" in Localmed(data)("doctor", "--json").out

@@ -1,0 +1,55 @@
+"""Who may use a site: accounts, the roles that they have, and the rights that a role is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Right(StrEnum):
+    """One thing that a role may do; pages and changes name the right that they need."""
+
+    ASK = "ask"  # and search, and see one's own history
+    LIBRARY = "library"  # change the library and who may read it
+    SAFETY = "safety"  # read the audit log and reports, stop a workflow, model or collection
+    MODELS = "models"  # choose the models, see the machine
+    ACCOUNTS = "accounts"  # make accounts, give roles and groups
+
+
+class SessionRole(StrEnum):
+    """Who somebody is at the site: a set of rights (``RIGHTS``)."""
+
+    READER = "reader"
+    LIBRARIAN = "librarian"
+    SAFETY = "safety"  # the clinical safety officer
+    ADMIN = "admin"
+
+
+RIGHTS: Mapping[SessionRole, frozenset[Right]] = {
+    SessionRole.READER: frozenset({Right.ASK}),
+    SessionRole.LIBRARIAN: frozenset({Right.ASK, Right.LIBRARY}),
+    SessionRole.SAFETY: frozenset({Right.ASK, Right.SAFETY}),
+    SessionRole.ADMIN: frozenset(Right),  # could give themselves any role: what they do is audited
+}
+# The right that a change needs, by the first word of its name in the audit log; all others change the library.
+NEEDS: Mapping[str, Right] = {"model": Right.MODELS, "account": Right.ACCOUNTS, "safety": Right.SAFETY}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody who may sign in. ``groups`` are those whose collections a reader may read; other roles read all.
+
+    ``source`` says who checks the password: ``local`` (a hash of it is kept here), or a directory.
+    """
+
+    user: str
+    role: SessionRole = SessionRole.READER
+    groups: tuple[str, ...] = ()
+    source: str = "local"
+    disabled: bool = False
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether every collection may be read: whoever changes or watches the library sees the whole of it."""
+        return self.role is not SessionRole.READER

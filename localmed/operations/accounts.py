@@ -1,0 +1,261 @@
+"""Accounts in ``state.sqlite``: who may sign in, with which role and groups, and the check of a password.
+
+Passwords are kept as argon2id hashes (RFC 9106) and never given out. After ``web.wrong_passwords`` in a row an account
+is locked for a while; an unknown user takes as long to refuse as a wrong password, and is refused in the same words.
+There is no default password: the first account is made with a one-time code that the server prints on its console
+(``first_code``). Every change of an account is a change of the session that makes it, and audited as such.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain.accounts import Account, SessionRole
+from localmed.errors import UnknownName, UsageError
+from localmed.library.access import checked
+from localmed.library.state import rows
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from argon2 import PasswordHasher
+
+    from localmed.session import Session
+    from localmed.web_settings import WebSettings
+
+LONGEST_NAME = 100  # characters
+LONGEST_PASSWORD = 1_000  # characters: what is hashed is bounded
+CODE_BYTES = 5  # of the one-time code: 40 bits against WRONG_CODES guesses
+WRONG_CODES = 10  # then the code is void and the server must be started again
+_FIELDS = "user, role, groups, source, disabled"
+
+
+# --- looking up -------------------------------------------------------------------------------------------------------
+
+
+def accounts(data: Path) -> list[Account]:
+    """All accounts, by name."""
+    with rows(data) as state:
+        return [_account(row) for row in state.execute(f"SELECT {_FIELDS} FROM accounts ORDER BY user")]  # noqa: S608
+
+
+def account(data: Path, user: str) -> Account:
+    """The account of ``user``; raise ``UnknownName``."""
+    with rows(data) as state:
+        return _one(state, _name(user))
+
+
+def of_login(state: sqlite3.Connection, user: str) -> Account | None:
+    """The account that a login names, unless it is disabled or gone."""
+    row = state.execute(f"SELECT {_FIELDS} FROM accounts WHERE user = ? AND disabled = 0", (user,)).fetchone()  # noqa: S608
+    return _account(row) if row else None
+
+
+def no_account(data: Path) -> bool:
+    """Whether nobody has an account yet."""
+    with rows(data) as state:
+        return state.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is None
+
+
+def _one(state: sqlite3.Connection, user: str) -> Account:
+    row = state.execute(f"SELECT {_FIELDS} FROM accounts WHERE user = ?", (user,)).fetchone()  # noqa: S608
+    if row is None:
+        raise UnknownName("account.unknown", user=user)
+    return _account(row)
+
+
+def _account(row: tuple[str, str, str, str, int]) -> Account:
+    user, role, groups, source, disabled = row
+    return Account(user, SessionRole(role), tuple(json.loads(groups)), source, bool(disabled))
+
+
+def _name(user: str) -> str:
+    """``user`` as it is stored: one spelling for "Li Wei" and "li wei "."""
+    name = " ".join(user.casefold().split())
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UsageError("account.name", most=LONGEST_NAME)
+    return name
+
+
+# --- passwords --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()  # argon2id with RFC 9106's low-memory profile: 64 MiB, 3 passes
+
+
+@cache
+def _nobody() -> str:
+    """A hash that no password has, so that an unknown user costs what a known one does."""
+    return _hasher().hash(secrets.token_hex())
+
+
+def _fits(hashed: str, password: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        return _hasher().verify(hashed, password[:LONGEST_PASSWORD])
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def sign_in(data: Path, user: str, password: str, settings: WebSettings) -> Account:
+    """The local account of ``user`` if ``password`` is its own, else ``UsageError`` in the same words.
+
+    What was wrong is not told, and while an account is locked the right password is refused too: a guesser learns
+    nothing. A try counts before it is judged, so that many at once are no way around the lock.
+    """
+    name = user.casefold().strip()[:LONGEST_NAME]
+    with rows(data) as state:
+        query = (
+            "UPDATE accounts SET failures = failures + 1 WHERE user = ? AND disabled = 0 AND password > '' "
+            "AND locked_until <= ? RETURNING password, failures"
+        )
+        row = state.execute(query, (name, time.time())).fetchone()
+        hashed, tries = row or (_nobody(), 0)
+        right = tries <= settings.wrong_passwords and _fits(hashed, password) and row is not None
+        if not right and tries >= settings.wrong_passwords:
+            until = time.time() + 60 * settings.lock_minutes
+            state.execute("UPDATE accounts SET failures = 0, locked_until = ? WHERE user = ?", (until, name))
+        if not right:
+            raise UsageError("account.wrong", tries=settings.wrong_passwords, minutes=round(settings.lock_minutes))
+        state.execute("UPDATE accounts SET failures = 0 WHERE user = ?", (name,))
+        return _one(state, name)
+
+
+def _hashed(password: str, settings: WebSettings) -> str:
+    """The hash of a new password; raise ``UsageError`` for one that is too short."""
+    if not settings.password_characters <= len(password) <= LONGEST_PASSWORD:
+        raise UsageError("account.password", least=settings.password_characters)
+    return _hasher().hash(password)
+
+
+# --- changing ---------------------------------------------------------------------------------------------------------
+
+
+def create(session: Session, made: Account, password: str = "") -> Account:
+    """Make an account; one of a directory has no password here. Raise ``UsageError`` where there is one already."""
+    with session.change("account create", _name(made.user)) as change:
+        stored = _insert(session.data, made, password, session.settings.web)
+        change.outcome = f"{stored.role}: {' '.join(stored.groups)}"
+    return stored
+
+
+def _insert(data: Path, made: Account, password: str, settings: WebSettings) -> Account:
+    checked(made.groups)
+    stored = replace(made, user=_name(made.user))
+    hashed = _hashed(password, settings) if made.source == "local" else ""
+    values = (stored.user, stored.role, json.dumps(stored.groups), stored.source, hashed, _now())
+    with rows(data) as state:
+        query = (
+            "INSERT OR IGNORE INTO accounts (user, role, groups, source, password, created) VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        if not state.execute(query, values).rowcount:
+            raise UsageError("account.exists", user=stored.user)
+    return stored
+
+
+def change(session: Session, changed: Account) -> Account:
+    """Give an account another role, other groups, or disable it; its logins end. The last admin cannot be lost."""
+    with session.change("account change", _name(changed.user)) as noted:
+        checked(changed.groups)
+        with rows(session.data) as state, _alone(state):
+            before = _one(state, _name(changed.user))
+            stored = replace(changed, user=before.user, source=before.source)
+            _keep_an_admin(state, stored)
+            state.execute(
+                "UPDATE accounts SET role = ?, groups = ?, disabled = ? WHERE user = ?",
+                (stored.role, json.dumps(stored.groups), stored.disabled, stored.user),
+            )
+            state.execute("DELETE FROM logins WHERE user = ?", (stored.user,))
+        noted.outcome = f"{stored.role}{' disabled' if stored.disabled else ''}: {' '.join(stored.groups)}"
+    return stored
+
+
+def _keep_an_admin(state: sqlite3.Connection, stored: Account) -> None:
+    if stored.role is SessionRole.ADMIN and not stored.disabled:
+        return
+    query = "SELECT 1 FROM accounts WHERE role = 'admin' AND disabled = 0 AND user <> ? AND password > ''"
+    if state.execute(query, (stored.user,)).fetchone() is None:
+        raise UsageError("account.last_admin")
+
+
+def set_password(session: Session, user: str, password: str) -> None:
+    """Give a local account a new password; its lock and logins end. One's own needs no right to change accounts."""
+    name, hashed = _name(user), _hashed(password, session.settings.web)
+    if name == session.caller.user:
+        session.note("account password", name, "changed")
+        return _store(session.data, name, hashed)
+    with session.change("account password", name):
+        _store(session.data, name, hashed)
+    return None
+
+
+def _store(data: Path, name: str, hashed: str) -> None:
+    with rows(data) as state:
+        query = "UPDATE accounts SET password = ?, failures = 0, locked_until = 0 WHERE user = ? AND source = 'local'"
+        if not state.execute(query, (hashed, name)).rowcount:
+            raise UnknownName("account.unknown", user=name)
+        state.execute("DELETE FROM logins WHERE user = ?", (name,))
+
+
+# --- the first account ------------------------------------------------------------------------------------------------
+
+
+def first_code(data: Path) -> str:
+    """A new one-time code that lets somebody make the first account; "" where there is an account already."""
+    if not no_account(data):
+        return ""
+    code = secrets.token_hex(CODE_BYTES)
+    with rows(data) as state:
+        state.execute("INSERT OR REPLACE INTO first_code VALUES (1, ?, 0)", (_digest(code),))
+    return code
+
+
+def create_first(data: Path, code: str, user: str, password: str, settings: WebSettings) -> Account:
+    """The admin's account, for whoever has the ``code`` of the console, which is void then; raise ``UsageError``."""
+    made = Account(_name(user), SessionRole.ADMIN)
+    _hashed(password, settings)  # before the code is used up
+    with rows(data) as state, _alone(state):
+        row = state.execute("SELECT digest, wrong FROM first_code").fetchone()
+        if row is None or row[1] >= WRONG_CODES or state.execute("SELECT 1 FROM accounts").fetchone():
+            raise UsageError("account.code_void")
+        right = hmac.compare_digest(row[0], _digest("".join(code.split()).casefold()))
+        state.execute("DELETE FROM first_code" if right else "UPDATE first_code SET wrong = wrong + 1")
+    if not right:
+        raise UsageError("account.code_wrong")
+    return _insert(data, made, password, settings)
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()
+
+
+@contextmanager
+def _alone(state: sqlite3.Connection) -> Iterator[None]:
+    """One transaction that no other process interleaves."""
+    state.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        state.rollback()
+        raise
+    state.commit()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,67 @@
+"""The application: the pages' routers over one site, behind the protection that every request passes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from localmed.errors import LocalmedError, UnknownName, UsageError
+from localmed.site import Site
+from localmed.web import ask, failures, home, job_pages, login, pages, past, search, sources, start
+from localmed.web.protection import Protection
+
+ROUTERS = (
+    home.router, login.router, start.router,
+    ask.router, sources.router, search.router, past.router,
+    job_pages.router,
+)  # fmt: skip
+ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
+
+
+def create(site: Site, names: Collection[str] = ()) -> FastAPI:
+    """The application over ``site``, called by the host ``names`` beside localhost and those of the settings."""
+    app = FastAPI(title="localmed", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.site = site
+    settings = site.settings
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route("/static/{name}", asset, methods=["GET"], include_in_schema=False)
+    app.add_exception_handler(LocalmedError, _ours)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_middleware(
+        Protection,
+        names=(*names, *settings.web.names),
+        body_bytes=settings.web.body_bytes,
+        upload_bytes=settings.read.file_bytes,
+    )
+    return app
+
+
+def asset(name: str) -> Response:
+    """The stylesheet or the script."""
+    if name not in pages.STATIC:
+        raise UnknownName("web.error.no_page")
+    headers = {"cache-control": f"public, max-age={ASSET_SECONDS}, immutable"}
+    return Response(pages.static(name), media_type=pages.STATIC[name], headers=headers)
+
+
+def _ours(request: Request, error: Exception) -> Response:
+    if not isinstance(error, LocalmedError):
+        raise error
+    return failures.reply(request, error)
+
+
+def _http(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    return failures.reply(request, failures.of_http(request, error))
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    del error  # what it holds may be what a patient wrote
+    return failures.reply(request, UsageError("web.error.malformed"))

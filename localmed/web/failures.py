@@ -1,0 +1,75 @@
+"""Errors as replies: one line of what happened and what to do, as a page, or as JSON for whoever asks for that."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from localmed.errors import (
+    Busy,
+    InputError,
+    LibraryError,
+    LimitExceeded,
+    LocalmedError,
+    ModelError,
+    NoLibrary,
+    UnknownName,
+    UsageError,
+)
+from localmed.messages import as_json, sentences
+from localmed.web import pages, visits
+
+FORBIDDEN = ("session.role", "access.not_for_groups", "access.not_writable", "web.error.other_site", "web.error.token",
+             "workflow.off")  # fmt: skip
+STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an error is one of
+    (UnknownName, 404),
+    (UsageError, 400),
+    (LimitExceeded, 413),
+    (InputError, 422),
+    (Busy, 503),
+    (NoLibrary, 404),
+    (LibraryError, 503),
+    (ModelError, 503),
+)
+
+
+def status_of(error: LocalmedError) -> int:
+    """The HTTP status of ``error``."""
+    if error.message.code in FORBIDDEN:
+        return 403
+    if error.message.code == "web.error.signed_out":
+        return 401
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+
+
+def reply(request: Request, error: LocalmedError) -> Response:
+    """What the visitor is told; a visitor who is not signed in is led to do so."""
+    if wants_json(request):
+        return JSONResponse(_json(error, visits.language_of(request)), status_of(error))
+    if error.message.code == "web.error.signed_out":
+        return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
+    visit = visits.anybody(request)
+    lines = sentences(error.messages, visit.language)
+    return pages.page(visit, "error.html", status_of(error), lines=lines)
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a program asks: it says so, or it calls an address that is for programs."""
+    accepted = request.headers.get("accept", "")
+    by_program = any(kind in accepted for kind in ("json", "event-stream")) and "html" not in accepted
+    return by_program or request.url.path.startswith(("/api/", "/v1/"))
+
+
+def _json(error: LocalmedError, language: str) -> dict[str, object]:
+    what, *remedy = error.messages
+    return {"error": {**as_json(what, language), "remedy": "".join(sentences((part,), language) for part in remedy)}}
+
+
+def of_http(request: Request, error: HTTPException) -> LocalmedError:
+    """What Starlette says of an address, a method or a body, as one of ours."""
+    if too_large := request.scope["state"].get("too_large"):
+        return LimitExceeded("web.error.body", most=too_large)
+    if error.status_code in (404, 405):
+        return UnknownName("web.error.no_page")
+    return UsageError("web.error.malformed")

@@ -1,0 +1,114 @@
+"""Pages: a template filled in for a visit. What every template may use:
+
+``text(code, ...)``: the words of a message in the visitor's language; ``words(message)``: those of a ``Message``.
+``visit``: who asks; ``can("library")``: whether they have a right. ``token``: the hidden field of every form
+(``{{ form_token() }}`` of ``parts.html`` writes it). ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
+``notice`` and ``unaudited``: what is told above the page, in the layout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from localmed import messages
+from localmed.domain import Message, Parameter, message
+from localmed.domain.accounts import Right
+from localmed.presentation import neutral
+from localmed.presentation.pages import environment
+from localmed.web.visits import THEMES, Visit
+
+STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javascript; charset=utf-8"}
+
+
+class Place(NamedTuple):
+    """An entry of the navigation: where it leads, its words, and the right that it needs."""
+
+    path: str
+    code: str
+    right: Right
+
+
+NAVIGATION = (
+    # work of the ward
+    Place("/", "web.nav.ask", Right.ASK),
+    Place("/search", "web.nav.search", Right.ASK),
+    Place("/concepts", "web.nav.concepts", Right.ASK),
+    Place("/history", "web.nav.history", Right.ASK),
+    # work of librarians
+    # work of safety officers
+    # work of administrators
+)
+
+
+def page(visit: Visit, template: str, status: int = 200, **values: Any) -> Response:
+    """The page that ``template`` makes of ``values`` for ``visit``."""
+    return HTMLResponse(fragment(visit, template, **values), status)
+
+
+def fragment(visit: Visit, template: str, **values: Any) -> str:
+    """What ``template`` makes of ``values``: a page, or a part of one for the script to put in its place."""
+    request = visit.request
+    notice = request.query_params.get("notice", "")
+    return environment("localmed.web").get_template(template).render(
+        visit=visit,
+        language=visit.language,
+        languages=messages.LANGUAGES,
+        themes=THEMES,
+        text=texts(visit.language),
+        words=lambda line: neutral.words(line, visit.language),
+        can=lambda right: visit.may(Right(right)),
+        navigation=[place for place in NAVIGATION if visit.may(place.right)],
+        path=request.url.path,
+        token=visit.login.form if visit.login else "",
+        nonce=request.scope["state"]["nonce"],
+        asset=asset,
+        idle_seconds=round(60 * visit.site.settings.web.idle_minutes),
+        notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
+        unaudited=visit.own.unaudited if visit.own else (),
+        **values,
+    )  # fmt: skip
+
+
+def texts(language: str) -> Callable[..., str]:
+    """``text`` of the templates: the words of a code with its parameters."""
+
+    def text(code: str, /, **parameters: Parameter) -> str:
+        return neutral.words(message(code, **parameters), language)
+
+    return text
+
+
+def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:
+    """``messages_`` in the visitor's language."""
+    return [neutral.words(line, visit.language) for line in messages_]
+
+
+def redirect(path: str, **query: str) -> Response:
+    """To the page ``path`` of ours, by GET; ``notice`` names what is told there (``web.notice``)."""
+    kept = urlencode({name: value for name, value in query.items() if value})
+    return RedirectResponse(f"{path}?{kept}" if kept else path, 303)
+
+
+def local(path: str) -> str:
+    """``path`` if it is one of this server's pages, else the first page: nobody is led elsewhere."""
+    plain = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if plain else "/"
+
+
+@cache
+def static(name: str) -> bytes:
+    """The stylesheet or the script."""
+    return files("localmed.web").joinpath("static", name).read_bytes()
+
+
+@cache
+def asset(name: str) -> str:
+    """The address of a static file, another one whenever it changes."""
+    return f"/static/{name}?v={hashlib.sha256(static(name)).hexdigest()[:12]}"

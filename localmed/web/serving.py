@@ -1,0 +1,140 @@
+"""Serving the application: the address and its safeguards, the model host beside it, worker processes.
+
+Off the loopback passwords and questions cross a cable: without TLS such an address is refused. Nothing is written of a
+request but what ``protection`` logs of a fault; uvicorn's access log stays off, since addresses would stand in it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import select
+import signal
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from localmed import children
+from localmed.config import Settings, load
+from localmed.errors import UsageError, reason
+from localmed.site import Site
+from localmed.web import application
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+DATA, NAMES = "LOCALMED_DATA", "LOCALMED_SERVED_AS"  # the environment of worker processes
+HOST_SECONDS = 60.0  # for the model host to load what it serves
+GRACE_SECONDS = 5  # for requests that run when the server ends
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server listens."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    certificate: Path | None = None
+    key: Path | None = None
+    plain: bool = False  # on the hospital's network without TLS: behind a proxy of its own
+
+    @property
+    def url(self) -> str:
+        """What a browser is given."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}/"
+
+    def checked(self) -> Address:
+        """The address itself; raise ``UsageError`` for one that would send passwords in the clear, or bad TLS files."""
+        if not self.certificate and not self.plain and not loopback(self.host):
+            raise UsageError("web.serve.plain", host=self.host)
+        if self.certificate:
+            try:
+                ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.certificate, self.key)
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError("web.serve.tls", file=str(self.certificate), reason=reason(error)) from None
+        return self
+
+
+def loopback(host: str) -> bool:
+    """Whether ``host`` is this machine alone."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+@contextmanager
+def model_host(site: Site) -> Iterator[bool]:
+    """The models in one process beside this one, for the length of the block; False where one could not be started.
+
+    A host that runs already is used and left alone.
+    """
+    if not site.settings.host.use or site.host_status() is not None:
+        yield site.settings.host.use
+        return
+    command = (*children.command("localmed"), "--data", str(site.data), "host", "--json")
+    host = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    with cast(IO[bytes], host.stdout) as output:
+        try:
+            ready, _, _ = select.select([output], [], [], HOST_SECONDS)
+            yield bool(ready and output.readline())
+        finally:
+            host.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                host.wait(GRACE_SECONDS)
+
+
+def run(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:
+    """Answer browsers until Ctrl-C or SIGTERM; ``ready`` is called just before the first request can come."""
+    import uvicorn
+
+    os.environ.setdefault("OTEL_SDK_DISABLED", "true")  # FastAPI brings OpenTelemetry's interface: nothing is measured
+    options: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "ssl_certfile": address.certificate,
+        "ssl_keyfile": address.key,
+        "access_log": False,
+        "log_level": "warning",
+        "server_header": False,
+        "date_header": True,
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "h11_max_incomplete_event_size": 64 * 2**10,  # of a request's headers
+    }
+    with _ended_by_signals():
+        if workers > 1:
+            os.environ |= {DATA: str(settings.data), NAMES: address.host}
+            ready()
+            uvicorn.run("localmed.web.serving:of_worker", factory=True, workers=workers, **options)
+        else:
+            with Site(settings) as site:
+                ready()
+                uvicorn.run(application.create(site, (_name(address.host),)), **options)
+
+
+def of_worker() -> FastAPI:
+    """The application in a worker process, which knows its site by the environment that ``run`` made."""
+    return application.create(Site(load(os.environ[DATA])), (_name(os.environ[NAMES]),))
+
+
+def _name(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the block; uvicorn, which finishes its requests first, hands them on."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,118 @@
+"""A request's visitor: language, theme, and once signed in the login and a session with its rights.
+
+Handlers take one of the annotated types at the end: ``Anybody``, or a right (``Asking``, ``Librarian``, ...).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+
+from localmed.domain.accounts import Right
+from localmed.errors import UsageError
+from localmed.messages import FALLBACK, LANGUAGES
+from localmed.operations import logins
+from localmed.operations.logins import Login
+from localmed.session import Session, caller_of
+from localmed.site import Site
+
+LOGIN_COOKIE, LANGUAGE_COOKIE, THEME_COOKIE = "localmed_login", "localmed_language", "localmed_theme"
+THEMES = ("auto", "light", "dark")
+TOKEN_FIELD, TOKEN_HEADER = "form", "x-form-token"
+SAFE = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request. ``login`` is None for whoever is not signed in, who has no ``session``."""
+
+    request: Request
+    language: str
+    theme: str
+    login: Login | None = None
+    own: Session | None = None
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        site: Site = self.request.app.state.site
+        return site
+
+    @property
+    def session(self) -> Session:
+        """The visitor's session, one a request."""
+        if self.own is None:
+            raise UsageError("web.error.signed_out")
+        return self.own
+
+    def may(self, right: Right) -> bool:
+        """Whether the visitor is signed in and has ``right``."""
+        return self.own is not None and self.own.may(right)
+
+
+def language_of(request: Request) -> str:
+    """The language that the visitor chose, else the first of the browser's that there is."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    accepted = (entry.strip()[:2].lower() for entry in request.headers.get("accept-language", "").split(","))
+    return next((name for name in (chosen, *accepted) if name in LANGUAGES), FALLBACK)
+
+
+def anybody(request: Request) -> Visit:
+    """The visit of whoever it is, not signed in."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    return Visit(request, language_of(request), theme if theme in THEMES else THEMES[0])
+
+
+async def visitor(request: Request) -> Visit:
+    """The visit, signed in if there is a login that holds."""
+    visit, token = anybody(request), request.cookies.get(LOGIN_COOKIE, "")
+    if not token:
+        return visit
+    site = visit.site
+    login = await run_in_threadpool(logins.current, site.data, token, site.settings.web)
+    if login is None:
+        return visit
+    session = Session(site, caller_of(login.account, visit.language))
+    return Visit(request, visit.language, visit.theme, login, session)
+
+
+def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
+    """A dependency: the visit of somebody who is signed in and has ``right``, with a form that is theirs.
+
+    Raise ``UsageError`` for whoever is not.
+    """
+
+    async def checked(request: Request) -> Visit:
+        visit = await visitor(request)
+        if visit.login is None:
+            raise UsageError("web.error.signed_out")
+        if not visit.may(right):
+            visit.session.require(right)
+        if request.method not in SAFE:
+            await _own_form(request, visit.login)
+        return visit
+
+    return checked
+
+
+async def _own_form(request: Request, login: Login) -> None:
+    """Raise ``UsageError`` unless the request carries the token of the login's forms."""
+    token = request.headers.get(TOKEN_HEADER)
+    if token is None:
+        field = (await request.form()).get(TOKEN_FIELD)
+        token = field if isinstance(field, str) else ""
+    if not hmac.compare_digest(token.encode(), login.form.encode()):
+        raise UsageError("web.error.token")
+
+
+Anybody = Annotated[Visit, Depends(visitor)]
+Asking = Annotated[Visit, Depends(allowed(Right.ASK))]
+Librarian = Annotated[Visit, Depends(allowed(Right.LIBRARY))]
+Safety = Annotated[Visit, Depends(allowed(Right.SAFETY))]
+Models = Annotated[Visit, Depends(allowed(Right.MODELS))]
+Accounts = Annotated[Visit, Depends(allowed(Right.ACCOUNTS))]

@@ -1,0 +1,20 @@
+"""Settings of the window (``[web]`` of the settings file): logins, history, who may be served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """How long a login and a kept answer last, and what one visitor may cost."""
+
+    names: tuple[str, ...] = ()  # host names by which browsers may call the server, beside localhost and --host
+    idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
+    login_hours: float = 12.0  # then signed out however busy: a shift
+    wrong_passwords: int = 5  # in a row, then the account is locked
+    lock_minutes: float = 15.0
+    password_characters: int = 12  # at least
+    history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
+    body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
+    question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word

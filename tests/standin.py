@@ -1,0 +1,118 @@
+"""A chat model that stands in for a competent one in every role: it copies what the sources say. And its library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from localmed.agents.role_table import ROLES
+from localmed.config import Settings
+from localmed.domain import Collection, Kind
+from localmed.ingest.manifest import Manifest
+from localmed.ports import Message
+from tests.fakes import import_into, write
+
+ADRENALINE = """Anaphylaxis in adults
+
+The dose of adrenaline in adults is 500 micrograms into the muscle of the thigh. Repeat the dose after five minutes if
+there is no improvement. Do not give adrenaline as an intravenous bolus outside a monitored area.
+"""
+METFORMIN = """Type 2 diabetes in adults
+
+Metformin is the first medicine for type 2 diabetes in adults. If eGFR is below 30, stop metformin. Metformin must not
+exceed 1000 mg a day with an eGFR of 30 to 44.
+"""
+WARFARIN = """Warfarin
+
+Warfarin is a medicine that makes blood take longer to clot. Take warfarin at the same time every day.
+"""
+STUDY = """Metformin in type 2 diabetes: a randomised trial
+
+Metformin lowered HbA1c by 1.1 % in adults with type 2 diabetes.
+"""
+GUIDE = """Department guide
+
+Cardiology
+
+Cardiology sees adults with palpitations and a slow or irregular pulse.
+
+Dermatology
+
+Dermatology sees patients with a rash or itching.
+"""
+TEXTS = {
+    "guideline": {"adrenaline.txt": ADRENALINE, "metformin.txt": METFORMIN},
+    "leaflet": {"warfarin.txt": WARFARIN},
+    "literature": {"study.txt": STUDY},
+    "local": {"guide.txt": GUIDE},
+}
+DOSE = "What is the dose of adrenaline in adults?"
+ORDER = "Warfarin 5 mg PO qhs\nMetformin 500 mg PO bid\nCBC in 3 days"
+CASE = "Should metformin be continued in an adult with type 2 diabetes?"
+
+_MARK = re.compile(r"<<<source (\w+)[^\n]*\n(.*?)\n>>>", re.DOTALL)
+_LONG = re.compile(r"[a-z]{7,}")
+_LINE = re.compile(r"<<<line \d+\n(.*?)\n>>>", re.DOTALL)
+
+
+def imported(settings: Settings, folder: Any) -> Settings:
+    """A library of ``TEXTS``, one collection a kind."""
+    for kind, texts in TEXTS.items():
+        documents = write(folder / kind, texts)
+        import_into(settings, documents, manifest=Manifest(Collection(f"{kind}s", kind.title(), kind=Kind(kind))))
+    return settings
+
+
+def role_of(messages: Sequence[Message]) -> str:
+    """The name of the role that ``messages`` ask for; "entailment" for none of ours."""
+    instructions = messages[0].content
+    for role in ROLES.values():
+        if role.form and instructions in role.form.instructions.values():
+            return role.name
+    return "entailment"
+
+
+def reply(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> Any:
+    """A usable reply to a role that writes: sentences of the sources, words of the question, lines as they stand."""
+    name, prompt = role_of(messages), messages[-1].content
+    sources = _MARK.findall(prompt)
+    if name in WRITTEN:
+        return WRITTEN[name]
+    if name == "plain_order":
+        return {"lines": [f"The order says: {line}" for line in _LINE.findall(prompt)]}
+    sentences = [(text.split(". ")[-2].rpartition(". ")[2] + ".", marker) for marker, text in sources if ". " in text]
+    return {"statements": [{"text": text, "sources": [marker]} for text, marker in sentences[:2]]}
+
+
+WRITTEN: dict[str, Any] = {
+    "keywords": {"keywords": ["metformin", "adrenaline"]},
+    "self_contained": {"question": DOSE},
+    "retrieval_question": {"question": "What is warfarin?"},
+    "decomposition": {"questions": ["What is dobutamine?", "Who invented the stethoscope?"]},
+    "synthesis": {"passage": "They say this."},
+    "own_answer": {"sentences": ["It may be."]},
+    "medical_terms": {"terms": ["Warfarin", "Metformin", "CBC"]},
+    "pico": {"population": "adult with type 2 diabetes", "intervention": "metformin", "comparison": "", "outcome": ""},
+    "graph_terms": {"terms": ["adrenaline"]},
+    "pseudo_document": {"passage": "The dose is as follows."},
+    "plan_feedback": {"score": 3, "suggestion": ""},
+    "plan": "<book></book><guideline>adrenaline dose</guideline><research></research><wiki></wiki><graph></graph>",
+    "department": {"departments": []},
+}
+
+
+def label(messages: Sequence[Message], labels: Sequence[str]) -> str:
+    """The label of a role that chooses: the first, but for a passage that shares no long word with the question."""
+    prompt = messages[-1].content
+    if role_of(messages) in ("relevance", "guideline_relevance"):
+        question, _, passage = prompt.partition("<<<")
+        return labels[not set(_LONG.findall(question.lower())) & set(_LONG.findall(passage.lower()))]
+    return labels[role_of(messages) in ("safety", "self_knowledge")]
+
+
+def text(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) -> str:
+    """The reply as a server sends it."""
+    value = reply(messages, schema)
+    return value if isinstance(value, str) else json.dumps(value)

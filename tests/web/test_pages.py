@@ -1,0 +1,84 @@
+"""What holds for every page: the policy, words in both languages, no sentence outside the messages, size, errors."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from localmed.web import application, pages
+from tests.web.conftest import Clients
+
+WEB = Path(application.__file__).parent
+LARGEST_ASSETS = 60 * 2**10  # bytes, script and stylesheet together
+
+
+def test_script_and_stylesheet_are_small() -> None:
+    assert sum(len(pages.static(name)) for name in pages.STATIC) <= LARGEST_ASSETS
+
+
+@pytest.mark.parametrize("path", sorted(WEB.glob("templates/*.html")), ids=lambda path: path.name)
+def test_templates_hold_no_words_of_their_own(path: Path) -> None:
+    text = re.sub(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", "", path.read_text("utf-8"), flags=re.S)
+    words = re.sub(r"<[^>]*>|/\S*", " ", text, flags=re.S).replace("localmed", "")  # paths are no words
+    assert not re.search(r"[A-Za-z]{2}|[\u4e00-\u9fff]", words), words
+    assert not re.search(r"\son\w+=|\sstyle=|<style|\|\s*safe|javascript:", text, re.I)
+    assert not re.search(r'(?:alt|title|placeholder|aria-label)="[^"{]*[A-Za-z]{2}', text)
+    assert not re.search(r"https?://", text)
+
+
+def test_every_page_has_the_policy(client: Clients) -> None:
+    for reply in (client().get("/login"), client("reader").get("/"), client().get("/nowhere")):
+        policy = reply.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'nonce-")
+        assert "require-trusted-types-for 'script'" in policy
+        nonce = re.search(r"nonce-([\w-]+)", policy)
+        assert nonce
+        assert f'nonce="{nonce[1]}"' in reply.text
+        assert (reply.headers["cache-control"], reply.headers["x-content-type-options"]) == ("no-store", "nosniff")
+
+
+def test_the_language_is_the_browsers_until_one_is_chosen(client: Clients) -> None:
+    visitor = client()
+    assert "<h1>登录</h1>" in visitor.get("/login", headers={"accept-language": "zh-CN,zh;q=0.9"}).text
+    visitor.form("/preferences", language="en", theme="dark", back="/login")
+    page = visitor.get("/login", headers={"accept-language": "zh-CN"}).text
+    assert "<h1>Sign in</h1>" in page
+    assert 'data-theme="dark"' in page
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_nobody_is_led_to_another_site(client: Clients, path: str) -> None:
+    reply = client().http.post("/preferences", data={"back": path}, follow_redirects=False)
+    assert reply.headers["location"] == "/"
+
+
+def test_a_page_that_is_not_there(client: Clients) -> None:
+    reply = client().get("/nowhere")
+    assert (reply.status_code, "there is no such page. Begin at the first page" in reply.text) == (404, True)
+    error = client().get("/nowhere", headers={"accept": "application/json"}).json()["error"]
+    assert error["code"] == "web.error.no_page.what"
+
+
+def test_a_large_body_is_refused(client: Clients) -> None:
+    reply = client().http.post("/login", data={"user": "x" * 10_000_000})
+    assert reply.status_code == 413
+    assert "this is larger than" in reply.text
+
+
+def test_a_fault_is_told_and_logged_without_its_text(
+    client: Clients, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("Mrs Li has a fever")
+
+    monkeypatch.setattr("localmed.operations.accounts.sign_in", broken)
+    with caplog.at_level(logging.ERROR):
+        reply = client().form("/login", user="reader", password="x")
+    assert reply.status_code == 500
+    reference = re.search(r"reference (\w+)", reply.text)
+    assert reference
+    assert f"{reference[1]} RuntimeError" in caplog.text
+    assert "fever" not in caplog.text + reply.text

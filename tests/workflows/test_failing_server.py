@@ -1,0 +1,104 @@
+"""No run is lost to a chat server that fails: whenever it does, rules finish the answer, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localmed.config import ChatSettings, LibrarySettings, Settings
+from localmed.domain import Answer
+from localmed.models import openai_server
+from localmed.models.openai_server import OpenAIServer
+from localmed.ports import Message
+from localmed.session import Session
+from localmed.verification.answer_file import VerifyInput
+from localmed.verification.link_eval import LinkInput, LinkStatement
+from localmed.workflows.explain import ExplainInput
+from localmed.workflows.flow import FAILED, FLOWS
+from tests import standin
+from tests.fakes import ANY, HashedWords, opened
+from tests.models.chat_server import Handle, Handler, serving
+from tests.standin import CASE, DOSE, ORDER
+
+LINKED = LinkInput(DOSE, (LinkStatement("Adrenaline 500 micrograms."),), retrieved=True)
+EVERY = 12  # requests: of a run with more a part is tried
+UNANSWERABLE = "What is dobutamine made of, and who invented the stethoscope?"
+
+RUNS: dict[str, Callable[[Session], Answer]] = {
+    "ask": lambda session: session.ask(DOSE, ANY),
+    "ask, follow-up": lambda session: session.ask("And the dose in adults?", ANY, earlier=["What is adrenaline?"]),
+    "ask, nothing found": lambda session: session.ask(UNANSWERABLE, ANY),
+    "ask_and_verify": lambda session: session.ask(DOSE, ANY, check=True),
+    "departments": lambda session: session.departments("My pulse is irregular and I have palpitations"),
+    "ebm": lambda session: session.ebm(CASE, ANY),
+    "explain": lambda session: session.explain(ExplainInput(ORDER, questions=("What is warfarin for?",)), ANY),
+    "links": lambda session: session.links(LINKED, ANY),
+    "plan": lambda session: session.plan_sources(DOSE, ANY),
+    "plan, reflexion": lambda session: session.plan_sources(DOSE, ANY, "reflexion"),
+    "verify": lambda session: session.verify(VerifyInput(DOSE, "The dose is 500 micrograms [1].\n\n1. Anaphylaxis")),
+}
+FAULTS: dict[str, Handle] = {
+    "HTTP 500": lambda handler, _: handler.answer({"error": "x"}, 500),
+    "broken off": lambda handler, _: handler.connection.shutdown(2),
+    "HTTP 401": lambda handler, _: handler.answer({}, 401),
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("standin")
+    settings = Settings(folder / "data", "workstation", library=LibrarySettings(writer_memory_bytes=15_000_000))
+    settings = replace(settings, ask=replace(settings.ask, risk=1.0))
+    return standin.imported(settings, folder / "texts")
+
+
+def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
+    """A server that answers well until request ``at`` (from 0) and from there on as ``fault`` says."""
+    served: list[int] = []
+
+    def handle(handler: Handler, body: dict[str, Any]) -> None:
+        if handler.path == "/tokenize":
+            return handler.answer({"tokens": body["prompt"].split()})
+        served.append(len(served))
+        if served[-1] >= at:
+            return fault(handler, body)
+        messages = [Message(turn["role"], turn["content"]) for turn in body["messages"]]
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+        labels = schema.get("enum")
+        text = standin.label(messages, labels) if labels else standin.text(messages, schema)
+        return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+    return handle, served
+
+
+def run(library: Settings, name: str, at: int, fault: Handle) -> tuple[Answer, int]:
+    """The answer of the run called ``name``, and how many requests the server got."""
+    handle, served = failing(at, fault)
+    with serving(handle) as (address, _):
+        chat = OpenAIServer(address, "m", 8000, ChatSettings(servers=(address,), server_seconds=5.0))
+        with opened(library, HashedWords(), chat=chat, uses={"entailment": "chat", "reranker": "none"}) as session:
+            return RUNS[name](session), len(served)
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_server, "PAUSE", 0.0)
+
+
+def test_every_workflow_is_run() -> None:
+    assert {name.partition(",")[0] for name in RUNS} == set(FLOWS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_run_is_lost_at_whichever_request_the_server_fails(library: Settings, name: str) -> None:
+    whole, served = run(library, name, 10_000, FAULTS["HTTP 500"])
+    assert served, "the model takes part"
+    assert FAILED not in [note.code for note in whole.notes]
+    for at in range(served) if served <= EVERY else sorted({*range(0, served, 1 + served // EVERY), served - 1}):
+        answer, requests = run(library, name, at, list(FAULTS.values())[at % len(FAULTS)])
+        assert answer.notes[-1].code == FAILED, (name, at)
+        assert requests <= at + 2, "a server that failed is not served again in that run"
+        assert bool(answer.statements) >= bool(whole.statements), (name, at)
