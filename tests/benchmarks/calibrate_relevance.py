@@ -111,7 +111,7 @@ def ward(session: Session, place: Place) -> list[tuple[str, Labelled]]:
     _starter(session)
     importing.import_paths(session, [file for name in AUTHORS for file in sorted((HERE / name).glob("*.md"))], WARD)
     starter = _questions(CORPORA / "starter_questions.toml")
-    labelled = [("starter", Labelled(row["text"], (row["evidence"],) * row["answerable"])) for row in starter]
+    labelled = [("starter", Labelled(row["text"], (row["evidence"],) if row["answerable"] else ())) for row in starter]
     for name, author in AUTHORS.items():
         for file in ("answerable", "plain", "unanswerable"):
             rows = _questions(HERE / name / f"{file}.toml")
