@@ -125,7 +125,8 @@ def _taken() -> Vectors:
 def centred(vectors: Vectors) -> Vectors:
     """Unit ``vectors`` (N, D) without what all texts share, of length one again."""
     rest = vectors - _taken()
-    return rest / np.linalg.norm(rest, axis=1, keepdims=True)
+    unit: Vectors = rest / np.linalg.norm(rest, axis=1, keepdims=True)
+    return unit
 
 
 def uncentred(vectors: Vectors) -> Vectors:
