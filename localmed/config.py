@@ -181,12 +181,8 @@ CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
 DEFAULT = "default"  # in a model's place: the profile's own
 # In a model's place: what needs no registered model, by role. All else is a registered model's name.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    "chat": (NONE,),
-    "encoder": ("minilm", "e5"),
-    "reranker": ("maxsim", NONE),
-    "entailment": (NONE, CHAT),
-    "terms": (NONE,),
-}
+    "chat": (NONE,), "encoder": ("minilm", "e5"), "reranker": ("maxsim", NONE), "terms": (NONE,),
+    "entailment": (NONE, CHAT)}  # fmt: skip
 ENCODER_SLUGS = {"minilm": "all-MiniLM-L6-v2-", "e5": "multilingual-e5-small-q4-"}  # what built-in ones' begin with
 MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
 SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
@@ -280,18 +276,16 @@ def chosen_models(
 ) -> dict[str, str]:
     """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
 
-    ``library`` is the slug of the encoder that the library is of: a built-in one is kept where none was chosen.
-    The profile's judge of entailment gives way to none where it is not ``registered``, and MaxSim to none
-    beside a registered encoder. Raise ``BadSettings`` for a profile that is not known and for MaxSim chosen
-    beside a registered encoder.
+    ``library`` is the slug of its encoder: a built-in one is kept where none was chosen. A judge of entailment that is
+    not ``registered`` gives way to none, and so does MaxSim beside a registered encoder. Raise ``BadSettings`` for a
+    profile that is not known and for MaxSim chosen beside such an encoder.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
-    if built_in("encoder", chosen["encoder"]):
-        kept = next((name for name, start in ENCODER_SLUGS.items() if library.startswith(start)), chosen["encoder"])
-        chosen["encoder"] = kept
+    kept = [name for name, start in ENCODER_SLUGS.items() if library.startswith(start)]
+    chosen |= {"encoder": kept[0]} if kept and built_in("encoder", chosen["encoder"]) else {}
     chosen |= uses
     if chosen["entailment"] == RETIRED:
         chosen["entailment"] = NONE
@@ -360,7 +354,8 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
         elif type(value) is type(current):
             changes[name] = within(value, path, file, type(value))
         else:
-            kind = message(f"settings.kind_{_KINDS.get(type(current), 'table')}")
+            name = type(current).__name__ if type(current) in (bool, int, float, str) else "table"
+            kind = message(f"settings.kind_{name}")
             raise BadSettings("settings.type", file=file, path=path, kind=kind)
     return dataclasses.replace(settings, **changes)
 
@@ -403,6 +398,3 @@ def _presets_known(settings: Settings, file: str) -> None:
     for path, name in named:
         if name not in presets:
             raise BadSettings("settings.no_preset", file=file, path=path, name=name, presets=tuple(presets))
-
-
-_KINDS = {bool: "bool", int: "int", float: "float", str: "str"}
