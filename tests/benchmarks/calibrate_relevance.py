@@ -170,7 +170,7 @@ def _starter(session: Session) -> None:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-def asked(session: Session, questions: Sequence[tuple[str, Labelled]]) -> tuple[list[Asked], tuple[str, str]]:
+def judged_twice(session: Session, questions: Sequence[tuple[str, Labelled]]) -> tuple[list[Asked], tuple[str, str]]:
     """Each question with the passages found for it, those with an answer a second time; and encoder and reranker."""
     rows, names = list[Asked](), ("", "")
     shared = set(tomllib.loads((HERE / "answered_elsewhere.toml").read_text("utf-8"))["texts"].splitlines())
@@ -180,10 +180,10 @@ def asked(session: Session, questions: Sequence[tuple[str, Labelled]]) -> tuple[
 
         def judged(question: Labelled, filters: SearchFilter) -> Judged:
             nonlocal names
-            found = workspace.search(question.text, filters, READ)
-            if found.dense:
-                names = session.site.encoder.identity.slug, found.reranker
-            return read(question, found.hits, library.lexical)
+            result = workspace.search(question.text, filters, READ)
+            if result.dense:
+                names = session.site.encoder.identity.slug, result.reranker
+            return read(question, result.hits, library.lexical)
 
         for author, question in questions:
             if not question.evidence and question.text in shared:
@@ -225,7 +225,7 @@ def gathered(place: Place, encoder: BertEncoder) -> tuple[list[Asked], tuple[str
     for build in (ward, public, pubmedqa, medquad):
         data = place.work / f"{encoder.identity.name}-{build.__name__}"
         with opened(Settings(data), encoder) as session:
-            own, served = asked(session, build(session, place))
+            own, served = judged_twice(session, build(session, place))
         rows, names = rows + own, served if served[0] else names
     return rows, names
 

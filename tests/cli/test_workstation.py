@@ -135,8 +135,8 @@ def test_an_encoder_of_the_hospitals_own(workstation: Localmed, tmp_path: Path) 
 def test_a_library_keeps_the_built_in_encoder_that_it_is_of(copied: Localmed) -> None:
     """It was the default when the library was made; nothing was chosen since."""
     assert copied.ok("search", "septic shock", "--json").json["dense"]
-    told = copied.ok("models", "use", "encoder", "default").out
-    assert told.startswith("minilm serves encoder\nthe library keeps its encoder, all-MiniLM-L6-v2")
+    output = copied.ok("models", "use", "encoder", "default").out
+    assert output.startswith("minilm serves encoder\nthe library keeps its encoder, all-MiniLM-L6-v2")
     assert "the default is e5 by now" in copied("doctor").out
     assert copied.ok("reindex", "--json").json["encoder"].startswith("multilingual-e5")
     assert copied.ok("models", "use", "encoder", "default").out == "e5 serves encoder\n"
