@@ -44,8 +44,8 @@ def explain(
 ) -> Response:
     """Explain the order, and answer the questions about it, one a line."""
     text = orders.text_of(order.encode("utf-8", "replace"))
-    asked = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
-    task = ExplainInput(text, uploaded_record(record, file), asked)
+    asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
+    task = ExplainInput(text, uploaded_record(record, file), asked_texts)
 
     def work(hooks: Hooks, tell: Tell) -> Answer:
         del tell
