@@ -228,6 +228,14 @@ class Session:
             return standing(evidence, library), not library.passages([evidence.passage.id])
         return evidence, True
 
+    def standing(self, evidence: Evidence) -> Evidence:
+        """``evidence`` of a kept answer, as it was cited, with its document's status now (``kept.standing``)."""
+        from localmed.workflows import kept
+
+        with suppress(NoLibrary), self.workspace() as workspace:
+            return kept.standing(evidence, workspace.library)
+        return evidence
+
     def replay(self, text: str) -> tuple[Answer, bool]:
         """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
         from localmed.workflows.kept import rests_on_hidden

@@ -264,7 +264,7 @@ class _Pool:
     """Open libraries that nobody uses, by generation and hidden collections."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock, self._closed = Lock(), False
         self._idle: list[tuple[_Key, Workspace]] = []
 
     def take(self, key: _Key) -> Workspace | None:
@@ -280,13 +280,15 @@ class _Pool:
     def give_back(self, key: _Key, workspace: Workspace, keep: bool) -> None:
         """``workspace`` is used no more; close it, or the one that was longest idle, where there are too many."""
         with self._lock:
+            keep = keep and not self._closed  # what outlives the site, such as a page drawn ahead, ends by itself
             self._idle += [(key, workspace)] if keep else []
             surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
         _close([*surplus, *([] if keep else [(key, workspace)])])
 
     def close(self) -> None:
-        """Close all that are idle."""
+        """Close all that are idle, and what is given back from now on."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         _close(idle)
 

@@ -117,6 +117,8 @@ class Workspace:
             safety=self._safety(),
             unsupported=self.settings.verification.unsupported,
             jury=self._jury(),
+            chat=frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat"),
+            day=self.library.holding.day,
         )
 
     def _jury(self) -> tuple[str, ...]:

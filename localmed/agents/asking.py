@@ -66,7 +66,8 @@ class Relevance:
 
     ``differing`` are words of another population, subtype, setting or purpose that every hit lacks, for which hits were
     set aside. ``reason`` is why the hits do not answer, where they do not; ``calibrated`` is False where the threshold
-    was chosen for another encoder, reranker or language.
+    was chosen for another encoder, reranker or language. ``quotable``: the rules would answer from the hits;
+    ``doubted``: they would, and a chat model found help in none.
     """
 
     probabilities: tuple[float, ...]
@@ -74,6 +75,8 @@ class Relevance:
     differing: tuple[str, ...] = ()
     reason: Message | None = None
     calibrated: bool = True
+    quotable: bool = True
+    doubted: bool = False
 
     @property
     def probability(self) -> float:
@@ -97,13 +100,17 @@ class AnswerInput(QuestionInput):
 
     ``reference`` is a synthesised passage to go by (LINS, QDA), which is never cited. ``conflict`` says what was wrong
     with the answer before this one (LINS, PCA). ``left_out`` tells of passages that did not fit the model's context.
-    ``beside`` is other evidence of the same answer, whose markers are taken.
+    ``beside`` is other evidence of the same answer, whose markers are taken. ``first`` are the sentences of that answer
+    which are to be written again. ``audience`` and ``day`` are those of the question.
     """
 
     evidence: tuple[Evidence, ...]
     dense: bool
     reference: str = ""
     conflict: tuple[Message, ...] = ()
+    first: tuple[str, ...] = ()
+    audience: str = "staff"
+    day: str = ""
     left_out: Message | None = None
     beside: tuple[Evidence, ...] = ()
 
@@ -126,11 +133,12 @@ class CoherenceInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class Coherence:
-    """Whether an answer agrees with its evidence; ``judge`` says who looked."""
+    """Whether an answer agrees with its evidence; ``judge`` says who looked, ``conflicting`` which sentences do not."""
 
     agrees: bool
     judge: str
     reason: Message | None = None
+    conflicting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +200,20 @@ def cited_writing(instructions: Texts, prompt: Callable[[Any], str], max_tokens:
     )
 
 
-def _coherence(_: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
-    agrees = all(choice.best == 0 for choice in choices)
-    return Coherence(agrees, "chat", None if agrees else message("agents.answer_contradicts"))
+def _coherence(task: CoherenceInput, choices: Sequence[Choice]) -> Coherence:
+    pairs = zip(_stating(task), choices, strict=True)
+    conflicting = tuple(statement.text for statement, choice in pairs if choice.best != 0)
+    reason = message("agents.answer_contradicts") if conflicting else None
+    return Coherence(not conflicting, "chat", reason, conflicting)
+
+
+def _stating(task: CoherenceInput) -> list[Statement]:
+    return [statement for statement in task.statements if not statement.withheld and statement.citations]
 
 
 def _statement_and_sources(task: CoherenceInput) -> tuple[str, ...]:
     known = {piece.marker: piece for piece in task.evidence}
-    stating = [statement for statement in task.statements if not statement.withheld and statement.citations]
+    stating = _stating(task)
     markers = [dict.fromkeys(citation.marker for citation in statement.citations) for statement in stating]
     return tuple(
         f"{shown.evidence_text([known[marker] for marker in cited])}\n"

@@ -63,10 +63,14 @@ class GuidelinesInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class RecommendationInput(AnswerInput):
-    """As of ``CITED_ANSWER``, with the PICO question and the record. The result is a ``Draft``."""
+    """As of ``CITED_ANSWER``, with the PICO question and the record. The result is a ``Draft``.
+
+    ``question`` is what was searched, by which rules score; ``clinical`` is the question as the clinician put it.
+    """
 
     pico: Pico = Pico()
     record: PatientRecord | None = None
+    clinical: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class ApplicabilityInput(AnswerInput):
 
     record: PatientRecord = field(default_factory=PatientRecord)
     recommendation: tuple[Statement, ...] = ()
+    clinical: str = ""
 
 
 def in_words(record: PatientRecord) -> str:
@@ -87,8 +92,14 @@ def in_words(record: PatientRecord) -> str:
         ("allergies", "; ".join(record.allergies) or ("none" if "allergies" in record.none_of else "")),
         ("results", "; ".join(f"{result.name} {result.written}" for result in record.results)),
     ]
-    lines = [f"{name}: {value}" for name, value in facts if value]
-    return shown.between_marks("patient record", "\n".join((*lines, record.text[:SHOWN])))
+    prose = record.text[:SHOWN]
+    lines = [f"{name}: {value}" for name, value in facts if value and not _in_prose(value, prose)]
+    return shown.between_marks("patient record", "\n".join((*lines, prose)))
+
+
+def _in_prose(value: str, prose: str) -> bool:
+    """Whether the record's own words give every entry of a list: then it does not stand there twice."""
+    return all(entry.casefold() in prose.casefold() for entry in value.split("; "))
 
 
 def _pico_prompt(task: PicoInput) -> str:

@@ -30,6 +30,11 @@ def _asks() -> tuple[tuple[str, re.Pattern[str], str], ...]:
     return tuple((name, re.compile(row["asks"]), row["fills"]) for name, row in rows)
 
 
+def joins(question: str) -> bool:
+    """Whether ``question`` may ask for several things: it joins two by a word or a mark."""
+    return bool(re.search(table("asking")["joins"]["pattern"], fold(question)))
+
+
 @cache
 def everyday() -> frozenset[str]:
     """Words of questions that are nobody's subject."""

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from localmed.clinical.tables import in_characters, in_words, listed, table
+from localmed.clinical.tables import cues, in_characters, in_words, listed, table
+from localmed.language import fold
 
 REACH = 6  # words between a denial and the sign that it denies
 BEFORE = 120  # characters before a sign that are read for a denial
@@ -51,6 +52,12 @@ def denies(folded: str) -> bool:
 def doubtful(folded: str) -> frozenset[str]:
     """The cues of a folded clause that deny in one wording and not in another."""
     return frozenset(match[0] for match in _cues("may_deny").finditer(_cues("denies").sub(" ", folded)))
+
+
+def warns(text: str) -> bool:
+    """Whether a sentence forbids, stops, warns or says to act at once."""
+    folded = fold(text)
+    return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
 
 
 # --- complaints -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from localmed import files
-from localmed.domain import Message
+from localmed.domain import Message, Parameter
 from localmed.errors import Damaged, LocalmedError, NoLibrary
 from localmed.files import LEAST_FREE
 from localmed.library import generations
@@ -114,7 +114,10 @@ def whole_check(site: Site) -> Iterator[Check]:
     last = stored.last_whole_check(data)
     since = datetime.fromisoformat(last.time if last else _begun(data))
     late = site.now - since > timedelta(stored.WHOLE_CHECK_DAYS)
-    known = {"time": f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}", "days": stored.WHOLE_CHECK_DAYS}
+    known: dict[str, Parameter] = {
+        "time": f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}",
+        "days": stored.WHOLE_CHECK_DAYS,
+    }
     if last and last.faults:
         yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
     elif late:

@@ -58,7 +58,7 @@ def import_paths(
         report = importer.run(paths, retry or near_copies, started, removed)
         _tell(change, report)
         if near_copies:
-            change.outcome += ", near copies of withdrawn documents taken"
+            change.outcome = "near copies"
     return report
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localmed.domain.accounts import Account
 from localmed.library.state import rows
-from localmed.operations import accounts
+from localmed.operations import accounts, history
 from localmed.web_settings import WebSettings
 
 TOKEN_BYTES = 32
@@ -55,18 +55,20 @@ def current(data: Path, token: str, settings: WebSettings) -> Login | None:
     return Login(name, account, form) if account else None
 
 
-def end(data: Path, login: Login) -> None:
-    """Sign out."""
+def end(data: Path, login: Login, days: int) -> None:
+    """Sign out; of a site that keeps answers for no ``days`` those of the login go."""
     with rows(data) as state:
         state.execute("DELETE FROM logins WHERE token = ?", (login.id,))
+        history.end_login(state, days)
 
 
 def end_idle(data: Path, settings: WebSettings) -> None:
-    """Drop the logins that nobody ended."""
+    """Drop the logins that nobody ended, and what was kept for their length."""
     now = time.time()
     idle, old = now - 60 * settings.idle_minutes, now - 3600 * settings.login_hours
     with rows(data) as state:
         state.execute("DELETE FROM logins WHERE seen < ? OR created < ?", (idle, old))
+        history.end_login(state, settings.history_days)
 
 
 def _digest(token: str) -> str:

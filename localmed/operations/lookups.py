@@ -116,7 +116,7 @@ def near_copies(session: Session, withdrawn: Document) -> list[Document]:
     with session.workspace() as workspace:
         library = workspace.library
         passages = library.lexical.of_document(withdrawn.id)
-        found = {
+        documents_near = {
             row[1]
             for passage in passages[:PASSAGES_SEARCHED]
             for row in library.search_lexical(passage.text, NEAR_SEARCHED, SearchFilter(), 1.0, TERMS_SEARCHED)
@@ -124,7 +124,7 @@ def near_copies(session: Session, withdrawn: Document) -> list[Document]:
         text = sketch(passage.text for passage in passages)
         return [
             _document(workspace, near)
-            for near in sorted(found - {withdrawn.id})
+            for near in sorted(documents_near - {withdrawn.id})
             if likeness(text, sketch(passage.text for passage in library.lexical.of_document(near))) >= ALIKE
         ]
 

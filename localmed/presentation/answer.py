@@ -107,7 +107,8 @@ def _searched(answer: Answer, language: str) -> str:
 
 def _conflict(conflict: Conflict, language: str) -> ConflictView:
     text = words(Message(f"conflict.{conflict.kind.value}", (("reason", conflict_reason(conflict)),)), language)
-    return ConflictView(text, one_line(conflict.theirs.quote), conflict.against)
+    ours = one_line(conflict.ours.quote)
+    return ConflictView(text, one_line(conflict.theirs.quote), conflict.against, ours, conflict.marker)
 
 
 def conflict_reason(conflict: Conflict) -> Message:

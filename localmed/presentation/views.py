@@ -97,6 +97,8 @@ class ConflictView:
     text: str
     quote: str
     marker: str
+    ours: str = ""  # what the answer's own source says
+    ours_marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,14 @@ from starlette.responses import Response
 
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
-from localmed.web import failures, home, login, pages, start
+from localmed.web import ask, failures, home, job_pages, login, pages, past, search, sources, start
 from localmed.web.protection import Protection
 
-ROUTERS = (home.router, login.router, start.router)
+ROUTERS = (
+    home.router, login.router, start.router,
+    ask.router, sources.router, search.router, past.router,
+    job_pages.router,
+)  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 
 

@@ -57,7 +57,8 @@ def reply(request: Request, error: LocalmedError) -> Response:
 def wants_json(request: Request) -> bool:
     """Whether a program asks: it says so, or it calls an address that is for programs."""
     accepted = request.headers.get("accept", "")
-    return request.url.path.startswith(("/api/", "/v1/")) or ("json" in accepted and "html" not in accepted)
+    by_program = any(kind in accepted for kind in ("json", "event-stream")) and "html" not in accepted
+    return by_program or request.url.path.startswith(("/api/", "/v1/"))
 
 
 def _json(error: LocalmedError, language: str) -> dict[str, object]:

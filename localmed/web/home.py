@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from localmed.operations import accounts
-from localmed.web import pages
+from localmed.web import ask, pages
 from localmed.web.visits import Anybody
 
 router = APIRouter()
@@ -16,5 +16,5 @@ router = APIRouter()
 def home(visit: Anybody) -> Response:
     """To the first start, to sign in, or to ask."""
     if visit.own is not None:
-        return pages.page(visit, "home.html")
+        return ask.form_page(visit)
     return pages.redirect("/start" if accounts.no_account(visit.site.data) else "/login")

@@ -50,7 +50,7 @@ def signed_in(visit: Visit, account: Account, path: str) -> Response:
     """``path``, for whoever has just proved to be ``account``: the login of before ends, a new one begins."""
     site = visit.site
     if visit.login:
-        logins.end(site.data, visit.login)
+        logins.end(site.data, visit.login, site.settings.web.history_days)
     logins.end_idle(site.data, site.settings.web)
     Session(site, caller_of(account, visit.language)).note("login", account.user, account.role)
     reply = pages.redirect(path)
@@ -62,7 +62,7 @@ def signed_in(visit: Visit, account: Account, path: str) -> Response:
 def sign_out(visit: Asking) -> Response:
     """Sign out; the form to sign in stands where the page was: also the quick switch to another user."""
     if visit.login:
-        logins.end(visit.site.data, visit.login)
+        logins.end(visit.site.data, visit.login, visit.site.settings.web.history_days)
     reply = pages.redirect("/login", notice="left")
     reply.delete_cookie(LOGIN_COOKIE)
     reply.headers.update(CLEAR)

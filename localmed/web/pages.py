@@ -38,6 +38,9 @@ class Place(NamedTuple):
 NAVIGATION = (
     # work of the ward
     Place("/", "web.nav.ask", Right.ASK),
+    Place("/search", "web.nav.search", Right.ASK),
+    Place("/concepts", "web.nav.concepts", Right.ASK),
+    Place("/history", "web.nav.history", Right.ASK),
     # work of librarians
     # work of safety officers
     # work of administrators

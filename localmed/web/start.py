@@ -8,9 +8,9 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.errors import UsageError
-from localmed.operations import accounts
+from localmed.operations import accounts, jobs, starter
 from localmed.web import login, pages
-from localmed.web.visits import Anybody
+from localmed.web.visits import Accounts, Anybody
 
 router = APIRouter()
 
@@ -40,3 +40,23 @@ def create(
     except UsageError as error:
         return pages.page(visit, "start.html", 400, error=error.full_message, user=user)
     return login.signed_in(visit, account, "/")
+
+
+@router.get("/start/library")
+def library_form(visit: Accounts) -> Response:
+    """How to fill an empty library."""
+    return pages.page(visit, "start_library.html", starter=bool(starter.starter_manifests()))
+
+
+@router.post("/start/library")
+def fill_library(visit: Accounts, source: Annotated[str, Form()] = "", folder: Annotated[str, Form()] = "") -> Response:
+    """Begin the import; its page shows how far it is."""
+    session, title = visit.session, pages.texts(visit.language)("web.start.collection")
+    if source == "starter":
+        job = jobs.start(session, "import", lambda hooks: starter.import_starter(session, hooks))
+    else:
+        starter.folder_of(folder)
+        job = jobs.start(
+            session, "import", lambda hooks: starter.import_folder(session, folder, "hospital", title, hooks)
+        )
+    return pages.redirect(f"/jobs/{job}")

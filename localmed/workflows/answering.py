@@ -1,8 +1,9 @@
 """Answering from evidence, as every workflow does it: a draft, the gate, one more try, or nothing.
 
-A draft passes ``gate``. Where the answer conflicts with its sources (LINS, PCA), or the site wants unsupported
-sentences written again, it is written once more from the evidence, told what was wrong; if it conflicts again there is
-none.
+A draft passes ``gate``. Sentences that the coherence role says conflict with their sources (LINS, PCA), or, where the
+site wants that, are not supported, are written once more, told what was wrong; the others stay as they were. That
+label alone removes no sentence: what conflicts again stays, and that is told. Where nothing of a model's draft stands,
+or it wrote none from passages that the rules would answer from, the rules' quotation is given, and that is told too.
 Nobody sees a sentence before its check. What stands at the end gets its badge.
 
 A flow begins with ``concern = yield from screened(text, plan)``, the safety screen, and, where that is not empty, ends
@@ -14,9 +15,10 @@ death or harm is spoken of at all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft
+from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft, Relevance
 from localmed.agents.roles import Role
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
@@ -34,16 +36,22 @@ from localmed.domain import (
     message,
 )
 from localmed.language import detect
-from localmed.verification import citations, scope, sections
+from localmed.verification import citations, scope, sections, support
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
 from localmed.workflows.flow import Perform, Sections, Step, attempt
 
-CONFLICT = message("gate.conflict_twice")
+CONFLICTS, QUOTED, DOUBTED = "gate.conflict_stays", "gate.quoted_instead", "gate.found_unhelpful"
 UNNAMED, PARTLY, PART_MISSING = "workflow.unnamed", "workflow.partly", "workflow.part_missing"
-DOUBTS = {UNNAMED: "badge.why_unnamed", PARTLY: "badge.why_partly", PART_MISSING: "badge.why_part_missing",
-          "ebm.no_medicine": "badge.why_no_medicine"}  # fmt: skip  # notes that keep a badge from green
+DOUBTS = {  # notes that keep a badge from green
+    CONFLICTS: "badge.why_conflict",
+    DOUBTED: "badge.why_doubted",
+    UNNAMED: "badge.why_unnamed",
+    PARTLY: "badge.why_partly",
+    PART_MISSING: "badge.why_part_missing",
+    "ebm.no_medicine": "badge.why_no_medicine",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +79,18 @@ class Written:
         return bool(citations.shown(self.statements))
 
 
-def write(task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER) -> Step[Written]:
+def write(
+    task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER, relevance: Relevance | None = None
+) -> Step[Written]:
     """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
 
-    Evidence that speaks to a language model is left out, whoever answers, and that is told.
+    ``relevance`` says how the evidence was judged. Evidence that speaks to a language model is left out, whoever
+    answers, and that is told.
     """
     left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
-    task = replace(task, evidence=tuple(piece for piece in task.evidence if piece.marker not in left))
-    written = yield from _written(task, plan, role)
+    evidence = tuple(piece for piece in task.evidence if piece.marker not in left)
+    task = replace(task, evidence=evidence, audience=plan.audience, day=plan.day)
+    written = yield from _written(task, plan, role, relevance)
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
@@ -100,25 +112,64 @@ def downgraded(verification: Verification, notes: Notes) -> Verification:
     return replace(verification, badge=Badge.YELLOW, badge_before=before, reason=reason)
 
 
-def _written(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
-    written = yield from _drafted(task, plan, role)
+def _written(task: AnswerInput, plan: Plan, role: Role, relevance: Relevance | None) -> Step[Written]:
+    if relevance and relevance.doubted:
+        quoted: Written = yield from _drafted(task, plan, role, by_rules=True)
+        return replace(quoted, notes=(*quoted.notes, message(DOUBTED)))
+    written: Written = yield from _corrected(task, plan, role)
+    quotable = written.statements or relevance is None or relevance.quotable
+    if written.stands or role.name not in plan.chat or not quotable:
+        return written
+    quoted = yield from _drafted(task, plan, role, by_rules=True)
+    if not quoted.stands:
+        return written
+    account = citations.both(quoted.verification, written.verification)
+    return replace(quoted, verification=account, notes=(*written.notes, *quoted.notes, message(QUOTED)))
+
+
+def _corrected(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
+    """What ``role`` drafts, with the sentences that were found wrong written once more."""
+    written: Written = yield from _drafted(task, plan, role)
     wrong = gate.to_correct(written.statements, plan)
-    if not wrong:
-        coherence = yield from gate.coherent(task, written.statements, plan)
-        if coherence.agrees:
-            return replace(written, verification=gate.with_coherence(written.verification, coherence))
-        wrong = (coherence.reason,) if coherence.reason else ()
-    written = yield from _drafted(replace(task, conflict=wrong), plan, role)
     coherence = yield from gate.coherent(task, written.statements, plan)
     account = gate.with_coherence(written.verification, coherence)
-    if coherence.agrees:
+    reasons = (*wrong, *((coherence.reason,) if coherence.reason else ()))
+    if not reasons:
         return replace(written, verification=account)
-    return Written((), account, (*written.notes, CONFLICT))
+    failed = {statement.text for statement in written.statements if wrong and support.unsupported(statement)}
+    doubtful = (*failed, *coherence.conflicting)
+    first = tuple(statement.text for statement in written.statements if statement.text in doubtful)
+    again: Written = yield from _drafted(replace(task, conflict=reasons, first=first), plan, role)
+    return _edited(replace(written, verification=account), again, failed, frozenset(coherence.conflicting))
 
 
-def _drafted(task: AnswerInput, plan: Plan, role: Role) -> Step[Written]:
+def _edited(written: Written, again: Written, failed: Collection[str], conflicting: Collection[str]) -> Written:
+    """The first draft, its wrong sentences in favour of those that were written ``again``.
+
+    Without one that stands, what only was said to conflict stays as it was, which is told.
+    """
+    kept = [statement for statement in written.statements if statement.text not in {*failed, *conflicting}]
+    texts = {statement.text for statement in kept}
+    fresh = [statement for statement in again.statements if statement.text not in texts]
+    notes = written.notes + again.notes
+    if not citations.shown(fresh):
+        kept, fresh = list(written.statements), []
+    if any(statement.text in conflicting for statement in citations.shown((*kept, *fresh))):
+        notes += (message(CONFLICTS),)
+    statements = (*kept, *fresh)
+    account = replace(
+        written.verification,
+        statements_checked=len(statements),
+        statements_withheld=sum(statement.withheld for statement in statements),
+        markers_rejected=written.verification.markers_rejected + again.verification.markers_rejected,
+    )
+    evidence = tuple(dict.fromkeys((*written.evidence, *again.evidence)))
+    return Written(statements, account, tuple(dict.fromkeys(notes)), evidence, (*written.drafted, *again.drafted))
+
+
+def _drafted(task: AnswerInput, plan: Plan, role: Role, by_rules: bool = False) -> Step[Written]:
     """What ``role`` drafts, checked."""
-    drafted, notes = yield from attempt(role, task)
+    drafted, notes = ((yield Perform(role, task, by_rules=True)), ()) if by_rules else (yield from attempt(role, task))
     draft: Draft = drafted
     statements, evidence, continued = yield from _whole(draft.statements, task)
     checked, verification, added = yield from gate.checked(replace(draft, statements=statements), evidence, plan)

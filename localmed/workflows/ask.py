@@ -3,7 +3,8 @@
 MAIRAG (LINS, Fig. 1b and "Multi-agent iterative retrieval augmented generation"): retrieval by tiers, passage relevance
 (PRA), cited answer, coherence (PCA) with one regeneration. If nothing helps: the model's own knowledge where the site
 allows it and the model is certain (SKA), labelled unverified; else sub-questions (QDA), each searched once, put
-together in a reference passage; the answer cites the original passages, never that one. Else abstention.
+together in a reference passage; the answer cites the original passages, never that one. Else abstention. Where a chat
+model answers, a question of several parts is taken apart at once, since one search finds passages of one part only.
 
 A plan may look one tier ``further`` and compare what both would cite: a differing dose or a newer edition becomes a
 possible conflict, while the first tier still leads. Each role may be off; with all off but the answer this is plain
@@ -49,6 +50,7 @@ from localmed.workflows.answering import PART_MISSING, Written, downgraded, over
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 
+LEAST_OF_PART = 2  # passages that a model is shown of each part of a question
 NEAREST = 3  # passages shown with an abstention
 NO_WORDS = message("workflow.no_words")
 NOT_ENOUGH = message("workflow.not_enough")
@@ -79,8 +81,17 @@ def ask(
     question, notes = finding.bounded(question)
     if earlier and SELF_CONTAINED.name in plan.roles:
         before = tuple(text[: finding.READ - len(question)] for text in earlier)
-        question, more = yield from attempt(SELF_CONTAINED, FollowUp(question, before))
-        notes += more
+        alone, more = yield from attempt(SELF_CONTAINED, FollowUp(question, before))
+        notes += more + ((message("workflow.understood_as", question=alone),) if alone != question else ())
+        question = alone
+    questions, more = yield from _several(question, plan)
+    notes += more
+    if len(questions) > 1:
+        whole = Search(question, filters, plan.passages)
+        parts, by_part = yield from _searched_each(questions[:SUB_QUESTIONS], question, whole, plan)
+        if parts:
+            answer = initial_answer(question, by_part + TierSearch(notes=notes), provenance)
+            return (yield from _synthesised(answer, parts, len(questions), plan))
     request, more = yield from finding.request(question, filters, plan)
     waiting = iter(plan.tiers)
     searched: TierSearch = yield from finding.search(request, waiting, plan)
@@ -94,6 +105,8 @@ def ask(
                 initial_answer(question, searched + further, provenance), leading, further.leading, plan
             )
         )
+    if len(questions) > 1:
+        return (yield from abstained_with_nearest(initial_answer(question, searched, provenance), searched))
     return (yield from _fallback(question, request, searched, plan, provenance))
 
 
@@ -120,7 +133,8 @@ def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None
     """The cited answer of ``leading``; what ``beyond`` would have cited is compared with it, and nothing else of it."""
     evidence: tuple[Evidence, ...] = yield Cite((*leading.hits, *(beyond.hits if beyond else ())))
     ours, theirs = evidence[: len(leading.hits)], evidence[len(leading.hits) :]
-    written = yield from write(AnswerInput(answer.question, ours, leading.result.dense, beside=theirs), plan)
+    task = AnswerInput(answer.question, ours, leading.result.dense, beside=theirs)
+    written = yield from write(task, plan, relevance=leading.relevance)
     if not written.stands:
         return without_statements(answer, written, ours)
     possible = yield from compared(answer.question, written.statements, ours, theirs, beyond)
@@ -134,10 +148,10 @@ def compared(
     theirs: tuple[Evidence, ...],
     beyond: SearchedTier | None,
 ) -> Step[tuple[Conflict, ...]]:
-    """Where ``statements`` from ``ours`` may conflict with an answer from ``theirs``, the evidence of ``beyond``."""
+    """Where ``statements`` from ``ours`` may conflict with what rules quote of ``theirs``, which ``beyond`` holds."""
     if not beyond:
         return ()
-    draft, _ = yield from attempt(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense))
+    draft = yield Perform(CITED_ANSWER, AnswerInput(question, theirs, beyond.result.dense), by_rules=True)
     checked, _ = citations.check(draft.statements, theirs)
     return conflicts(question, citing(statements, ours), citing(checked, theirs))
 
@@ -215,24 +229,45 @@ def _own_knowledge(question: str) -> Step[tuple[Statement, ...]]:
     return own
 
 
+def _several(question: str, plan: Plan) -> Step[tuple[tuple[str, ...], Notes]]:
+    """The parts of a question that asks for several things, where a chat model answers; none where it asks for one."""
+    if CITED_ANSWER.name not in plan.chat or DECOMPOSITION.name not in plan.roles:
+        return (), ()
+    parts: tuple[str, ...] = yield Perform(DECOMPOSITION, QuestionInput(question), by_rules=True)
+    if parts or DECOMPOSITION.name not in plan.chat or not asking.joins(question):
+        return parts, ()
+    return (yield from attempt(DECOMPOSITION, QuestionInput(question)))
+
+
 def _by_sub_questions(answer: Answer, request: Search, searched: TierSearch, plan: Plan) -> Flow:
     """The answer put together from sub-questions, each searched once."""
     questions, notes = yield from attempt(DECOMPOSITION, QuestionInput(answer.question))
     questions = questions[:SUB_QUESTIONS]
-    parts: list[SubQuestion] = []
-    known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker
-    for question in questions:
-        part_request, _ = yield from finding.request(question, request.filters, plan)
-        part: TierSearch = yield from finding.search(part_request, iter(plan.tiers), plan, whole=answer.question)
-        searched += part
-        if part.leading:
-            evidence = yield from finding.minted(part.leading.hits, known)
-            known = tuple(dict.fromkeys((*known, *evidence)))
-            parts.append(SubQuestion(question, part.leading, evidence))
+    parts, more = yield from _searched_each(questions, answer.question, request, plan)
+    searched += more
     answer = replace(initial_answer(answer.question, searched, answer.provenance), language=answer.language)
     if not parts:
         return (yield from abstained_with_nearest(replace(answer, notes=answer.notes + notes), searched))
     return (yield from _synthesised(answer, parts, len(questions), plan))
+
+
+def _searched_each(
+    questions: tuple[str, ...], whole: str, request: Search, plan: Plan
+) -> Step[tuple[list[SubQuestion], TierSearch]]:
+    """What was found for each part of ``whole``, and all that was searched."""
+    parts: list[SubQuestion] = []
+    searched = TierSearch()
+    known: tuple[Evidence, ...] = ()  # a passage that serves two parts has one marker
+    for question in questions:
+        part_request, _ = yield from finding.request(question, request.filters, plan)
+        part: TierSearch = yield from finding.search(part_request, iter(plan.tiers), plan, whole=whole)
+        searched += part
+        if part.leading:
+            most = max(LEAST_OF_PART, plan.passages // len(questions)) if plan.chat else plan.passages
+            evidence = yield from finding.minted(part.leading.hits[:most], known)
+            known = tuple(dict.fromkeys((*known, *evidence)))
+            parts.append(SubQuestion(question, part.leading, evidence))
+    return parts, searched
 
 
 def abstained_with_nearest(answer: Answer, searched: TierSearch) -> Flow:
@@ -272,7 +307,8 @@ def _synthesised(answer: Answer, parts: list[SubQuestion], count: int, plan: Pla
         reference, notes = yield from attempt(SYNTHESIS, task)
     evidence = tuple(dict.fromkeys(piece for part in parts for piece in part.evidence))
     dense = parts[0].leading.result.dense
-    written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan)
+    relevance = parts[0].leading.relevance if all(part.leading.relevance.doubted for part in parts) else None
+    written = yield from write(AnswerInput(answer.question, evidence, dense, reference), plan, relevance=relevance)
     if not written.stands:
         return without_statements(answer, written, evidence)
     missing = count - len(parts)

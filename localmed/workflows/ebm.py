@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localmed.agents.asking import CITED_ANSWER
+from localmed.agents.asking import CITED_ANSWER, KEPT, RELEVANCE, Relevance, RelevanceInput
 from localmed.agents.pico_rules import by_labels, searched
 from localmed.agents.practice import (
     APPLICABILITY,
@@ -36,7 +36,7 @@ from localmed.agents.practice import (
 from localmed.agents.practice_rules import quantities
 from localmed.clinical import medicines
 from localmed.clinical.publications import level
-from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, Verification, message
+from localmed.domain import Answer, Evidence, Hit, Part, Provenance, SearchFilter, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
     ApplicabilityPart,
@@ -66,9 +66,11 @@ from localmed.workflows.ask import (
     without_statements,
 )
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
-from localmed.workflows.flow import Cite, Flow, LookUp, Read, Search, Step, attempt
+from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Read, Search, Step, attempt
 
 LOOKED_UP = 4  # medicines of a recommendation looked up for interactions with those of the record
+WHOLE = 4  # passages of whole guidelines shown to a model beside those that were found
+LEAST_WORDS = 8  # of a passage that is more than a heading
 AS_ASKED = message("ebm.as_asked")
 
 
@@ -107,11 +109,11 @@ def ebm(
     pico, notes = yield from _pico(question, record, is_pico, plan)
     notes += cut + (record.notes if record else ())
     queries = searched(question, pico, record)
-    done, request, waiting = yield from _searched(queries, filters, plan)
+    done, request, waiting = yield from _searched(question, queries, filters, plan)
     case = Case(question, pico, request.question, record)
     further = TierSearch()
     if done.leading and plan.further:
-        further = yield from finding.search(request, waiting, plan, most=1)
+        further = yield from finding.search(request, waiting, plan, most=1, context=question)
     if done.leading and request.question == question != queries[0]:
         notes += (AS_ASKED,)
     answer = initial_answer(question, done + further, provenance)
@@ -139,14 +141,14 @@ def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
 
 
 def _searched(
-    queries: tuple[str, ...], filters: SearchFilter, plan: Plan
+    question: str, queries: tuple[str, ...], filters: SearchFilter, plan: Plan
 ) -> Step[tuple[TierSearch, Search, Iterator[Tier]]]:
     """The tiers searched for one query after the other until something helps; that search, and the tiers beyond."""
     done, last = TierSearch(), len(queries) - 1
     for number, query in enumerate(queries):
         request, _ = yield from finding.request(query, filters, plan)
         waiting = iter(plan.tiers)
-        tiers: TierSearch = yield from finding.search(request, waiting, plan)
+        tiers: TierSearch = yield from finding.search(request, waiting, plan, context=question)
         done += tiers
         if tiers.leading or number == last:
             break
@@ -160,9 +162,23 @@ def _gathered(case: Case, leading: SearchedTier, beyond: SearchedTier | None, pl
     read: tuple[Any, ...] = (yield tuple(Read(document, leading.result.hits) for document in opened)) if opened else ()
     there = {hit.passage.id for hit in hits}
     whole = tuple(Hit(passage, 0.0) for passages in read for passage in passages if passage.id not in there)
+    whole = (yield from _bearing(case, whole)) if RECOMMENDATION.name in plan.chat else whole
     evidence: tuple[Evidence, ...] = yield Cite((*hits, *whole, *(beyond.hits if beyond else ())))
     number = len(hits) + len(whole)
     return Gathered(leading, beyond, evidence[:number], evidence[number:])
+
+
+def _bearing(case: Case, whole: tuple[Hit, ...]) -> Step[tuple[Hit, ...]]:
+    """Of the passages of whole guidelines those that a model is shown: with more than a heading, by the rules likely to
+    answer, the likeliest first.
+    """
+    hits = tuple(hit for hit in whole if len(words(hit.passage.text)) >= LEAST_WORDS)
+    if not hits:
+        return ()
+    task = RelevanceInput(case.query, hits, False)
+    relevance: Relevance = yield Perform(RELEVANCE, task, by_rules=True)
+    ranked = sorted(zip(relevance.probabilities, range(len(hits)), strict=True), key=lambda row: (-row[0], row[1]))
+    return tuple(hits[place] for value, place in ranked[:WHOLE] if value >= relevance.threshold * KEPT)
 
 
 def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ...]]:
@@ -176,7 +192,7 @@ def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ..
             guidelines.append(Guideline(document, passages[0].title, outline, document in helpful))
     if not guidelines or GUIDELINE_RELEVANCE.name not in plan.roles:
         return ()
-    chosen, _ = yield from attempt(GUIDELINE_RELEVANCE, GuidelinesInput(case.query, tuple(guidelines)))
+    chosen, _ = yield from attempt(GUIDELINE_RELEVANCE, GuidelinesInput(case.question, tuple(guidelines)))
     applying: tuple[str, ...] = chosen
     return applying
 
@@ -184,8 +200,11 @@ def _opened(case: Case, leading: SearchedTier, plan: Plan) -> Step[tuple[str, ..
 def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> Flow:
     """The recommendation, checked, and beside it what bears on the patient."""
     dense, ours = gathered.leading.result.dense, gathered.ours
-    task = RecommendationInput(case.query, ours, dense, pico=case.pico, record=case.record, beside=gathered.theirs)
-    written = yield from write(task, plan, RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER)
+    task = RecommendationInput(
+        case.query, ours, dense, beside=gathered.theirs, pico=case.pico, record=case.record, clinical=case.question
+    )
+    role = RECOMMENDATION if RECOMMENDATION.name in plan.roles else CITED_ANSWER
+    written = yield from write(task, plan, role, gathered.leading.relevance)
     if not written.stands:
         return without_statements(replace(answer, parts=_of_case(case)), written)
     possible = yield from compared(case.query, written.statements, ours, gathered.theirs, gathered.beyond)
@@ -203,7 +222,8 @@ def _recommended(answer: Answer, case: Case, gathered: Gathered, plan: Plan) -> 
         _not_judged(case, fitting),
         *_sources(answer.evidence),
     )
-    return replace(answer, parts=parts, verification=_both(answer.verification, fitting))
+    checked = citations.both(answer.verification, fitting.verification) if fitting.statements else answer.verification
+    return replace(answer, parts=parts, verification=checked)
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
@@ -245,8 +265,9 @@ def _fitting(case: Case, written: Written, gathered: Gathered, plan: Plan) -> St
         gathered.leading.result.dense,
         record=case.record,
         recommendation=citations.shown(written.statements),
+        clinical=case.question,
     )
-    return (yield from write(task, plan, APPLICABILITY))
+    return (yield from write(task, replace(plan, jury=()), APPLICABILITY))  # nobody would see its badge
 
 
 def _effects(case: Case, written: Written, gathered: Gathered) -> tuple[Statement, ...]:
@@ -282,19 +303,6 @@ def _no_medicine(case: Case, written: Written) -> Notes:
     if not medicines.asks_which(case.question) or medicines.names(shown) - medicines.names(case.question):
         return ()
     return (message("ebm.no_medicine"),)
-
-
-def _both(one: Verification, fitting: Written) -> Verification:
-    """The account of both checks."""
-    other = fitting.verification
-    if not fitting.statements:
-        return one
-    return replace(
-        one,
-        statements_checked=one.statements_checked + other.statements_checked,
-        statements_withheld=one.statements_withheld + other.statements_withheld,
-        markers_rejected=one.markers_rejected + other.markers_rejected,
-    )
 
 
 # --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------

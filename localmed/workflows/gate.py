@@ -21,7 +21,7 @@ from dataclasses import replace
 from localmed.agents.asking import COHERENCE, AnswerInput, Coherence, CoherenceInput, Draft
 from localmed.agents.guidance import FINAL_CHECK, CheckInput, check_by_rule
 from localmed.agents.judging import ROLES, JudgingInput
-from localmed.domain import Badge, Evidence, Message, Origin, Statement, Verification, message
+from localmed.domain import Badge, Evidence, Message, Origin, Statement, Support, Verification, message
 from localmed.errors import Rejected
 from localmed.verification import badge, citations, support
 from localmed.verification.badge import Vote
@@ -64,11 +64,20 @@ def to_correct(statements: Sequence[Statement], plan: Plan) -> tuple[Message, ..
 
 
 def coherent(task: AnswerInput, statements: tuple[Statement, ...], plan: Plan) -> Step[Coherence]:
-    """Step 3: quotations agree with what they quote; of a model's words the role is asked."""
-    own = any(statement.origin is Origin.GENERATED and not statement.withheld for statement in statements)
+    """Step 3: quotations agree with what they quote; of a model's words that nobody showed to be supported, the role
+    is asked.
+    """
+    shown_to_hold = (Support.VERBATIM, Support.SUPPORTED)
+    own = tuple(
+        statement
+        for statement in statements
+        if statement.origin is Origin.GENERATED
+        and not statement.withheld
+        and not (statement.verdict and statement.verdict.support in shown_to_hold)
+    )
     if COHERENCE.name not in plan.roles or not own:
         return Coherence(True, "")
-    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, statements, task.evidence))
+    coherence, _ = yield from attempt(COHERENCE, CoherenceInput(task.question, own, task.evidence))
     agreed: Coherence = coherence
     return agreed
 

@@ -37,7 +37,7 @@ def plan_sources(
     if not relevance.enough or gathered.sample is None:
         return abstained(answer, NOT_ENOUGH)
     evidence = yield Cite(relevance.helpful(gathered.best(plan.passages)))
-    written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan)
+    written = yield from write(AnswerInput(question, evidence, gathered.sample.dense), plan, relevance=relevance)
     if not written.stands:
         return without_statements(answer, written)
     return completed_answer(answer, written, written.evidence)

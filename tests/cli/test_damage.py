@@ -55,7 +55,7 @@ def used(imported: tuple[Localmed, Ran], tmp_path_factory: pytest.TempPathFactor
     return localmed
 
 
-def _found(data: Path, pattern: str) -> Path:
+def _stored(data: Path, pattern: str) -> Path:
     folder = data if pattern in BESIDE else (data / "current").resolve()
     return next(path for path in sorted(folder.glob(pattern)) if path.is_file() and path.stat().st_size)
 
@@ -67,13 +67,13 @@ def test_damage_is_told_in_one_line(
     used: Localmed, tmp_path: Path, pattern: str, damage: Callable[[Path], None]
 ) -> None:
     shutil.copytree(used.data, tmp_path / "data", symlinks=True)
-    damage(_found(tmp_path / "data", pattern))
+    damage(_stored(tmp_path / "data", pattern))
     for arguments in COMMANDS:
         ran = Localmed(tmp_path / "data")(*arguments)
         assert ran.code in {0, 5, 6}, (arguments, ran)
         assert "unexpected" not in ran.out + ran.err, (arguments, ran)
         if ran.code:
-            told = ran.err.removesuffix("\n")
-            assert "\n" not in told, arguments
-            assert told.startswith("localmed: "), arguments
-            assert ". " in told, (arguments, told)  # what is wrong, then what to do
+            line = ran.err.removesuffix("\n")
+            assert "\n" not in line, arguments
+            assert line.startswith("localmed: "), arguments
+            assert ". " in line, (arguments, line)  # what is wrong, then what to do

@@ -124,22 +124,22 @@ def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
 def test_when_everything_was_read_last_is_kept_and_asked_for_after_days(data: Path) -> None:
     localmed = Localmed(data)
 
-    def told() -> dict[str, str]:
+    def whole_check() -> dict[str, str]:
         checks = localmed("doctor", "--json").json["checks"]
         return next(check for check in checks if check["name"] == "whole check")
 
-    assert told()["level"] == "ok"  # the library is new
+    assert whole_check()["level"] == "ok"  # the library is new
     localmed("generations", "verify")
-    assert "last read" in told()["text"]
+    assert "last read" in whole_check()["text"]
     stored.note_whole_check(data, 0, "2026-01-05T02:00:00+00:00")
-    assert told()["level"] == "warning"
-    assert "doctor --full" in told()["remedy"]
+    assert whole_check()["level"] == "warning"
+    assert "doctor --full" in whole_check()["remedy"]
     localmed("doctor", "--full")
-    assert told()["level"] == "ok"
+    assert whole_check()["level"] == "ok"
     original = next((data / "files").iterdir())
     overwrite(original, b"another")
     localmed("doctor", "--full")
-    assert "1 part was damaged" in told()["text"]
+    assert "1 part was damaged" in whole_check()["text"]
     assert (data / stored.WHOLE_CHECK).stat().st_mode & 0o077 == 0
 
 

@@ -60,9 +60,15 @@ def make_library(data: Path, folder: Path) -> Settings:
     settings = Settings(data, library=LibrarySettings(writer_memory_bytes=15_000_000))
     with opened(settings, HashedWords()) as session:
         importing.import_paths(session, [write_files(folder)], Manifest(Collection("ward", "Ward documents")))
+    make_accounts(settings)
+    return settings
+
+
+def make_accounts(settings: Settings) -> None:
+    """An account for each role, called as it is."""
+    with opened(settings, HashedWords()) as session:
         for role in SessionRole:
             accounts.create(session, Account(role, role, GROUPS.get(role, ())), PASSWORD)
-    return settings
 
 
 @dataclass

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from localmed.agents.asking import SELF_CONTAINED, AnswerInput, Coherence, Draft, Relevance
+import pytest
+
+from localmed.agents.asking import SELF_CONTAINED, AnswerInput, Coherence, CoherenceInput, Draft, Relevance
 from localmed.agents.decomposing import DECOMPOSITION, OWN_ANSWER, SELF_KNOWLEDGE, SUB_QUESTIONS, SYNTHESIS
 from localmed.agents.evidence import citation
 from localmed.domain import AnswerStatus, Hit, Origin, SearchFilter, Statement, Support, message
 from localmed.errors import Rejected
 from localmed.ports import Stance
 from localmed.retrieval.tiers import Tier
-from localmed.workflows.answering import CONFLICT
+from localmed.workflows.answering import CONFLICTS, DOUBTED, QUOTED
 from localmed.workflows.ask import IN_PARTS, NOT_ENOUGH, OWN, ask
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Perform, Search, rejected
@@ -63,9 +65,7 @@ def test_plain_retrieval_that_finds_nothing_abstains() -> None:
 
 
 def test_a_models_sentence_is_judged_against_what_it_cites() -> None:
-    answer, requests = replay(
-        [search_result(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,), Coherence(True, "x")], plan=ALL
-    )
+    answer, requests = replay([search_result(), ENOUGH, (SOURCE,), Draft((generated(),)), (FOR,)], plan=ALL)
     judged = [request for request in requests if isinstance(request, Judge)]
     assert judged[0].pairs == (("Patientname Zyxwvut\nGive 5 mg by mouth.", "Give 5 mg by mouth."),)
     (statement,) = answer.statements
@@ -82,38 +82,111 @@ def test_quotations_cost_no_judge_and_no_coherence() -> None:
 
 def test_a_contradicted_sentence_leaves_a_gap() -> None:
     good, wrong = generated(), generated("Do not give 5 mg by mouth.")
-    answer, _ = replay(
-        [search_result(), ENOUGH, (SOURCE,), Draft((good, wrong)), (FOR, AGAINST), Coherence(True, "x")], plan=ALL
-    )
+    answer, _ = replay([search_result(), ENOUGH, (SOURCE,), Draft((good, wrong)), (FOR, AGAINST)], plan=ALL)
     assert [statement.withheld for statement in answer.statements] == [False, True]
     assert answer.verification.statements_withheld == 1
 
 
+UNSHOWN = "Give it by mouth."  # in other words than the source's
 NUMBER = message("support.number")
 
 # --- coherence -------------------------------------------------------------------------------------------------------
 
 
 def test_a_conflict_is_written_once_more_with_what_was_wrong() -> None:
-    draft = Draft((generated(),))
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), Coherence(False, "x", NUMBER), draft, (FOR,),
-               Coherence(True, "x")]  # fmt: skip
+    draft = Draft((generated(UNSHOWN),))
+    conflict = Coherence(False, "x", NUMBER, (UNSHOWN,))
+    again = Draft((generated("Give 5 mg of it by mouth."),))
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), conflict, again, (FOR,)]
     answer, requests = replay(results, plan=ALL)
-    assert role_names(requests) == ["relevance", "cited_answer", "coherence", "cited_answer", "coherence"]
+    assert role_names(requests) == ["relevance", "cited_answer", "coherence", "cited_answer"]
     inputs = [
         request.task for request in requests if isinstance(request, Perform) and isinstance(request.task, AnswerInput)
     ]
     assert [input_.conflict for input_ in inputs] == [(), (NUMBER,)]
-    assert answer.status is AnswerStatus.ANSWERED
+    assert [input_.first for input_ in inputs] == [(), (UNSHOWN,)]
+    assert [statement.text for statement in answer.statements] == ["Give 5 mg of it by mouth."]
 
 
-def test_a_second_conflict_ends_in_no_answer() -> None:
-    draft, no = Draft((generated(),)), Coherence(False, "x", NUMBER)
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), no, draft, (UNSURE,), no]
+def test_a_conflict_alone_removes_no_sentence_and_is_told() -> None:
+    """A small model's "conflicts" was wrong of sentences copied word for word."""
+    draft, conflict = Draft((generated(UNSHOWN),)), Coherence(False, "x", NUMBER, (UNSHOWN,))
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (UNSURE,), conflict, draft, (UNSURE,)]
     answer, _ = replay(results, plan=ALL)
-    assert answer.status is AnswerStatus.ABSTAINED
-    assert answer.statements == ()
-    assert CONFLICT in answer.notes
+    assert [statement.text for statement in answer.statements] == [UNSHOWN]
+    assert message(CONFLICTS) in answer.notes
+
+
+def test_only_the_sentences_that_conflict_are_written_again() -> None:
+    right, wrong = generated(), generated("Give it by mouth.")
+    conflict = Coherence(False, "x", NUMBER, (wrong.text,))
+    mended = Draft((generated("By mouth, 5 mg."), right))
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, wrong)), (FOR, UNSURE), conflict, mended, (FOR, FOR)]
+    answer, _ = replay(results, plan=ALL)
+    assert [statement.text for statement in answer.statements] == [right.text, "By mouth, 5 mg."]
+
+
+def test_what_is_shown_to_be_supported_is_not_asked_about() -> None:
+    right, unsure = generated(), generated("Give it by mouth.")
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((right, unsure)), (FOR, UNSURE), Coherence(True, "x")]
+    _, requests = replay(results, plan=ALL)
+    tasks = [request.task for request in requests if isinstance(request, Perform)]
+    (task,) = [task for task in tasks if isinstance(task, CoherenceInput)]
+    assert [statement.text for statement in task.statements] == [unsure.text]
+
+
+# --- nothing of a model's draft stands -------------------------------------------------------------------------------
+
+WRITES = replace(ALL, chat=frozenset({"cited_answer"}), roles=ALL.roles - {"decomposition"})
+BY_RULES = Draft((quotation(SOURCE, 0, 19),))
+
+
+def test_where_all_was_withheld_the_rules_quote() -> None:
+    results = [search_result(), ENOUGH, (SOURCE,), Draft((generated("Give 50 mg by mouth."),)), (FOR,), BY_RULES]
+    answer, requests = replay(results, plan=WRITES)
+    assert [statement.origin for statement in answer.statements] == [Origin.EXTRACTIVE]
+    assert message(QUOTED) in answer.notes
+    assert [request.by_rules for request in requests if isinstance(request, Perform)][-1]
+
+
+@pytest.mark.parametrize("quotable", [True, False])
+def test_where_the_model_writes_nothing_the_rules_quote_what_they_would_answer_from(quotable: bool) -> None:
+    relevance = Relevance((0.9,), 0.5, quotable=quotable)
+    answer, _ = replay([search_result(), relevance, (SOURCE,), Draft(), *[BY_RULES] * quotable], plan=WRITES)
+    assert answer.status is (AnswerStatus.ANSWERED if quotable else AnswerStatus.ABSTAINED)
+    assert (message(QUOTED) in answer.notes) is quotable
+
+
+# --- what a chat model is shown to judge -----------------------------------------------------------------------------
+
+JUDGES = replace(WRITES, chat=frozenset({"cited_answer", "relevance"}))
+TWELVE = tuple(Hit(evidence(str(number), f"Text {number}.").passage, 1.0) for number in range(12))
+
+
+def judged(requests: list[Any]) -> list[tuple[bool, int]]:
+    """By rules or not, and how many hits, of each request for relevance."""
+    tasks = [request for request in requests if isinstance(request, Perform) and request.role.name == "relevance"]
+    return [(request.by_rules, len(request.task.hits)) for request in tasks]
+
+
+def test_a_model_judges_a_few_of_what_has_a_chance_until_something_helps() -> None:
+    found = search_result(hits=TWELVE)
+    ruled = Relevance((0.2,) * 11 + (0.05,), 0.5)
+    no, yes = Relevance((0.1,) * 4, 0.5), Relevance((0.1, 0.9, 0.1, 0.1), 0.5)
+    _, requests = replay([found, ruled, no, yes, (SOURCE,), BY_RULES], plan=JUDGES)
+    assert judged(requests) == [(True, 12), (False, 4), (False, 4)]
+    cited = next(request for request in requests if isinstance(request, Cite))
+    assert cited.hits == TWELVE[5:6]
+    _, requests = replay([found, Relevance((0.05,) * 12, 0.5)], plan=JUDGES)
+    assert judged(requests) == [(True, 12)], "what has no chance costs no call"
+
+
+def test_what_the_rules_would_answer_from_is_quoted_where_a_model_sees_no_help() -> None:
+    results = [search_result(), Relevance((0.9,), 0.5), Relevance((0.1,), 0.5), (SOURCE,), BY_RULES]
+    answer, requests = replay(results, plan=JUDGES)
+    assert [statement.origin for statement in answer.statements] == [Origin.EXTRACTIVE]
+    assert message(DOUBTED) in answer.notes
+    assert [request.by_rules for request in requests if isinstance(request, Perform)] == [True, False, True]
 
 
 # --- nothing helps ---------------------------------------------------------------------------------------------------

@@ -48,7 +48,6 @@ def test_withheld_by_default_with_a_gap() -> None:
         (SOURCE,),
         Draft((generated(), generated(WRONG))),
         (FOR, FOR),
-        Coherence(True, "x"),
     ]
     answer, _ = replay(results, plan=ALL)
     assert [statement.withheld for statement in answer.statements] == [False, True]
@@ -76,7 +75,7 @@ def test_marked_where_the_site_wants_that() -> None:
 def test_written_again_once_and_then_withheld() -> None:
     plan = replace(ALL, unsupported="regenerate")
     draft = Draft((generated(WRONG), generated()))
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (FOR, FOR), draft, (FOR, FOR), Coherence(True, "x")]
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (FOR, FOR), draft, (FOR, FOR)]
     answer, requests = replay(results, plan=plan)
     tasks = [request.task for request in requests if isinstance(request, Perform) and request.role is CITED_ANSWER]
     wrong = message("agents.correct_sentence", number=1, reason=message("support.number"))
@@ -107,7 +106,7 @@ def test_what_is_shown_gets_one_vote_of_each_judge() -> None:
 def test_judged_before_and_after_withholding() -> None:
     plan = replace(ALL, roles=ALL.roles | {"badge"}, jury=("badge",))
     draft = Draft((generated(), generated(WRONG)))
-    results = [search_result(), ENOUGH, (SOURCE,), draft, (FOR, FOR), Coherence(True, "x"), GREEN, RED]
+    results = [search_result(), ENOUGH, (SOURCE,), draft, (FOR, FOR), GREEN, RED]
     answer, requests = replay(results, plan=plan)
     assert [len(badge.statements) for badge in badges(requests)] == [1, 2]
     assert (answer.verification.badge, answer.verification.badge_before) == (Badge.GREEN, Badge.RED)

@@ -28,5 +28,112 @@
       form.addEventListener("submit", (event) => { if (!window.confirm(form.dataset.confirm)) event.preventDefault(); });
   });
 
+  // A source opens in the pane beside the answer where there is room for it; else its link leads to its own page.
+  const WIDE = 1120;
+  let opener = null;
+  const close = (pane) => {
+    pane.hidden = true;
+    for (const link of document.querySelectorAll("[data-source][aria-current]")) link.removeAttribute("aria-current");
+    if (opener && opener.isConnected) opener.focus();
+  };
+  const openSource = async (link, pane) => {
+    const url = new URL(link.href);
+    url.searchParams.set("part", "1");
+    const reply = await fetch(url, { headers: { accept: "text/html" } });
+    if (reply.redirected) return window.location.replace("/login?notice=signed_out");
+    if (!pane.contains(link)) {
+      opener = link;
+      for (const other of document.querySelectorAll("[data-source][aria-current]")) other.removeAttribute("aria-current");
+      link.setAttribute("aria-current", "true");
+    }
+    if (!reply.ok) return window.location.assign(link.href);
+    localmed.put(pane, await reply.text());
+    pane.hidden = false;
+    pane.scrollTop = 0;
+    const heading = pane.querySelector("[data-focus]");
+    if (heading) heading.focus({ preventScroll: true });
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-source]");
+    const pane = link && document.querySelector("[data-pane]");
+    if (!pane || window.innerWidth < WIDE || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    openSource(link, pane);
+  });
+  document.addEventListener("keydown", (event) => {
+    const pane = document.querySelector("[data-pane]:not([hidden])");
+    if (event.key === "Escape" && pane) close(pane);
+  });
+  localmed.wirings.push((root) => {
+    for (const button of root.querySelectorAll("[data-close]")) {
+      const pane = button.closest("[data-pane]");
+      if (pane) { button.hidden = false; button.addEventListener("click", () => close(pane)); }
+    }
+    for (const button of root.querySelectorAll("[data-print]")) { button.hidden = false; button.addEventListener("click", () => window.print()); }
+    for (const button of root.querySelectorAll("[data-copy]")) {
+      button.hidden = !navigator.clipboard;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).value);
+        button.textContent = button.dataset.done;
+      });
+    }
+  });
+
+  // An open answer disappears when something that it cites is withdrawn.
+  setInterval(async () => {
+    for (const article of document.querySelectorAll("[data-holds]")) {
+      const reply = await fetch(article.dataset.holds, { headers: { accept: "application/json" } }).catch(() => null);
+      if (reply && (reply.status === 410 || reply.status === 401 || reply.status === 404)) window.location.replace(article.dataset.path);
+    }
+  }, 5000);
+
+  // A question: the reply to the form is a stream of events, {kind, value} each.
+  const ask = async (form) => {
+    const find = (name) => document.querySelector(`[data-${name}]`);
+    const progress = find("progress"), failure = find("failure"), answer = find("answer"), stop = new AbortController();
+    const fail = (words) => { progress.hidden = true; failure.textContent = words; failure.hidden = false; };
+    failure.hidden = true;
+    progress.hidden = false;
+    find("passages").replaceChildren();
+    find("step").textContent = find("step").dataset.begun || find("step").textContent;
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+    find("cancel").onclick = () => { stop.abort(); fail(find("cancel").dataset.cancelled); };
+    try {
+      const reply = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { accept: "text/event-stream" }, signal: stop.signal });
+      if (reply.status === 401) return window.location.replace("/login?notice=signed_out");
+      if (!reply.ok) { const { error } = await reply.json(); return fail(`${error.text}. ${error.remedy}`); }
+      let ended = false, rest = "";
+      const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+        const blocks = (rest + piece.value).split("\n\n");
+        rest = blocks.pop();
+        for (const block of blocks.filter((text) => text.startsWith("data: "))) {
+          const { kind, value } = JSON.parse(block.slice(6));
+          if (kind === "step") find("step").textContent = value;
+          else if (kind === "progress") progress.querySelector("progress").value = value;
+          else if (kind === "passages") localmed.put(find("passages"), value);
+          else if (kind === "error") { ended = true; fail(value); }
+          else if (kind === "answer") {
+            ended = true;
+            progress.hidden = true;
+            localmed.put(answer, value.html);
+            history.replaceState(null, "", value.path);
+            const heading = answer.querySelector("[data-focus]");
+            if (heading) heading.focus();
+          }
+        }
+      }
+      if (!ended) fail(failure.dataset.lost);
+    } catch (error) {
+      if (error.name !== "AbortError") fail(failure.dataset.lost);
+    } finally {
+      for (const button of form.querySelectorAll("button")) button.disabled = false;
+    }
+  };
+  localmed.wirings.push((root) => {
+    for (const form of root.querySelectorAll("form[data-ask]"))
+      if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => { event.preventDefault(); ask(form); });
+  });
+
   document.addEventListener("DOMContentLoaded", () => localmed.wire(document));
 })();

@@ -1,0 +1,72 @@
+"""Feedback: what a reader says of an answer. Reports outlive the history.
+
+A report holds the question, the answer and what was written, sealed; whoever reports is told so. One a reader and
+answer: a second one takes the place of the first.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from localmed.domain import Answer
+from localmed.domain.accounts import Right
+from localmed.domain.codec import answer_json, answer_of
+from localmed.library.state import rows
+from localmed.operations.history import Kept
+from localmed.operations.sealing import seal, unseal
+
+if TYPE_CHECKING:
+    from localmed.session import Session
+
+LONGEST = 4_000  # characters of what is written
+
+
+class Opinion(StrEnum):
+    """What somebody thinks of an answer."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What ``user`` said of an answer."""
+
+    answer_id: str
+    user: str
+    time: float
+    opinion: Opinion
+    comment: str
+    asked_text: str
+    answer: Answer
+
+
+def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None:
+    """Report an answer of one's own, for safety officers."""
+    values = {"comment": comment[:LONGEST], "asked": kept.asked_text, "answer": answer_json(kept.answer)}
+    user = session.caller.user
+    sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "feedback", kept.id, user)
+    with rows(session.data) as state:
+        state.execute(
+            "INSERT OR REPLACE INTO feedback (answer, user, time, verdict, sealed) VALUES (?, ?, ?, ?, ?)",
+            (kept.id, user, time.time(), opinion, sealed),
+        )
+    session.note("feedback", kept.id, opinion)
+
+
+def reports(session: Session) -> list[Report]:
+    """All reports, the newest first; raise ``UsageError`` for who is no safety officer."""
+    session.require(Right.SAFETY)
+    with rows(session.data) as state:
+        query = "SELECT answer, user, time, verdict, sealed FROM feedback ORDER BY time DESC"
+        return [_report(session, *row) for row in state.execute(query).fetchall()]
+
+
+def _report(session: Session, answer: str, user: str, moment: float, opinion: str, sealed: bytes) -> Report:
+    values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
+    given_answer = answer_of(values["answer"])
+    return Report(answer, user, moment, Opinion(opinion), values["comment"], values["asked"], given_answer)

@@ -1,0 +1,127 @@
+"""History: the answers that somebody was given, sealed, for themselves alone, for ``web.history_days``.
+
+With 0 days an answer is kept until its login ends: a page must be able to show its sources. An answer is kept with what
+was asked and with the questions before it, for a follow-up. What documents it cites stands beside it in the clear
+(``cited``), so that a withdrawal finds the answers that rest on it without reading any.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localmed.domain import Answer, Status
+from localmed.domain.codec import answer_json, answer_of
+from localmed.errors import Damaged, NoLibrary, UnknownName
+from localmed.library.state import rows
+from localmed.operations.sealing import seal, unseal
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from localmed.session import Session
+
+DAY = 86_400.0  # seconds
+LISTED = 200  # answers; more are there until their days are over
+EARLIER = 5  # questions kept for a follow-up
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A kept answer: what was asked, the questions before it, and when (seconds since 1970)."""
+
+    id: str
+    asked_text: str
+    earlier: tuple[str, ...]
+    time: float
+    answer: Answer
+
+
+def keep(session: Session, login: str, asked_text: str, answer: Answer, earlier: Sequence[str] = ()) -> str:
+    """Keep ``answer`` for the session's user; return its id. ``login`` is where it was asked ("": by a program)."""
+    user, id_ = session.caller.user, secrets.token_urlsafe(12)
+    values = {"asked": asked_text, "earlier": list(earlier[-EARLIER:]), "answer": answer_json(answer)}
+    sealed = seal(session.data, json.dumps(values, ensure_ascii=False).encode(), "answer", id_, user)
+    documents = {evidence.passage.document_id for evidence in answer.evidence}
+    with rows(session.data) as state:
+        state.execute("BEGIN IMMEDIATE")
+        state.execute(
+            "INSERT INTO answers (id, user, login, time, workflow, sealed) VALUES (?, ?, ?, ?, ?, ?)",
+            (id_, user, login, time.time(), answer.workflow, sealed),
+        )
+        state.executemany("INSERT INTO cited VALUES (?, ?)", [(document, id_) for document in sorted(documents)])
+        _forget_old(state, session.settings.web.history_days)
+        state.execute("COMMIT")
+    return id_
+
+
+def kept(session: Session, id_: str) -> Kept:
+    """The answer ``id_`` of the session's user; raise ``UnknownName`` where there is none (any more)."""
+    with rows(session.data) as state:
+        query = "SELECT id, time, sealed FROM answers WHERE id = ? AND user = ?"
+        row = state.execute(query, (id_, session.caller.user)).fetchone()
+    if row is None:
+        raise UnknownName("history.gone")
+    return _opened(session.data, session.caller.user, *row)
+
+
+def listing(session: Session) -> list[Kept]:
+    """The newest answers of the session's user; one that cannot be read is left out."""
+    oldest = time.time() - DAY * max(session.settings.web.history_days, 1)
+    with rows(session.data) as state:
+        query = "SELECT id, time, sealed FROM answers WHERE user = ? AND time > ? ORDER BY time DESC LIMIT ?"
+        found_rows = state.execute(query, (session.caller.user, oldest, LISTED)).fetchall()
+    answers = []
+    for row in found_rows:
+        with suppress(Damaged):
+            answers.append(_opened(session.data, session.caller.user, *row))
+    return answers
+
+
+def _opened(data: Path, user: str, id_: str, moment: float, sealed: bytes) -> Kept:
+    try:
+        values = json.loads(unseal(data, sealed, "answer", id_, user))
+        return Kept(id_, values["asked"], tuple(values["earlier"]), moment, answer_of(values["answer"]))
+    except (ValueError, LookupError, TypeError):  # of another version
+        raise UnknownName("history.gone") from None
+
+
+def forget(session: Session, id_: str = "") -> None:
+    """Delete the answer ``id_`` of the session's user ("": all of theirs)."""
+    with rows(session.data) as state:
+        query = "DELETE FROM answers WHERE user = ? AND (? = '' OR id = ?)"
+        state.execute(query, (session.caller.user, id_, id_))
+        _forget_citations(state)
+
+
+def end_login(state: sqlite3.Connection, days: int) -> None:
+    """Delete what was kept for the length of logins that are over, where nothing is kept longer."""
+    if days == 0:
+        state.execute("DELETE FROM answers WHERE login <> '' AND login NOT IN (SELECT token FROM logins)")
+        _forget_citations(state)
+
+
+def _forget_old(state: sqlite3.Connection, days: int) -> None:
+    state.execute("DELETE FROM answers WHERE time < ?", (time.time() - DAY * max(days, 1),))
+    _forget_citations(state)
+
+
+def _forget_citations(state: sqlite3.Connection) -> None:
+    state.execute("DELETE FROM cited WHERE answer NOT IN (SELECT id FROM answers)")
+
+
+def holds(session: Session, answer: Answer) -> bool:
+    """Whether nothing that ``answer`` cites was withdrawn, or hidden from the session's user, since it was made."""
+    sources = [evidence for evidence in answer.evidence if evidence.status is not Status.WITHDRAWN]
+    with suppress(NoLibrary), session.workspace() as workspace:
+        withdrawn, hidden = workspace.withdrawn(), session.hidden()
+        return not any(
+            source.passage.document_id in withdrawn or source.passage.collection in hidden for source in sources
+        )
+    return not sources

@@ -1,0 +1,139 @@
+"""Jobs: long changes (an import, a check of every byte) that go on while their page is left, and can be ended.
+
+A job runs in a thread of the process that took it; how far it is and whether somebody wants it to end stand in
+``state.sqlite``, where every process of the server sees them. One whose process ended shows as interrupted: what it did
+is as after a kill of the command (an import resumes). Neither its name nor its outcome holds text of documents.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from localmed.domain import Message, message
+from localmed.errors import LocalmedError, UnknownName
+from localmed.hooks import Cancel, Hooks
+from localmed.library.state import rows
+from localmed.messages import from_text, to_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localmed.session import Session
+
+NOTED = 0.5  # seconds between two notes of the progress, and two looks for a cancellation
+SILENT = 30.0  # without a note: the process that ran it is gone
+KEPT = 30 * 86_400.0  # seconds that an outcome is kept
+Work = Callable[[Hooks], Message]  # does it, and says what came of it
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is now; ``outcome`` is None while it runs. ``kind`` is a code of ``job``."""
+
+    id: str
+    kind: str
+    user: str
+    started: float
+    done: float
+    total: float
+    name: str
+    outcome: Message | None
+
+
+def start(session: Session, kind: str, work: Work) -> str:
+    """Begin ``work`` in a thread; return the job's id. What it may do is checked by what it calls, as the session."""
+    id_, now = secrets.token_urlsafe(9), time.time()
+    with rows(session.data) as state:
+        state.execute("DELETE FROM jobs WHERE seen < ?", (now - KEPT,))
+        state.execute(
+            "INSERT INTO jobs (id, kind, user, started, seen) VALUES (?, ?, ?, ?, ?)",
+            (id_, kind, session.caller.user, now, now),
+        )
+    threading.Thread(target=_run, args=(session.data, id_, work), name=f"job {id_}", daemon=True).start()
+    return id_
+
+
+def job(session: Session, id_: str) -> Job:
+    """The job ``id_``; raise ``UnknownName``."""
+    return next((one for one in jobs(session) if one.id == id_), None) or _unknown()
+
+
+def jobs(session: Session) -> list[Job]:
+    """The jobs that are known, the newest first."""
+    with rows(session.data) as state:
+        query = "SELECT id, kind, user, started, done, total, name, outcome, seen FROM jobs ORDER BY started DESC"
+        return [_job(*row) for row in state.execute(query)]
+
+
+def cancel(session: Session, id_: str) -> None:
+    """Let the job ``id_`` end at its next look."""
+    with rows(session.data) as state:
+        state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
+
+
+def _unknown() -> Job:
+    raise UnknownName("job.unknown")
+
+
+def _job(
+    id_: str, kind: str, user: str, started: float, done: float, total: float, name: str, outcome: str, seen: float
+) -> Job:
+    ended = from_text(outcome) if outcome else None
+    if ended is None and time.time() - seen > SILENT:
+        ended = message("job.interrupted")
+    return Job(id_, kind, user, started, done, total, name, ended)
+
+
+class _Progress:
+    """What a job has come to, noted now and then; looks for a cancellation when it notes."""
+
+    def __init__(self, data: Path, id_: str) -> None:
+        self._data, self._id, self.cancel = data, id_, Cancel()
+        self._values: tuple[float, float, str] = (0.0, 0.0, "")
+        self._ended = threading.Event()
+
+    def set(self, done: float, total: float, name: str) -> None:
+        """See ``Hooks.progress``."""
+        self._values = (done, total, name)
+
+    def watch(self) -> None:
+        """Note and look until the job has ended."""
+        while not self._ended.wait(NOTED):
+            self._note()
+
+    def end(self, outcome: Message) -> None:
+        """The job has ended."""
+        self._ended.set()
+        with rows(self._data) as state:
+            state.execute(
+                "UPDATE jobs SET done = ?, total = ?, name = ?, outcome = ?, seen = ? WHERE id = ?",
+                (*self._values, to_text(outcome), time.time(), self._id),
+            )
+
+    def _note(self) -> None:
+        with rows(self._data) as state:
+            query = "UPDATE jobs SET done = ?, total = ?, name = ?, seen = ? WHERE id = ? RETURNING cancelled"
+            row = state.execute(query, (*self._values, time.time(), self._id)).fetchone()
+        if row and row[0]:
+            self.cancel.cancel()
+
+
+def _run(data: Path, id_: str, work: Work) -> None:
+    progress = _Progress(data, id_)
+    watcher = threading.Thread(target=progress.watch, name=f"watch {id_}", daemon=True)
+    watcher.start()
+    outcome = message("job.interrupted")
+    try:
+        outcome = work(Hooks(progress=progress.set, cancel=progress.cancel))
+    except LocalmedError as error:
+        outcome = message("job.failed", reason=error.full_message)
+    except Exception as error:
+        outcome = message("job.unforeseen", kind=type(error).__name__)
+    finally:
+        progress.end(outcome)
+        watcher.join()

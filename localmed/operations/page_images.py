@@ -1,0 +1,85 @@
+"""Pages of sources as PNG, the cited characters marked, for whoever may read them; the last ones are kept in memory.
+
+Drawing starts a child process (``ingest/draw.py``), which takes a few hundred milliseconds: what an answer cites is
+drawn ahead, while it is being read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localmed.domain import Answer, Evidence
+from localmed.errors import LocalmedError, UnknownName
+
+if TYPE_CHECKING:
+    from localmed.session import Session
+
+MOST = 200  # images kept; one has some 150 KB
+AHEAD = 6  # pages of an answer drawn before anybody opens them
+Span = tuple[int, int]
+_KEPT: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def page_image(session: Session, evidence: Evidence, page: int = 0, span: Span | None = None) -> bytes:
+    """Page ``page`` (0: the one that is cited) of ``evidence`` with ``span`` of its passage marked.
+
+    Raise ``UnknownName`` for a document that the session's user may not read, ``InputError`` for what cannot be drawn.
+    """
+    with session.workspace() as workspace:
+        if not workspace.library.catalogue.shows_file(evidence.file_sha256):
+            raise UnknownName("kept.no_source", sources=())
+    key = (session.data, evidence.file_sha256, evidence.passage.id, page, span)
+    with _LOCK:
+        if key in _KEPT:
+            _KEPT.move_to_end(key)
+            return _KEPT[key]
+    image = _drawn(session, evidence, page, span)
+    with _LOCK:
+        _KEPT[key] = image
+        while len(_KEPT) > MOST:
+            _KEPT.popitem(last=False)
+    return image
+
+
+def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None) -> bytes:
+    from localmed.ingest import draw
+    from localmed.library import originals
+
+    with tempfile.TemporaryDirectory(prefix="localmed-page-") as folder:
+        image = Path(folder, "page.png")
+        if page and evidence.passage.spans and page not in evidence.passage.pages:
+            draw.page(originals.whole(session.data, evidence.file_sha256), page, (), image)
+        else:
+            with session.workspace() as workspace:
+                whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
+                marked = span if not page or _stands(evidence, page, span) else None
+                draw.cited(session.data, evidence, image, page or None, marked, whole)
+        return image.read_bytes()
+
+
+def _stands(evidence: Evidence, page: int, span: Span | None) -> bool:
+    """Whether characters of ``span`` stand on ``page``; else the whole passage is marked there."""
+    return span is not None and any(box.page == page for box in evidence.passage.boxes(*span))
+
+
+def draw_ahead(session: Session, answer: Answer) -> None:
+    """Draw, in a thread, the pages that ``answer`` cites first."""
+    known = {evidence.marker: evidence for evidence in answer.evidence}
+    cited = [citation for statement in answer.statements for citation in statement.citations]
+    wanted_spans = dict.fromkeys((citation.marker, (citation.start, citation.end)) for citation in cited)
+    tasks = [(known[marker], span) for marker, span in list(wanted_spans)[:AHEAD] if marker in known]
+    threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
+
+
+def _draw_all(session: Session, tasks: Iterable[tuple[Evidence, Span]]) -> None:
+    for evidence, span in tasks:
+        with suppress(LocalmedError, OSError):  # told to whoever opens it
+            page_image(session, evidence, 0, span)

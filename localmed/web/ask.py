@@ -1,0 +1,123 @@
+"""Ask: passages at once, the steps, then the answer once it was checked; its own page, follow-ups, print and reports.
+
+The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
+answer and is led to its page. Every answer is kept sealed for whoever asked (``operations/history.py``): its page, its
+sources and a follow-up are found by its id.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from localmed.domain import Answer, SearchFilter
+from localmed.errors import LimitExceeded, UsageError
+from localmed.hooks import Hooks
+from localmed.language import clean
+from localmed.operations import feedback, history, lookups, page_images
+from localmed.operations.feedback import Opinion
+from localmed.operations.history import Kept
+from localmed.presentation.answer import view
+from localmed.presentation.arranged import arranged, plain
+from localmed.web import pages, streams
+from localmed.web.streams import Event, Tell
+from localmed.web.visits import Asking, Visit
+
+router = APIRouter()
+AT_ONCE = 4  # passages shown before the answer is there
+EVENT_STREAM = "text/event-stream"
+
+
+def form_page(visit: Visit, status: int = 200, **values: Any) -> Response:
+    """The page with the form to ask."""
+    names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
+    if not names:
+        return pages.page(visit, "no_library.html")
+    shown = {"collections": names, "presets": tuple(visit.site.settings.tiers.presets), "after": "", "asked_text": ""}
+    return pages.page(visit, "ask.html", status, **(shown | values))
+
+
+@router.post("/ask")
+def ask(
+    visit: Asking,
+    request: Request,
+    question: Annotated[str, Form()] = "",
+    collection: Annotated[str, Form()] = "",
+    preset: Annotated[str, Form()] = "",
+    check: Annotated[bool, Form()] = False,
+    after: Annotated[str, Form()] = "",
+) -> Response:
+    """Answer ``question``; ``after`` names the answer that it follows."""
+    text, session = clean(question).strip(), visit.session
+    if not text:
+        raise UsageError("web.ask.empty")
+    if len(text) > visit.site.settings.web.question_characters:
+        raise LimitExceeded("web.ask.long", most=visit.site.settings.web.question_characters)
+    before = history.kept(session, after) if after else None
+    earlier = (*before.earlier, before.asked_text) if before else ()
+    filters = SearchFilter((collection,) if collection else ())
+
+    def work(hooks: Hooks, tell: Tell) -> Answer:
+        found_passages = session.search(text, filters, AT_ONCE)
+        tell("passages", found_passages)
+        return session.ask(text, filters, preset or None, earlier, hooks, check)
+
+    def shown(event: Event) -> Any:
+        if event.kind == "passages":
+            return pages.fragment(visit, "passages.html", found=event.value)
+        if event.kind == "answer":
+            kept = kept_answer(visit, text, event.value, earlier)
+            return {"html": pages.fragment(visit, "answer_body.html", **values_of(visit, kept)), "path": path_of(kept)}
+        return streams.in_words(event, visit)
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return streams.events(visit, work, shown)
+    return pages.redirect(path_of(kept_answer(visit, text, streams.finish(work), earlier)))
+
+
+def kept_answer(visit: Visit, asked_text: str, answer: Answer, earlier: tuple[str, ...] = ()) -> Kept:
+    """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
+    login = visit.login.id if visit.login else ""
+    id_ = history.keep(visit.session, login, asked_text, answer, earlier)
+    page_images.draw_ahead(visit.session, answer)
+    return Kept(id_, asked_text, earlier, 0.0, answer)
+
+
+def path_of(kept: Kept) -> str:
+    """Where a kept answer is shown."""
+    return f"/answers/{kept.id}"
+
+
+def values_of(visit: Visit, kept: Kept) -> dict[str, Any]:
+    """What ``answer_body.html`` is filled with."""
+    shown = view(kept.answer, visit.language)
+    holds = history.holds(visit.session, kept.answer)
+    return {"kept": kept, "view": shown, "arranged": arranged(shown), "copied": plain(shown), "holds": holds}
+
+
+@router.get("/answers/{answer_id}")
+def answer_page(visit: Asking, answer_id: str) -> Response:
+    """A kept answer."""
+    return pages.page(visit, "answer.html", **values_of(visit, history.kept(visit.session, answer_id)))
+
+
+@router.get("/answers/{answer_id}/holds")
+def still_holds(visit: Asking, answer_id: str) -> Response:
+    """204 while nothing that the answer cites was withdrawn, 410 once something was; its open page asks."""
+    kept = history.kept(visit.session, answer_id)
+    return Response(status_code=204 if history.holds(visit.session, kept.answer) else 410)
+
+
+@router.post("/answers/{answer_id}/report")
+def report(
+    visit: Asking,
+    answer_id: str,
+    opinion: Annotated[Opinion, Form()],
+    comment: Annotated[str, Form()] = "",
+) -> Response:
+    """Say what one thinks of an answer, for the safety officer."""
+    kept = history.kept(visit.session, answer_id)
+    feedback.report(visit.session, kept, opinion, clean(comment))
+    return pages.redirect(path_of(kept), notice="reported")

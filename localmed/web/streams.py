@@ -1,0 +1,142 @@
+"""A workflow run while its page waits: events as they come, then the answer. Every workflow comes through here.
+
+``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. The answer is handed
+on only if the login still holds when it is there. ``events`` writes them as server-sent events in the reply to a POST
+(a question never stands in an address, which an ``EventSource`` would need). ``finish`` runs it at once, for a page
+without JavaScript.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from localmed.domain import Answer, Message
+from localmed.errors import LocalmedError, UsageError
+from localmed.hooks import Cancel, Hooks
+from localmed.messages import sentences
+from localmed.operations import logins
+from localmed.presentation import neutral
+from localmed.web.protection import place
+from localmed.web.visits import LOGIN_COOKIE, Visit
+
+LOG = logging.getLogger("localmed.web")
+PING = 15.0  # seconds of silence after which a sign of life is sent, so that no proxy closes the line
+PROGRESS = 0.2  # seconds between two notes of progress
+HEADERS = {"x-accel-buffering": "no"}  # a proxy must not hold events back
+Tell = Callable[[str, Any], None]
+Work = Callable[[Hooks, Tell], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), the ``answer``, an ``error``, a
+    ``ping``, or what the work tells itself (``passages``)."""
+
+    kind: str
+    value: Any = None
+
+
+@dataclass
+class _Run:
+    """A run in a thread, and what it has told."""
+
+    loop: asyncio.AbstractEventLoop
+    events: asyncio.Queue[Event | None] = field(default_factory=asyncio.Queue)
+    cancel: Cancel = field(default_factory=Cancel)
+    noted: float = 0.0
+
+    def tell(self, kind: str, value: Any = None) -> None:
+        self._put(Event(kind, value))
+
+    def _put(self, event: Event | None) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.events.put_nowait, event)
+
+    def _progress(self, done: float, total: float, _: str) -> None:
+        if total and time.monotonic() - self.noted > PROGRESS:
+            self.noted = time.monotonic()
+            self.tell("progress", min(1.0, done / total))
+
+    def work(self, work: Work) -> None:
+        hooks = Hooks(lambda step: self.tell("step", step), self._progress, cancel=self.cancel)
+        try:
+            self.tell("answer", work(hooks, self.tell))
+        except LocalmedError as error:
+            self.tell("error", error)
+        except Exception as error:
+            reference = secrets.token_hex(4)
+            LOG.error(f"{reference} {place(error)}")
+            self.tell("error", LocalmedError("web.error.unexpected", reference=reference))
+        finally:
+            self._put(None)
+
+
+async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
+    """The events of ``work``; whoever stops listening cancels it."""
+    run = _Run(asyncio.get_running_loop())
+    threading.Thread(target=run.work, args=(work,), name="workflow", daemon=True).start()
+    try:
+        while True:
+            try:
+                event = await asyncio.wait_for(run.events.get(), PING)
+            except TimeoutError:
+                event = Event("ping")
+            if event is None:
+                return
+            if event.kind in ("answer", "ping") and not await run_in_threadpool(_signed_in, visit):
+                run.cancel.cancel()
+                yield Event("error", UsageError("web.error.signed_out"))
+                return
+            yield event
+    finally:
+        run.cancel.cancel()
+
+
+def finish(work: Work) -> Answer:
+    """The answer of ``work``, waited for."""
+    return work(Hooks(), lambda _kind, _value: None)
+
+
+def _signed_in(visit: Visit) -> bool:
+    token = visit.request.cookies.get(LOGIN_COOKIE, "")
+    if visit.login is None or not token:  # a program with a token of its own
+        return True
+    return logins.current(visit.site.data, token, visit.site.settings.web) is not None
+
+
+Shown = Callable[[Event], Any]  # an event's JSON for the page; None: it is not sent
+
+
+def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
+    """``follow`` as server-sent events, each ``{"kind": ..., "value": ...}`` with the value that ``shown`` makes."""
+
+    async def lines() -> AsyncIterator[str]:
+        async for event in follow(visit, work):
+            if event.kind == "ping":
+                yield ": \n\n"
+                continue
+            value = await run_in_threadpool(shown, event)
+            if value is not None:
+                yield f"data: {json.dumps({'kind': event.kind, 'value': value}, ensure_ascii=False)}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream", headers=HEADERS)
+
+
+def in_words(event: Event, visit: Visit) -> Any:
+    """The value of an event that needs no page: a step's and an error's words, the progress."""
+    if isinstance(event.value, Message):
+        return neutral.words(event.value, visit.language)
+    if isinstance(event.value, LocalmedError):
+        return sentences(event.value.messages, visit.language)
+    return event.value

@@ -1,0 +1,188 @@
+"""Asking without a browser: events, the kept answer, its sources as images, follow-ups, history and reports."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.config import Settings
+from localmed.domain.accounts import SessionRole
+from localmed.operations import changes, feedback, history, lookups
+from localmed.operations.audit import Audit
+from localmed.operations.feedback import Opinion
+from localmed.session import Caller, Session, local_caller
+from localmed.site import Site
+from tests.fakes import HashedWords, write
+from tests.web.conftest import Client, Clients, make_accounts
+
+QUESTION = "What is the maximum dose of paracetamol in adults?"
+PDF_QUESTION = "What is the loading dose of vancomycin?"
+
+
+def streamed(client: Client, **fields: str) -> list[dict[str, Any]]:
+    """The events of a question."""
+    values = {"form": client.token(), **fields}
+    reply = client.http.post("/ask", data=values, headers={"accept": "text/event-stream"})
+    assert reply.headers["content-type"].startswith("text/event-stream"), reply.text
+    return [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
+
+
+def source_links(page: str) -> list[str]:
+    return [link.replace("&amp;", "&") for link in re.findall(r'class="cite" data-source href="([^"]+)"', page)]
+
+
+def test_passages_come_first_and_the_answer_last(client: Clients) -> None:
+    events = streamed(client("reader"), question=QUESTION)
+    kinds = [event["kind"] for event in events]
+    assert kinds[0] == "passages"
+    assert "4 g in 24 hours" in events[0]["value"]
+    assert "step" in kinds
+    assert kinds[-1] == "answer"
+    assert "Bottom line" in events[-1]["value"]["html"]
+    assert not any("4 g" in str(event["value"]) for event in events[1:-1])
+
+
+def test_without_the_script_the_answer_is_a_page_of_its_own(client: Clients) -> None:
+    page = client("reader").form("/ask", question=QUESTION)
+    assert re.fullmatch(r"/answers/[\w-]+", page.url.path)
+    assert "The maximum dose of paracetamol in adults is 4 g in 24 hours" in page.text
+    assert "aracetamol" not in str(page.url)
+
+
+def test_a_citation_opens_its_page_as_an_image(client: Clients) -> None:
+    reader = client("reader")
+    page = reader.form("/ask", question=PDF_QUESTION)
+    link = source_links(page.text)[0]
+    source = reader.get(link)
+    assert "<mark>The loading dose of vancomycin is 25 mg/kg by slow infusion.</mark>" in source.text
+    image = re.search(r'<img src="([^"]+)"', source.text)
+    assert image
+    reply = reader.get(image[1].replace("&amp;", "&"))
+    assert (reply.status_code, reply.content[:4]) == (200, b"\x89PNG")
+    assert "sandbox" in reply.headers["content-security-policy"]
+    before = re.search(r'href="([^"]+page=1&[^"]*)"', source.text.replace("&amp;", "&"))
+    assert before
+    assert "Page before" not in reader.get(before[1]).text
+
+
+@pytest.mark.parametrize(
+    "path", ["/answers/../admin", "/answers/%2e%2e/x", "/passages/..%2f..%2fetc", "/passages/zz/image"]
+)
+def test_ids_lead_nowhere_else(client: Clients, path: str) -> None:
+    assert client("reader").get(path).status_code in (400, 404)
+
+
+def test_markup_in_a_question_is_shown_as_it_was_typed(client: Clients) -> None:
+    page = client("reader").form("/ask", question="<script>alert(1)</script> paracetamol dose")
+    assert "<script>alert" not in page.text
+    assert "&lt;script&gt;alert(1)" in page.text
+
+
+@pytest.mark.parametrize(("question", "status"), [("", 400), ("   ", 400), ("x" * 30_000, 413)])
+def test_what_is_no_question_is_refused(client: Clients, question: str, status: int) -> None:
+    assert client("reader").form("/ask", question=question).status_code == status
+
+
+def test_a_follow_up_knows_the_question_before(client: Clients) -> None:
+    reader = client("reader")
+    first = reader.form("/ask", question=QUESTION).url.path.rpartition("/")[2]
+    page = reader.form("/ask", question="and in adults under 50 kg?", after=first)
+    assert "2 g in 24 hours" in page.text
+
+
+def test_history_is_ones_own_and_sealed(copied_clients: Clients) -> None:
+    reader, other = copied_clients("reader"), copied_clients("admin")
+    path = reader.form("/ask", question=QUESTION).url.path
+    assert QUESTION in reader.get("/history").text
+    assert QUESTION not in other.get("/history").text
+    assert other.get(path).status_code == 404
+    data = copied_clients.settings.data
+    stored = b"".join(file.read_bytes() for file in data.glob("state.sqlite*"))
+    assert b"paracetamol" not in stored
+    assert stat.S_IMODE((data / "history.key").stat().st_mode) == 0o600
+    reader.form(f"/history/{path.rpartition('/')[2]}/forget")
+    assert reader.get(path).status_code == 404
+
+
+def test_with_no_days_answers_go_with_the_login(web_data: Settings, copied_clients: Clients) -> None:
+    del web_data
+    settings = copied_clients.settings
+    none = replace(settings, web=replace(settings.web, history_days=0))
+    with Site(none, HashedWords()) as site:
+        clients = Clients(none, site)
+        reader = clients("reader")
+        path = reader.form("/ask", question=QUESTION).url.path
+        assert reader.get(path).status_code == 200
+        reader.form("/logout")
+        assert clients("reader").get(path).status_code == 404
+
+
+def test_an_answer_disappears_once_its_document_is_withdrawn(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    path = reader.form("/ask", question=PDF_QUESTION).url.path
+    assert reader.get(f"{path}/holds").status_code == 204
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    changes.withdraw(session, document, True, "by the manufacturer")
+    assert reader.get(f"{path}/holds").status_code == 410
+    page = reader.get(path).text
+    assert "25 mg/kg" not in page
+    assert "was withdrawn" in page
+
+
+def test_a_report_reaches_the_safety_officer_and_outlives_the_history(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    path = reader.form("/ask", question=QUESTION).url.path
+    page = reader.form(f"{path}/report", opinion="bad", comment="the dose is for tablets")
+    assert "your report went to" in page.text
+    reader.form("/history/all/forget")
+    site = copied_clients.site
+    (found_report,) = feedback.reports(Session(site, Caller("safety", None, SessionRole.SAFETY)))
+    assert (found_report.user, found_report.opinion, found_report.comment) == (
+        "reader",
+        Opinion.BAD,
+        "the dose is for tablets",
+    )
+    assert found_report.asked_text == QUESTION
+    assert history.listing(Session(site, Caller("reader", frozenset({"ward"}), SessionRole.READER))) == []
+
+
+def test_what_was_asked_is_audited_as_the_user_without_its_text(copied_clients: Clients) -> None:
+    copied_clients("reader").form("/ask", question=QUESTION)
+    with closing(Audit(copied_clients.settings.data)) as log:
+        entry = log.entries()[-1]
+    assert (entry.actor, entry.action) == ("reader", "ask")
+    assert "paracetamol" not in str(entry)
+
+
+def test_search_and_concepts(client: Clients) -> None:
+    reader = client("reader")
+    assert "4 g in 24 hours" in reader.form("/search", question="paracetamol").text
+    assert reader.form("/concepts", term="nothing known").status_code == 404
+    for path in ("/search", "/concepts", "/history"):
+        assert reader.get(path).status_code == 200
+
+
+def test_an_empty_library_is_filled_by_the_admin(empty_clients: Clients, tmp_path: Path) -> None:
+    make_accounts(empty_clients.settings)
+    admin = empty_clients("admin")
+    assert "Ask a librarian" in empty_clients("reader").get("/").text
+    assert "/start/library" in admin.get("/").text
+    assert admin.form("/start/library", source="folder", folder="/nowhere").status_code == 400
+    folder = write(tmp_path / "documents", {"sepsis.txt": "Sepsis\n\nGive antibiotics within one hour.\n"})
+    page = admin.form("/start/library", source="folder", folder=str(folder))
+    for _ in range(100):
+        if "Done: 1 document was read" in page.text:
+            break
+        time.sleep(0.1)
+        page = admin.get(page.url.path)
+    assert "Done: 1 document was read" in page.text
+    assert "within one hour" in admin.form("/ask", question="When to give antibiotics in sepsis?").text
