@@ -158,6 +158,12 @@ def content_words(text: str) -> list[str]:
     return content
 
 
+def _without_copula(word: str) -> tuple[str, ...]:
+    """``word`` in parts where the dictionary has joined a 是 to it: 窗是 is 窗 and 是."""
+    joined = len(word) > 1 and word.endswith("是") and word not in _CHINESE_FILLER
+    return (word[:-1], word[-1]) if joined else (word,)
+
+
 def _chinese_words(text: str) -> list[str]:
     """The words of ``text`` that are not filler.
 
@@ -168,7 +174,7 @@ def _chinese_words(text: str) -> list[str]:
 
     content: list[str] = []
     singles = ""
-    for word in [*rjieba.cut(text), ""]:
+    for word in [*(part for cut in rjieba.cut(text) for part in _without_copula(cut)), ""]:
         if len(word) == 1 and word not in _CHINESE_PARTICLES:
             singles += word
             continue

@@ -200,12 +200,14 @@ UNWATCHED = Watch()
 class ChatIdentity:
     """Which chat model answers, for an answer's provenance. ``sha256`` is "" where the file is not ours to read.
 
-    ``context`` counts the tokens of prompt and reply together.
+    ``context`` counts the tokens of prompt and reply together. ``remote``: every branch of a choice is a request of its
+    own, in which what the branches share is sent and read again.
     """
 
     name: str
     sha256: str
     context: int
+    remote: bool = False
 
 
 class ChatModel(Protocol):

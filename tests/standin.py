@@ -13,6 +13,7 @@ from localmed.domain import Collection, Kind
 from localmed.ingest.manifest import Manifest
 from localmed.ports import Message
 from tests.fakes import import_into, write
+from tests.values import form
 
 ADRENALINE = """Anaphylaxis in adults
 
@@ -83,7 +84,10 @@ def reply(messages: Sequence[Message], schema: Mapping[str, Any] | None = None) 
     if name == "plain_order":
         return {"lines": [f"The order says: {line}" for line in _LINE.findall(prompt)]}
     sentences = [(text.split(". ")[-2].rpartition(". ")[2] + ".", marker) for marker, text in sources if ". " in text]
-    return {"statements": [{"text": text, "sources": [marker]} for text, marker in sentences[:2]]}
+    statements = [(text, [marker]) for text, marker in sentences[:2]]
+    if name in ("cited_answer", "recommendation"):
+        return form(*statements)
+    return {"statements": [{"text": text, "sources": markers} for text, markers in statements]}
 
 
 WRITTEN: dict[str, Any] = {

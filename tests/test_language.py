@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localmed.language import break_point, clean, detect, fold, question_words, sentences, words
+from localmed.language import break_point, clean, content_words, detect, fold, question_words, sentences, words
 
 ANY = st.text(max_size=200)
 MEDICAL = st.text(alphabet="ab Z.,?!;:。！？，；、\n\t\"'()（）“”5%药品每日次服用éß💊", max_size=120)
@@ -173,3 +173,8 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
     assert cleaned.encode("utf-8").decode("utf-8") == cleaned
     assert clean(cleaned) == cleaned
     assert all(unicodedata.category(c) != "Cc" or c in "\t\n\r" or ord(c) >= 0x80 for c in cleaned)
+
+
+def test_a_copula_that_the_dictionary_joins_to_a_word_is_cut_off() -> None:
+    assert content_words("溶栓时间窗是多久？") == ["溶栓", "时间"]
+    assert content_words("但是目标血压是多少") == ["目标", "血压"]

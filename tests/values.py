@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from localmed.domain import (
     Box,
     Citation,
@@ -64,3 +67,10 @@ def quotation(source: Evidence, start: int, end: int) -> Statement:
 def in_words(message: Message | None, language: str = "en") -> str:
     """What a reader of ``language`` is shown of a note or a reason."""
     return words(message, language)
+
+
+def form(*items: tuple[str, list[str]], missing: Sequence[str] = (), **sections: list[Any]) -> dict[str, Any]:
+    """A chat model's reply in the form of an answer: ``items`` are its bottom line; ``missing`` is not covered."""
+    empty: dict[str, list[Any]] = {"doses_and_conditions": [], "cautions": [], "sources_disagree": []}
+    bottom = [{"text": text, "sources": markers} for text, markers in items]
+    return {"bottom_line": bottom, **empty, "not_covered": list(missing), **sections}

@@ -6,18 +6,24 @@ no orders. What comes back is held to it: a reply in another language, of unknow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from localmed.agents import evidence as shown
+from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Choosing, Fitted, Role, Texts, Writing
+from localmed.clinical import asking as questions
+from localmed.clinical import medicines
 from localmed.domain import Evidence, Hit, Message, Statement, message
 from localmed.errors import Rejected
 from localmed.language import detect
 from localmed.messages import render
 from localmed.ports import Choice
 
+NOT_COVERED = "workflow.not_covered"
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 KEPT = 0.5  # of the threshold: beside a passage that answers, one less sure may add to it
 
 
@@ -164,18 +170,38 @@ def _keywords(task: KeywordsInput, value: Any) -> Keywords:
 
 
 def _self_contained(task: FollowUp, value: Any) -> str:
-    return shown.in_language(" ".join(str(value["question"]).split()), task.language)
+    return a_question(str(value["question"]), "\n".join((*task.earlier, task.question)), task.language)
+
+
+def a_question(text: str, known: str, language: str) -> str:
+    """A question that a model rewrote; raise ``Rejected`` unless it is one, of no medicine but those ``known``."""
+    question = shown.in_language(" ".join(text.split()), language)
+    if not questions.is_question(question):
+        raise Rejected("agents.no_question")
+    if medicines.names(question) - medicines.names(known):
+        raise Rejected("agents.new_medicine")
+    return question
 
 
 def _answer_prompt(task: AnswerInput) -> str:
-    reference = [f"REFERENCE: {task.reference}"] if task.reference else []
-    return "\n".join((task.question, *reference, *to_correct(task)))
+    reference = [shown.between_marks("reference", task.reference)] if task.reference else []
+    return "\n".join((asked_by(task.language, task.audience, task.day), task.question, *reference, *to_correct(task)))
+
+
+_AGAIN = {
+    "en": "These sentences of your answer were found wrong ({reasons}). Write only them again, as the sources have it, "
+    "and leave out what no source says:",
+    "zh": "你的回答中以下各句有误（{reasons}）。只重写这些句子，使之与来源一致；来源没有说的不要写：",
+}
 
 
 def to_correct(task: AnswerInput) -> list[str]:
-    """What a model is told to write otherwise, in the question's language, as a line of its task."""
-    wrong = "; ".join(render(reason, task.language) for reason in task.conflict)
-    return [f"CORRECT: {wrong}"] if wrong else []
+    """What a model is told to write otherwise, in the question's language, as lines of its task."""
+    if not task.conflict:
+        return []
+    reasons = "; ".join(dict.fromkeys(render(reason, task.language) for reason in task.conflict))
+    numbered = (f"{number}. {text}" for number, text in enumerate(task.first, 1))
+    return [_AGAIN[task.language].format(reasons=reasons), *numbered]
 
 
 def _draft(task: AnswerInput, value: Any) -> Draft:
@@ -183,17 +209,35 @@ def _draft(task: AnswerInput, value: Any) -> Draft:
     return Draft(statements, (task.left_out,) if task.left_out else ())
 
 
+def _form(task: AnswerInput, value: Any) -> Draft:
+    """The sentences of an answer's form; what it says no source covers is told where the question speaks of it."""
+    statements = shown.form(value, task.evidence, task.language)
+    texts = (" ".join(text.split()) for text in value[shown.NOT_COVERED])
+    missing = tuple(text for text in dict.fromkeys(texts) if _of_question(text, task.question))
+    notes = (message(NOT_COVERED, parts=missing),) if missing and statements else ()
+    return Draft(statements, notes + ((task.left_out,) if task.left_out else ()))
+
+
+def _of_question(text: str, question: str) -> bool:
+    """Whether ``text`` names only what the question does: a model's own numbers and medicines are no gap of sources."""
+    numbers = set(_NUMBER.findall(text)) - set(_NUMBER.findall(question))
+    return not numbers and not medicines.names(text) - medicines.names(question)
+
+
 def _shortened(task: AnswerInput, fitted: Fitted) -> AnswerInput:
     return replace(task, evidence=tuple(task.evidence[place] for place in fitted.kept), left_out=fitted.note)
 
 
-def cited_writing(instructions: Texts, prompt: Callable[[Any], str], max_tokens: int) -> Writing:
-    """A chat model writes statements that cite the ``evidence`` of an ``AnswerInput``; read as a ``Draft``."""
+def cited_writing(texts: Texts, prompt: Callable[[Any], str], max_tokens: int, formed: bool = False) -> Writing:
+    """A chat model writes statements that cite the ``evidence`` of an ``AnswerInput``; read as a ``Draft``.
+
+    ``formed``: in the sections of an answer's form.
+    """
     return Writing(
-        instructions,
-        lambda task: shown.statements_schema(task.evidence),
+        texts,
+        lambda task: (shown.form_schema if formed else shown.statements_schema)(task.evidence),
         prompt,
-        _draft,
+        _form if formed else _draft,
         lambda task: tuple(shown.evidence_text((piece,)) for piece in task.evidence),
         _shortened,
         max_tokens,
@@ -246,14 +290,10 @@ RELEVANCE = Role(
 KEYWORDS = Role(
     "keywords",
     "The question's keywords, most important first",
-    "2",
+    "3",
     "LINS, keyword extraction agent (KEA)",
     Writing(
-        {
-            "en": "Name the words or short phrases by which the sources that answer a medical question can be found, "
-            "the most important first. Use the question's own words.",
-            "zh": "请列出检索该医学问题答案所需的关键词或短语，最重要的在前，使用问题中原有的词。",
-        },
+        instructions("keywords"),
         lambda task: shown.texts_schema("keywords", task.most, 60),
         lambda task: task.question,
         _keywords,
@@ -263,18 +303,13 @@ KEYWORDS = Role(
 CITED_ANSWER = Role(
     "cited_answer",
     "Statements that answer, each with its citation",
-    "2",
+    "3",
     "LINS, MAIRAG: generator",
     cited_writing(
-        {
-            "en": "Answer the medical question from the sources only, in short sentences. Give each sentence the "
-            "markers of the sources that say it. Keep numbers, units, negations and exceptions exactly as the source "
-            f"has them. If the sources do not answer, give an empty list. {shown.QUOTED['en']}",
-            "zh": "请仅依据所给来源，用短句回答该医学问题，并为每句标明出处编号。数字、单位、否定和例外必须与来源一致。"
-            f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
-        },
+        instructions("cited_answer"),
         _answer_prompt,
         max_tokens=900,
+        formed=True,
     ),
 )
 COHERENCE = Role(
@@ -299,14 +334,10 @@ COHERENCE = Role(
 SELF_CONTAINED = Role(
     "self_contained",
     "A follow-up question made to stand alone",
-    "1",
+    "2",
     "LINS, question enhancement for follow-ups (QEA)",
     Writing(
-        {
-            "en": "Rewrite the last question so that it can be understood without the earlier ones. Change nothing "
-            "else, and answer nothing.",
-            "zh": "请改写最后一个问题，使它脱离前面的问题也能看懂；不改变其他内容，也不要回答。",
-        },
+        instructions("self_contained"),
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 1000}}),
         lambda task: "\n".join((*task.earlier, task.question)),
         _self_contained,

@@ -2,7 +2,8 @@
 
 A reply that cannot be used is asked for once more, with another seed and our reason (never the reply) at the end of the
 conversation; then it is ``Rejected``. Evidence that does not fit the context is left out by whole passages, with a note
-in the prompt and in the answer; instructions never are. Nothing is kept between requests.
+in the prompt and in the answer; instructions never are. Several choices of a role are one request where the model is on
+a server. Nothing is kept between requests.
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from localmed.agents.evidence import object_of
 from localmed.agents.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import message
 from localmed.errors import ModelError, Rejected, UsageError
 from localmed.messages import render
-from localmed.ports import UNWATCHED, CountingChat, Message, Request, Watch
+from localmed.ports import UNWATCHED, Choice, CountingChat, Message, Request, Watch
 
 NOTE_TOKENS = 40  # the note in any tokenizer
 TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
 TRIES = 2  # a reply that cannot be used is asked for once more
+LABEL_TOKENS = 12  # of a label in quotes, in any tokenizer
+TOGETHER = {
+    "en": "These are {count} cases; judge each by itself. In place of one word reply with one JSON object: "
+    '{{"labels": [...]}}, {count} labels in the order of the cases, each one of: {labels}',
+    "zh": "以上共 {count} 项，请各自独立判断。不要只回复一个词，而是回复一个 JSON 对象："
+    '{{"labels": [……]}}，按顺序给出 {count} 个标签，每个是以下之一：{labels}',
+}
 AGAIN = {
     "en": "Your last reply could not be used ({reason}). Reply once more, as instructed.",
     "zh": "上一次回复无法使用（{reason}）。请按要求重新回复。",
@@ -44,8 +53,24 @@ class ChatRoles:
         branches = list(form.branches(task))
         prefix = (Message("system", form.instructions[task.language]), Message("user", form.prompt(task)))
         labels = form.labels[task.language]
+        if self._model.identity.remote and len(branches) > 1:
+            return form.read(task, self._chosen_together(prefix, branches, labels, task.language))
         choices = self._model.choose(prefix, branches, labels, self._watch) if branches else []
         return form.read(task, choices)
+
+    def _chosen_together(
+        self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], language: str
+    ) -> list[Choice]:
+        """A label for each of ``branches`` from one reply, where each would cost a request: named, not measured."""
+        cases = (f"({number}) {branch}" for number, branch in enumerate(branches, 1))
+        ending = TOGETHER[language].format(count=len(branches), labels=" / ".join(labels))
+        messages = (prefix[0], Message("user", "\n".join((prefix[-1].content, *cases, "", ending))))
+        item = {"enum": list(dict.fromkeys((*labels, *(label.capitalize() for label in labels))))}
+        count = len(branches)
+        schema = object_of({"labels": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
+        reply = self._model.complete(Request(messages, LABEL_TOKENS * (count + 1), schema), self._watch)
+        names = [str(name).lower() for name in reply.value["labels"]]
+        return [Choice(tuple(float(label == name) for label in labels), measured=False) for name in names]
 
     def _write(self, form: Writing, task: Any) -> Any:
         task, messages, schema = self._fitted(form, task)

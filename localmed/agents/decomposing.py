@@ -7,6 +7,7 @@ from typing import Any
 
 from localmed.agents import evidence as shown
 from localmed.agents.asking import QuestionInput
+from localmed.agents.prompts import instructions
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Evidence
 
@@ -56,14 +57,10 @@ SELF_KNOWLEDGE = Role(
 OWN_ANSWER = Role(
     "own_answer",
     "An answer from the model's own knowledge, unverified",
-    "1",
+    "2",
     "LINS, MAIRAG: internal knowledge",
     Writing(
-        {
-            "en": "Answer the medical question from your own knowledge in at most four short sentences. Name no "
-            "source.",
-            "zh": "请凭自己的知识用最多四句短句回答该医学问题，不要提及任何来源。",
-        },
+        instructions("own_answer"),
         lambda _: shown.texts_schema("sentences", 4, 600),
         lambda task: task.question,
         lambda task, value: shown.unverified(value["sentences"], task.language),
@@ -72,16 +69,10 @@ OWN_ANSWER = Role(
 DECOMPOSITION = Role(
     "decomposition",
     "The sub-questions of a question that nothing found answers as a whole",
-    "1",
+    "2",
     "LINS, question decomposition agent (QDA)",
     Writing(
-        {
-            "en": "Nothing was found that answers the medical question as a whole. Divide it into at most four simpler "
-            "questions, each understandable by itself, whose answers together answer it. If it cannot be divided, give "
-            "an empty list.",
-            "zh": "没有资料能整体回答该医学问题。请把它分成最多四个更简单、各自独立可懂的问题，合起来即可回答原问题；"
-            "无法拆分时给出空列表。",
-        },
+        instructions("decomposition"),
         lambda _: shown.texts_schema("questions", SUB_QUESTIONS, QUESTION_CHARACTERS),
         lambda task: task.question,
         _sub_questions,
@@ -91,15 +82,10 @@ DECOMPOSITION = Role(
 SYNTHESIS = Role(
     "synthesis",
     "A passage that puts together what was found for the sub-questions",
-    "1",
+    "2",
     "LINS, MAIRAG: reference passage",
     Writing(
-        {
-            "en": "Put together, in at most 200 words, what the sources say on each sub-question, as far as it bears "
-            f"on the first question. Add nothing that they do not say. {shown.QUOTED['en']}",
-            "zh": "请用最多三百字归纳各来源对每个子问题所说的、与首个问题有关的内容，不得添加来源中没有的内容。"
-            f"{shown.QUOTED['zh']}",
-        },
+        instructions("synthesis"),
         lambda _: shown.object_of({"passage": {"type": "string", "minLength": 1, "maxLength": 3000}}),
         _synthesis_prompt,
         _synthesis,

@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from localmed.agents import evidence as shown
-from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
+from localmed.agents.asking import AnswerInput, QuestionInput, a_question, cited_writing, to_correct
+from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Role, Writing
+from localmed.clinical.abbreviations import abbreviations
 from localmed.clinical.medicines import names as medicines
 from localmed.errors import Rejected
 from localmed.language import detect
 from localmed.verification import faithfulness
 
 TERMS = 60  # of an order at most: what a page of orders holds
+_PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
+_PERIODS = {"7": "days", "52": "weeks", "12": "months"}
 LINES = 80  # of an order that are restated, the same page
 # The part of an address before its @ has 64 characters at most (RFC 5321); without a bound a long word takes minutes.
 IDENTIFYING = re.compile(
@@ -68,12 +72,14 @@ class TermInput(AnswerInput):
     """A term to explain from ``evidence``, for a patient. ``names`` are what else the term is called, ``patient`` what
     is known of the patient, without what identifies.
 
-    ``question`` asks for it in words, so that a search can too. The result is a ``Draft``.
+    ``question`` asks for it in words, so that a search can too; ``line`` is the order's line that it stands on. The
+    result is a ``Draft``.
     """
 
     term: str = ""
     names: tuple[str, ...] = ()
     patient: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +114,25 @@ def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:
 
 
 def _survivor(line: str, plain: str, expected: str) -> str:
-    """``told`` if every fact and medicine of ``line`` is in it, and none of its own, in ``wanted``; else ""."""
+    """``plain`` if every fact and medicine of ``line`` is in it, and none of its own, in ``expected``; else "".
+
+    What an abbreviation of the line stands for is no fact of its own, and its digits ("O2") are no number.
+    """
     if not plain or detect(plain) != expected or medicines(line) != medicines(plain):
         return ""
-    return "" if faithfulness.lost(line, plain) or faithfulness.added(line, plain) else plain
+    written = _PERIOD.sub(lambda match: f"{match[1]} {_PERIODS[match[2]]}", line)
+    spelled = abbreviations(written, expected)
+    bare = written
+    for entry in reversed(spelled):
+        if any(character.isdigit() for character in entry.written) and entry.written[0].lower() != "q":
+            bare = bare[: entry.start] + " " * (entry.end - entry.start) + bare[entry.end :]
+    meanings = "; ".join(wording for entry in spelled for wording in entry.meanings)
+    lost, added = faithfulness.lost(bare, plain), faithfulness.added(f"{written}; {meanings}", plain)
+    return "" if lost or added else plain
 
 
 def _alone(task: RetrievalInput, value: Any) -> str:
-    question = shown.in_language(" ".join(str(value["question"]).split()), task.language)
+    question = a_question(str(value["question"]), f"{task.patient}\n{task.order}\n{task.question}", task.language)
     if IDENTIFYING.search(question) or any(name in question for name in names_in(f"{task.patient}\n{task.order}")):
         raise Rejected("agents.identifying_question")
     return question
@@ -161,24 +178,17 @@ def _plain_schema(task: PlainInput) -> Any:
 
 def _term_prompt(task: TermInput) -> str:
     patient = (shown.between_marks("patient", task.patient),) if task.patient else ()
-    return "\n".join((task.term, *patient, *to_correct(task)))
+    line = (shown.between_marks("line of the order", task.line),) if task.line else ()
+    return "\n".join((asked_by(task.language, "patient", task.day), task.term, *line, *patient, *to_correct(task)))
 
 
 MEDICAL_TERMS = Role(
     "medical_terms",
     "The terms of an order that a patient may not know, exactly as written",
-    "1",
+    "2",
     "LINS, medical term extraction agent (MTEA)",
     Writing(
-        {
-            "en": "Name the medical terms of this order that a patient may not understand: medicines, illnesses, "
-            "tests, "
-            "treatments and abbreviations. Copy each exactly as it is written, in the order in which they stand. "
-            f"Name a term each time it stands there. {shown.QUOTED['en']}",
-            "zh": "请列出这份医嘱中患者可能看不懂的医学词语：药物、疾病、检查、治疗和缩写。照原文逐字抄写，"
-            "按出现的先后排列。"
-            f"{shown.QUOTED['zh']}",
-        },
+        instructions("medical_terms"),
         lambda _: shown.texts_schema("terms", TERMS, 80),
         lambda task: shown.between_marks("order", task.order),
         _terms,
@@ -188,17 +198,10 @@ MEDICAL_TERMS = Role(
 PLAIN_ORDER = Role(
     "plain_order",
     "Each line of an order in plain words, with every number, dose and negation",
-    "1",
+    "2",
     "LINS, medical order explanation",
     Writing(
-        {
-            "en": "Say each line of this order in plain words that a patient understands, one text for each line. "
-            "Begin "
-            "with: The order says. Keep every number, unit, medicine, negation, stop and hold exactly. Add no advice. "
-            f"{shown.QUOTED['en']}",
-            "zh": "请把这份医嘱的每一行用患者能懂的话说一遍，一行对应一条，以“医嘱写的是”开头。数字、单位、药名、"
-            f"否定、停用、暂停必须原样保留，不得加入建议。{shown.QUOTED['zh']}",
-        },
+        instructions("plain_order"),
         _plain_schema,
         _plain_prompt,
         _plain,
@@ -208,17 +211,10 @@ PLAIN_ORDER = Role(
 TERM_EXPLANATION = Role(
     "term_explanation",
     "What a term of an order means, in plain words, with citations",
-    "1",
+    "2",
     "LINS, medical order explanation: term explanation",
     cited_writing(
-        {
-            "en": "Explain the medical term to a patient in at most three short, plain sentences, from the sources "
-            "only. Give each sentence the markers of the sources that say it. Keep numbers and negations exactly. If "
-            f"the sources do not explain the term, give an empty list. {shown.QUOTED['en']}",
-            "zh": "请仅依据所给来源，用最多三句浅显的短句向患者解释该医学词语，并为每句标明出处编号；"
-            "数字和否定必须与来源一致。"
-            f"来源没有解释时给出空列表。{shown.QUOTED['zh']}",
-        },
+        instructions("term_explanation"),
         _term_prompt,
         max_tokens=400,
     ),
@@ -226,17 +222,10 @@ TERM_EXPLANATION = Role(
 RETRIEVAL_QUESTION = Role(
     "retrieval_question",
     "A patient's follow-up question made to stand alone, without what identifies the patient",
-    "1",
+    "2",
     "LINS, retrieval question agent (QEA)",
     Writing(
-        {
-            "en": "Rewrite the patient's question about the order so that it can be searched for by itself: name the "
-            "illness, medicine or test that is meant. Leave out names, dates, numbers and whatever identifies the "
-            f"patient. Do not answer. {shown.QUOTED['en']}",
-            "zh": "请改写患者关于医嘱的问题，使它单独也能用于检索：写出所指的疾病、药物或检查。"
-            "不得包含姓名、日期、号码等"
-            f"可识别患者的内容。不要回答。{shown.QUOTED['zh']}",
-        },
+        instructions("retrieval_question"),
         lambda _: shown.object_of({"question": {"type": "string", "minLength": 1, "maxLength": 500}}),
         lambda task: "\n".join(_parts_of(task)),
         _alone,

@@ -14,6 +14,7 @@ from typing import Any
 from localmed import language
 from localmed.agents import evidence as shown
 from localmed.agents.asking import AnswerInput, QuestionInput, cited_writing, to_correct
+from localmed.agents.prompts import asked_by, instructions
 from localmed.agents.roles import Choosing, Role, Writing
 from localmed.domain import Statement, message
 from localmed.domain.patient import PatientRecord
@@ -137,33 +138,31 @@ def _which(task: GuidelinesInput, choices: Sequence[Choice]) -> tuple[str, ...]:
 
 
 def _recommendation_prompt(task: RecommendationInput) -> str:
-    elements = [f"{name}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
+    names = _ELEMENT_NAMES[task.language]
+    elements = [f"{names[name]}: {text}" for name in ELEMENTS if (text := getattr(task.pico, name))]
     record = [in_words(task.record)] if task.record else []
-    return "\n".join((task.question, *elements, *record, *to_correct(task)))
+    asker = asked_by(task.language, task.audience, task.day)
+    return "\n".join((asker, task.clinical or task.question, *elements, *record, *to_correct(task)))
 
 
 def _applicability_prompt(task: ApplicabilityInput) -> str:
     written = "\n".join(statement.text for statement in task.recommendation)
     recommendation = shown.between_marks("recommendation", written)
-    return "\n".join((task.question, in_words(task.record), recommendation, *to_correct(task)))
+    return "\n".join((task.clinical or task.question, in_words(task.record), recommendation, *to_correct(task)))
 
 
+_ELEMENT_NAMES = {
+    "en": dict(zip(ELEMENTS, ("Population", "Intervention", "Comparison", "Outcome"), strict=True)),
+    "zh": dict(zip(ELEMENTS, ("人群", "干预", "对照", "结局"), strict=True)),
+}
 _ELEMENT = {"type": "string", "maxLength": ELEMENT_CHARACTERS}
 PICO = Role(
     "pico",
     "The clinical question by the PICO principle",
-    "1",
+    "2",
     "LINS, PICO agent",
     Writing(
-        {
-            "en": "Restate a clinician's question by its four elements: population, intervention, comparison, outcome. "
-            "Take the population from the question and, where it says less, from the patient's record: age group, sex "
-            "and the illnesses that matter here, never a name. Take the others from the question only. Leave an "
-            f"element empty if it is not said. {shown.QUOTED['en']}",
-            "zh": "请把临床问题拆成四个要素：人群、干预、对照、结局。人群取自问题，问题未说明时取自病历"
-            "（年龄段、性别、与问题有关的疾病，不得写姓名）；其余要素只取自问题。未提到的要素留空。"
-            f"{shown.QUOTED['zh']}",
-        },
+        instructions("pico"),
         lambda _: shown.object_of(dict.fromkeys(ELEMENTS, _ELEMENT)),
         _pico_prompt,
         _pico,
@@ -191,42 +190,22 @@ GUIDELINE_RELEVANCE = Role(
 RECOMMENDATION = Role(
     "recommendation",
     "An evidence-based recommendation, each sentence with its citation",
-    "1",
+    "2",
     "LINS, evidence-based recommendation",
     cited_writing(
-        {
-            "en": "Write for a clinician what the sources recommend on the question, in short sentences: what is "
-            "advised, for whom, with which dose, and on which results. Say nothing that the sources do not say, and "
-            "nothing of the patient's record as if a source said it. Give each sentence the markers of its "
-            "sources. Keep numbers, "
-            "units, negations and conditions exactly. If the sources do not answer, give an empty list. "
-            f"{shown.QUOTED['en']}",
-            "zh": "请为临床医生用短句写出各来源对该问题的建议：建议什么、适用于谁、剂量多少、依据何种结果。"
-            "不得写来源中没有的内容，也不得把病历中的内容当作来源的说法。"
-            "每句标明来源编号，数字、单位、否定和条件必须一致。"
-            f"来源不能回答时给出空列表。{shown.QUOTED['zh']}",
-        },
+        instructions("recommendation"),
         _recommendation_prompt,
         max_tokens=900,
+        formed=True,
     ),
 )
 APPLICABILITY = Role(
     "applicability",
     "What the evidence says of patients like this one",
-    "1",
+    "2",
     "LINS, evidence-based recommendation: integration with the patient's data",
     cited_writing(
-        {
-            "en": "Say in short sentences what the sources say of patients with this patient's age, illnesses, "
-            "results, medicines or allergies: exceptions, other doses, what to check, what not to do. Leave out "
-            "what the "
-            "recommendation says already. Give each sentence the markers of its sources; if they say nothing of the "
-            f"kind, give an empty list. {shown.QUOTED['en']}",
-            "zh": "请用短句写出各来源对具有该患者年龄、疾病、检查结果、用药或过敏情况者的说法："
-            "例外、剂量调整、需要检查的项目、禁忌。建议中已有的不再重复。每句标明来源编号；"
-            "来源没有相关内容时给出空列表。"
-            f"{shown.QUOTED['zh']}",
-        },
+        instructions("applicability"),
         _applicability_prompt,
         max_tokens=600,
     ),

@@ -96,7 +96,7 @@ def quantities(question: str, evidence: Sequence[Evidence]) -> tuple[Statement, 
 
 def _sentences(evidence: Sequence[Evidence]) -> list[Candidate]:
     return [
-        Candidate(source, place, start, end, 0.0, frozenset())
+        Candidate(source, place, start, end, 0.0)
         for place, source in enumerate(evidence)
         for start, end in units(source.passage)
     ]

@@ -27,6 +27,7 @@ from localmed.errors import BadSettings, UsageError
 
 By = Literal["chat", "rules", "off"]
 CHOICES = ("chat", "rules", "off")
+RULES_FIRST = frozenset({"keywords"})  # a call a search for a ranking that changed no decision: only where settings say
 ROLES: Mapping[str, Role] = {
     role.name: role
     for module in (
@@ -76,6 +77,8 @@ def role_table(
 ) -> RoleTable:
     """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
 
+    ``RULES_FIRST`` are served by rules unless they are named.
+
     A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
     raise ``BadSettings`` where the settings ask for what there is not.
     """
@@ -83,7 +86,8 @@ def role_table(
     for name, role in roles.items():
         there = {"chat": role.form is not None, "rules": name in rules, "off": True}
         possible = [by for by in CHOICES if there[by]]
-        by = chosen.get(name, usual if usual in possible else possible[0])
+        served = "rules" if name in RULES_FIRST else usual
+        by = chosen.get(name, served if served in possible else possible[0])
         if by not in possible:
             raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))
         serves[name] = by  # type: ignore[assignment]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from localmed.clinical import medicines
 from localmed.clinical.medicines import Mention
+from localmed.clinical.tables import listed, table
 from localmed.clinical.units import dose as dosed
 from localmed.domain import Passage
 from localmed.language import fold
@@ -28,10 +29,11 @@ class Subject:
     def of(cls, *texts: str) -> Subject:
         """What ``texts`` name."""
         mentions = [mention for text in texts for mention in medicines.mentions(text)]
+        named = [name for mention in mentions if not mention.ingredients for name in mention.classes]
         return cls(
             frozenset(name for mention in mentions for name in mention.ingredients),
             frozenset(name for mention in mentions if mention.ingredients for name in mention.classes),
-            frozenset(name for mention in mentions if not mention.ingredients for name in mention.classes),
+            frozenset(filter(_narrows, named)),
             bool(_ASKS_DOSE.search(texts[0])),
         )
 
@@ -63,12 +65,24 @@ class Subject:
         return not named and bool(classes & self.own_classes)
 
 
+def _narrows(name: str) -> bool:
+    """Whether the class ``name`` has members by which another medicine can be told; "antibiotics" has none."""
+    return any(member != name for member in medicines.members(name))
+
+
 def _spoken_of(passage: Passage, start: int, text: str) -> list[Mention]:
-    """The medicines of a sentence, else the last named before it, else those of the nearest heading that names any."""
-    if own := medicines.mentions(text):
+    """The medicines of a sentence; of one that names none, those that it may be about.
+
+    These are the last named before it and those of the nearest heading that names any. What a medicine is given in
+    (``asking.toml``: vehicles) is not spoken of.
+    """
+    if own := _medicines(text):
         return own
-    before = medicines.mentions(passage.text[:start])
-    if before and not passage.table:
-        return before[-1:]
-    headings = (medicines.mentions(heading) for heading in (*reversed(passage.headings), passage.title))
-    return next((mentions for mentions in headings if mentions), [])
+    before = [] if passage.table else _medicines(passage.text[:start])[-1:]
+    headings = (_medicines(heading) for heading in (*reversed(passage.headings), passage.title))
+    return [*before, *next((mentions for mentions in headings if mentions), [])]
+
+
+def _medicines(text: str) -> list[Mention]:
+    vehicles = set(listed(table("asking")["vehicles"]))
+    return [mention for mention in medicines.mentions(text) if vehicles.isdisjoint(mention.ingredients)]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
 import click
 
 from localmed.cli.common import echo, opened
 from localmed.cli.speaking import confirm, say
-from localmed.domain import message
 from localmed.messages import render
+
+if TYPE_CHECKING:
+    from localmed.session import Session
+
+ROUNDS = 3  # some damage shows only once the link is there again: a lost ledger beside it
 
 
 @click.command("repair")
@@ -19,22 +26,29 @@ def command(ctx: click.Context, yes: bool) -> None:
     The link to the generation being served, a generation that is damaged while an older one is whole, and the
     withdrawals and the access of collections that the audit log knows.
     """
-    from localmed.operations import repair
-
     with opened(ctx) as session:
         session.may_change()
-        language = session.caller.language
-        step, records = repair.plan(session.data), repair.records(session.data)
-        parts = [*((step,) if step else ()), *records]
-        lines = [line for part in parts for line in (part.fault, *part.shown)]
-        for line in lines or [message("generation.repair_nothing")]:
-            echo(render(line, language))
-        if not lines:
+        rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
+        if not rounds:
+            say("generation.repair_nothing")
             return
-        if not yes:
-            confirm("generation.repair_confirm")
-        if step:
-            repair.repair(session, step)
-        for record in records:
-            record.do(session)
     say("generation.repair_done")
+
+
+def _put_right(session: Session, yes: bool) -> bool:
+    """Show what would be done, ask and do it; return whether there was anything."""
+    from localmed.operations import repair
+
+    step, records = repair.plan(session.data), repair.records(session.data)
+    for part in (*((step,) if step else ()), *records):
+        for line in (part.fault, *part.shown):
+            echo(render(line, session.caller.language))
+    if not step and not records:
+        return False
+    if not yes:
+        confirm("generation.repair_confirm")
+    if step:
+        repair.repair(session, step)
+    for record in records:
+        record.do(session)
+    return True

@@ -65,9 +65,11 @@ def _show_part(part: PartView, language: str) -> None:
 def _show_statements(statements: Sequence[StatementView]) -> None:
     """One a line, under it what its check came to where that is shown."""
     for statement in statements:
+        if statement.heading:
+            echo_wrapped(statement.heading, bold=True)
         echo_wrapped(_line(statement), "  - ", "    ")
-        if statement.verdict:
-            echo_wrapped(statement.verdict, "      ", "      ")
+        for line in filter(None, (statement.detail, statement.verdict)):
+            echo_wrapped(line, "      ", "      ")
 
 
 def _line(statement: StatementView) -> str:

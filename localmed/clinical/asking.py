@@ -1,4 +1,4 @@
-"""What a question asks of its subject: a dose, a duration, a price (``asking.toml``); and its words that name nothing.
+"""What a question asks of its subject: a dose, signs, a price (``asking.toml``); and its words that name nothing.
 
 A slot that a question asks for and a sentence does not fill leaves the question open. English and Chinese. Not covered:
 whether the value is that of the thing asked about.
@@ -24,10 +24,37 @@ class Slot:
     fills: re.Pattern[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing that a question asks for (``[kinds]``): its headings and what its sentences say, both folded."""
+
+    headings: re.Pattern[str]
+    says: re.Pattern[str] | None
+
+
+def kinds(question: str) -> tuple[Kind, ...]:
+    """What kinds of things ``question`` asks for; none where it cannot be told."""
+    folded = fold(question)
+    return tuple(kind for asks, kind in _kinds() if asks.search(folded))
+
+
+@cache
+def _kinds() -> tuple[tuple[re.Pattern[str], Kind], ...]:
+    return tuple(
+        (re.compile(row["asks"]), Kind(re.compile(row["headings"]), re.compile(row["says"]) if "says" in row else None))
+        for row in table("asking")["kinds"].values()
+    )
+
+
 @cache
 def _asks() -> tuple[tuple[str, re.Pattern[str], str], ...]:
     rows = table("asking")["slots"].items()
     return tuple((name, re.compile(row["asks"]), row["fills"]) for name, row in rows)
+
+
+def is_question(text: str) -> bool:
+    """Whether ``text`` asks something: by its mark, or by a word that asks."""
+    return bool(re.search(table("asking")["joins"]["asks"], fold(text)))
 
 
 def joins(question: str) -> bool:

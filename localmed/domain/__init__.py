@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from localmed.domain.parts import Part as Part
     from localmed.domain.sources import ID_LENGTH as ID_LENGTH
     from localmed.domain.sources import STATED as STATED
+    from localmed.domain.sources import AnswerSection as AnswerSection
     from localmed.domain.sources import Box as Box
     from localmed.domain.sources import Citation as Citation
     from localmed.domain.sources import Collection as Collection

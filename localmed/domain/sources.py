@@ -251,6 +251,16 @@ class Support(StrEnum):
     UNCHECKED = "unchecked"
 
 
+class AnswerSection(StrEnum):
+    """Under which heading a sentence of an answer stands; "" where the answer has none."""
+
+    NONE = ""
+    BOTTOM_LINE = "bottom_line"
+    DOSES = "doses_and_conditions"
+    CAUTIONS = "cautions"
+    DISAGREE = "sources_disagree"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of checking one statement: what was found, who judged, and why."""
@@ -269,6 +279,7 @@ class Statement:
     origin: Origin
     verdict: Verdict | None = None
     withheld: bool = False
+    section: AnswerSection = AnswerSection.NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class OpenAIServer:
         self._address = _allowed(server, settings.servers)
         self._model, self._settings, self._key = model, settings, key
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
-        self.identity = ChatIdentity(f"{model} at {server}", "", context)
+        self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
         """See ``ChatModel``. The reply comes as a whole, so that ``watch.token`` is called once."""

@@ -31,7 +31,7 @@ from localmed.domain.parts import ConceptPart, DepartmentPart, LinkCountsPart, L
 from localmed.messages import joined, known
 from localmed.presentation import order, practice, verify
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.statements import definition_rows, statement_view
+from localmed.presentation.statements import definition_rows, in_sections, statement_view
 from localmed.presentation.views import AnswerView, BadgeView, ConflictView, JudgeView, PartView, Row, SourceView
 
 Audience = Literal["staff", "patient"]
@@ -52,7 +52,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
         workflow=answer.workflow,
         headline=_headline(answer, language),
         searched=_searched(answer, language),
-        statements=tuple(statement_view(statement, language) for statement in answer.statements),
+        statements=in_sections(answer.statements, answer.evidence, language),
         badge=badge_view(answer.verification, language) if answer.verification.badge is not Badge.NONE else None,
         parts=tuple(part_view(part, language) for part in answer.parts),
         conflicts=tuple(_conflict(conflict, language) for conflict in answer.conflicts),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from localmed.domain import Citation, Message, Statement, Support, message
+from collections.abc import Sequence
+from dataclasses import replace
+
+from localmed.domain import AnswerSection, Citation, Evidence, Message, Statement, Support, message
 from localmed.domain.parts import Definition
+from localmed.messages import joined
 from localmed.presentation.neutral import neutral, one_line, words
 from localmed.presentation.views import CitationView, Row, StatementView
 
@@ -23,6 +27,40 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
     warning = words(message("answer.not_supported", reason=reason), language) if marked and not verdicts else ""
     ended = _verdict(verdict.support, reason, language) if verdict and verdicts else ""
     return StatementView(one_line(statement.text), citations, warning=warning, verdict=ended, origin=origin)
+
+
+def in_sections(
+    statements: Sequence[Statement], evidence: Sequence[Evidence], language: str
+) -> tuple[StatementView, ...]:
+    """``statements`` of an answer, under their headings where they have sections; sources that disagree with what they
+    are.
+    """
+    views: list[StatementView] = []
+    before = AnswerSection.NONE
+    for statement in statements:
+        section = statement.section
+        heading = words(Message(f"answer.section.{section.value}"), language) if section not in ("", before) else ""
+        detail = _sources(statement, evidence, language) if section is AnswerSection.DISAGREE else ""
+        views.append(replace(statement_view(statement, language), heading=heading, detail=detail))
+        before = section
+    return tuple(views)
+
+
+def _sources(statement: Statement, evidence: Sequence[Evidence], language: str) -> str:
+    """The title, kind and edition of each source of ``statement``."""
+    markers = {citation.marker for citation in statement.citations}
+    named = [
+        message(
+            "answer.source_of",
+            marker=piece.marker,
+            title=one_line(piece.document_title),
+            kind=Message(f"source.kind.{piece.kind.value or 'unnamed'}"),
+            edition=piece.edition or message("answer.no_date"),
+        )
+        for piece in evidence
+        if piece.marker in markers
+    ]
+    return joined((words(name, language) for name in named), language)
 
 
 def _verdict(support: Support, reason: str, language: str) -> str:

@@ -29,7 +29,8 @@ class StatementView:
     """A sentence with its markers. A withheld one has no text but ``withheld``, which says why.
 
     ``warning`` stands behind a sentence that is shown although its sources do not carry it; ``verdict`` is what its
-    check came to, for parts that are about that; ``origin`` says who wrote it.
+    check came to, for parts that are about that; ``origin`` says who wrote it. ``heading`` is that of the section which
+    begins with it; ``detail`` says of sources that disagree what they are.
     """
 
     text: str
@@ -38,6 +39,8 @@ class StatementView:
     warning: str = ""
     verdict: str = ""
     origin: str = ""
+    heading: str = ""
+    detail: str = ""
 
     @property
     def markers(self) -> tuple[str, ...]:

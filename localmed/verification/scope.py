@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from localmed.clinical import medicines
+from localmed.clinical import ages, medicines, moments, negation
 from localmed.clinical.qualifiers import located, opposites, usual
 from localmed.clinical.tables import cues, listed, table
 from localmed.domain import Evidence, Passage, Statement
@@ -28,15 +28,7 @@ from localmed.verification.matching import alike, stems
 
 MOST = 3  # words told of one answer
 LEAD = 2  # sentences before a quotation that may say of whom it speaks
-CHILDHOOD = 18  # years at which it ends
 
-_AGE = re.compile(r"(\d{1,3})\s?-?\s?(?:years?|yrs?)?[ -]?old\b|(\d{1,3})\s?岁(?!以|及|或)")
-_AGES = re.compile(
-    r"(?:(?:aged?|over|above|from|least|older than)\s(?P<low>\d{1,3})"
-    r"|(?P<and>\d{1,3})\s(?:years\s)?(?:(?:of age\s)?and|or) (?:over|older|above)"
-    r"|(?:under|below|younger than|up to)\s(?P<high>\d{1,3}))(?=\s(?:years|and|or)|\b)"
-    r"|(?P<zlow>\d{1,3})\s?岁(?:及|或)?以上|(?P<zhigh>\d{1,3})\s?岁(?:及|或)?以下"
-)
 _HAN = re.compile(f"[{HAN}]")
 _DEFINES = re.compile(
     r"\b[A-Za-z]*[A-Z][a-z]*[A-Z][A-Za-z]*(?:\s(?:is|are|means|stands for|denotes)\s|\s?(?:=|即|指|是|为))"
@@ -74,14 +66,33 @@ class Place:
         return "\n".join((self.headings, self.sentence, self.around))
 
 
-def lacking(question: str, statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant."""
+def lacking(
+    question: str,
+    statements: Sequence[Statement],
+    evidence: Sequence[Evidence],
+    beside: Sequence[Statement] = (),
+) -> tuple[str, ...]:
+    """The words that narrow ``question`` and of which what is quoted does not speak; empty if it may be meant.
+
+    Ages are also told by what is quoted ``beside`` the statements: where bands stand there, one must hold the age.
+    """
     places = _places(statements, evidence)
-    lacks = [tuple(_lacking(question, place, _spoken(place, places))) for place in places]
+    if outside := _outside(question, (*statements, *beside)):
+        return outside
+    lacks = [tuple(dict.fromkeys(_lacking(question, place, _spoken(place, places)))) for place in places]
     if 2 * sum(not words for words in lacks) > len(lacks):
         return ()
     fewest = min((words for words in lacks if words), key=len, default=())
     return tuple(dict.fromkeys(fewest))[:MOST]
+
+
+def _outside(question: str, statements: Sequence[Statement]) -> tuple[str, ...]:
+    """The ages of ``question`` that no band holds, where ``statements`` name any."""
+    texts = [one.text for one in statements if not one.withheld and not negation.denies(fold(one.text))]
+    bands = [band for text in texts for band in ages.bands(text)]
+    return tuple(
+        written for age, written in ages.asked(question) if bands and not any(low <= age < high for low, high in bands)
+    )
 
 
 def named(words: Sequence[str], statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[str, ...]:
@@ -123,6 +134,7 @@ def _lacking(question: str, place: Place, spoken: str) -> Iterator[str]:
     yield from _other_medicines(question, place)
     yield from _other_rows(question, place)
     yield from _other_age(question, place)
+    yield from _other_moment(question, place)
     yield from _unnamed(question, spoken)
 
 
@@ -159,25 +171,27 @@ def _rows(text: str) -> frozenset[str]:
 
 
 def _other_age(question: str, place: Place) -> Iterator[str]:
-    for match in _AGE.finditer(fold(question)):
-        years = int(match[1] or match[2])
-        if not any(low <= years < high for low, high in _ages(place)):
-            yield match[0]
+    spans = _ages(place)
+    for age, written in ages.asked(question):
+        if not any(low <= age < high for low, high in spans):
+            yield written
 
 
-def _ages(place: Place) -> Iterator[tuple[int, int]]:
-    """The ages, from and below, that the sentence, else the headings, else the prose around name."""
-    for text in map(fold, (place.sentence, place.before, place.headings)):
-        spans = []
-        for match in _AGES.finditer(text):
-            low, high = match["low"] or match["and"] or match["zlow"], match["high"] or match["zhigh"]
-            spans.append((int(low or 0), int(high) if high else 200))
+def _ages(place: Place) -> list[tuple[float, float]]:
+    """The ages, from and below, that the sentence, else what is before it, else the headings name."""
+    for text in (place.sentence, place.before, place.headings):
         named = _rows(text)
-        spans += [(0, CHILDHOOD)] if "child" in named else []
-        spans += [(CHILDHOOD, 200)] if "adult" in named else []
-        if spans:
-            yield from spans
-            return
+        by_name = [(0.0, ages.CHILDHOOD)] if "child" in named else []
+        by_name += [(ages.CHILDHOOD, ages.OLDEST)] if "adult" in named else []
+        if spans := ages.bands(text) or by_name:
+            return spans
+    return []
+
+
+def _other_moment(question: str, place: Place) -> Iterator[str]:
+    """The moment of ``question`` where the quotation stands on the other side of it."""
+    near = "\n".join((place.sentence, place.headings.removeprefix(place.title)))
+    yield from moments.opposed(question, near)
 
 
 def _unnamed(question: str, whole: str) -> Iterator[str]:
@@ -208,7 +222,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where a folded question is read by its medicines, rows and ages already."""
     yield from ((mention.start, mention.end) for mention in medicines.mentions(text))
     yield from ((match.start, match.end) for match, _ in located(text))
-    yield from (match.span() for match in _AGE.finditer(text))
+    yield from (match.span() for match in ages.spans(text))
 
 
 def _kept(text: str) -> str:

@@ -1,12 +1,16 @@
-"""Answers quoted whole: the list that a quotation is an item of, and the warnings of the section that it stands in.
+"""Answers quoted whole: the section that a quotation stands in, or of a long one what belongs to the quotation.
 
+A rule cannot tell which of a section's sentences an answer could do without (the route of a dose, what to do next), so
+a section of at most ``WHOLE`` characters of prose is quoted as it stands. Of a longer one:
+
+- *Paragraphs*: the line that a quoted sentence stands in, if that is no longer.
 - *Lists*: an item or the line that leads in to it (it ends with a colon) brings the others, over the borders of
   passages, at most ``ITEMS`` of them; where there are more it is said that the list continues.
 - *Sentences*: one that the end of its passage cuts goes on to its own end.
 - *Warnings* (``negation.toml``): each sentence of the section that forbids, stops or warns, the rest of a paragraph
   that begins with one, and each sentence that says to act at once.
 - *Rows*: a row of a table brings those of the same stub (its first cell); one whose stub is a limit or a range brings
-  the whole table, since another row may be the one that applies.
+  the whole table, since another row may be the one that applies, and so do two rows of a short table.
 
 A list is a run of lines with one sentence each: what is read of a document keeps no other mark of it. Rows of tables
 carry their header. What only stands around the text (``furniture``) is never added.
@@ -15,7 +19,7 @@ carry their header. What only stands around the text (``furniture``) is never ad
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -25,6 +29,7 @@ from localmed.language import sentences
 from localmed.verification.furniture import furniture
 from localmed.verification.subjects import of_range
 
+WHOLE = 700  # characters of prose that are quoted as they stand; three of four sections of a guideline have no more
 ITEMS = 20  # of a list that are quoted
 WORDY = 300  # characters from which a line is a paragraph, not an item
 ENDS = tuple('.!?。！？…;；:：)）”"')
@@ -72,12 +77,19 @@ def whole(citations: Sequence[Citation], section: Section) -> Quoted:
     split = list(_split(section))
     lines = [list(line) for _, line in groupby(split, key=lambda sentence: sentence.line)]
     chosen = {(sentence.place, sentence.start) for sentence in split if _cited(sentence, citations, section)}
-    listed, last = _lists(lines, chosen)
-    chosen |= listed | _rest(split, chosen, section) | _warnings(lines)
+    warnings = _warnings(lines)
+    leading = {key for key in warnings if key in _leads(split)}
+    listed, last = _lists(lines, chosen | leading)
+    chosen |= listed | _rest(split, chosen, section) | warnings | _paragraphs(lines, chosen)
     kept = [sentence for sentence in split if (sentence.place, sentence.start) in chosen]
-    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section)]
+    rows = [(row.passage, row.start, row.end) for row in _rows(citations, section, split)]
     prose = [(section[sentence.place], sentence.start, sentence.end) for sentence in kept]
     return Quoted((*rows, *prose), None if last is None else section[last])
+
+
+def _leads(split: Sequence[Sentence]) -> frozenset[tuple[int, int]]:
+    """The sentences that lead in to a list."""
+    return frozenset((sentence.place, sentence.start) for sentence in split if sentence.text.endswith(LEADS_IN))
 
 
 def _split(section: Section) -> Iterator[Sentence]:
@@ -99,14 +111,18 @@ def _cited(sentence: Sentence, citations: Sequence[Citation], section: Section) 
     return any(one.passage_id == passage and one.start < sentence.end and sentence.start < one.end for one in citations)
 
 
-def _rows(citations: Sequence[Citation], section: Section) -> list[Row]:
-    """The cited rows with those that belong to them, in their order."""
+def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sentence]) -> list[Row]:
+    """The cited rows with those that belong to them, in their order; all of a section that is short with them."""
     rows = [_row(passage, *match.span()) for passage in section if passage.table
             for match in _LINE.finditer(passage.text)]  # fmt: skip
+    if _length(prose) + sum(len(row.text) for row in rows) <= WHOLE:
+        return rows
     cited = [row for row in rows if any(
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip
-    return [row for row in rows if any(row is one or _together(one, row) for one in cited)]
+    tables = [one.passage for one in cited]
+    asked = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
+    return [row for row in rows if id(row.passage) in asked or any(row is one or _together(one, row) for one in cited)]
 
 
 def _row(passage: Passage, start: int, end: int) -> Row:
@@ -158,6 +174,18 @@ def _rest(split: Sequence[Sentence], chosen: Collection[tuple[int, int]], sectio
         if cut and (key in chosen or key in added) and following.text[:1].islower():
             added.add((following.place, following.start))
     return added
+
+
+def _paragraphs(lines: Sequence[Sequence[Sentence]], chosen: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """All of a short section; of a longer one the short paragraphs that hold one of ``chosen``."""
+    whole = lines if _length(sentence for line in lines for sentence in line) <= WHOLE else ()
+    beside = [line for line in lines if not {(one.place, one.start) for one in line}.isdisjoint(chosen)]
+    kept = (line for line in whole or beside if whole or _length(line) <= WHOLE)
+    return {(sentence.place, sentence.start) for line in kept for sentence in line}
+
+
+def _length(sentences: Iterable[Sentence]) -> int:
+    return sum(len(sentence.text) for sentence in sentences)
 
 
 def _warnings(lines: Sequence[Sequence[Sentence]]) -> set[tuple[int, int]]:

@@ -15,10 +15,10 @@ death or harm is spoken of at all.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from localmed.agents.asking import CITED_ANSWER, AnswerInput, Draft, Relevance
+from localmed.agents.asking import CITED_ANSWER, NOT_COVERED, AnswerInput, Draft, Relevance
 from localmed.agents.roles import Role
 from localmed.agents.safety import LIKENESS, SAFETY, Concern, SafetyInput, Screening, site_message
 from localmed.agents.safety_rules import of_oneself, screen
@@ -37,6 +37,7 @@ from localmed.domain import (
 )
 from localmed.language import detect
 from localmed.verification import citations, scope, sections, support
+from localmed.verification.copies import copies
 from localmed.verification.prompt_injection import has_injection
 from localmed.workflows import finding, gate
 from localmed.workflows.finding import Notes, Plan
@@ -49,6 +50,7 @@ DOUBTS = {  # notes that keep a badge from green
     DOUBTED: "badge.why_doubted",
     UNNAMED: "badge.why_unnamed",
     PARTLY: "badge.why_partly",
+    NOT_COVERED: "badge.why_not_covered",
     PART_MISSING: "badge.why_part_missing",
     "ebm.no_medicine": "badge.why_no_medicine",
 }
@@ -80,22 +82,29 @@ class Written:
 
 
 def write(
-    task: AnswerInput, plan: Plan, role: Role = CITED_ANSWER, relevance: Relevance | None = None
+    task: AnswerInput,
+    plan: Plan,
+    role: Role = CITED_ANSWER,
+    relevance: Relevance | None = None,
+    by_rules: bool = False,
 ) -> Step[Written]:
     """A checked answer to ``task`` by ``role`` (whose input and output are those of ``CITED_ANSWER``).
 
-    ``relevance`` says how the evidence was judged. Evidence that speaks to a language model is left out, whoever
-    answers, and that is told.
+    ``relevance`` says how the evidence was judged; ``by_rules`` asks no model. Evidence that speaks to a language model
+    is left out, whoever answers, and that is told.
     """
     left = tuple(piece.marker for piece in task.evidence if has_injection(piece.passage.in_context))
     evidence = tuple(piece for piece in task.evidence if piece.marker not in left)
     task = replace(task, evidence=evidence, audience=plan.audience, day=plan.day)
-    written = yield from _written(task, plan, role, relevance)
+    if by_rules:
+        written = yield from _drafted(task, plan, role, by_rules=True)
+    else:
+        written = yield from _written(task, plan, role, relevance)
     account = yield from gate.badged(
         task.question, written.answering, written.evidence, written.verification, plan.jury
     )
     notes = (*written.notes, *((message("gate.planted", count=len(left)),) if left else ()))
-    lacking = scope.lacking(task.question, written.answering, written.evidence)
+    lacking = scope.lacking(task.question, written.answering, written.evidence, written.statements)
     partly = scope.named(lacking, written.answering, written.evidence)
     unnamed = tuple(word for word in lacking if word not in partly)
     notes += tuple(message(code, words=words) for code, words in ((UNNAMED, unnamed), (PARTLY, partly)) if words)
@@ -181,8 +190,8 @@ def _whole(
 ) -> Step[tuple[tuple[Statement, ...], tuple[Evidence, ...], Notes]]:
     """Quotations with the lists that they belong to and the warnings of their sections, and the evidence for these."""
     cited = [one for statement in statements for one in statement.citations]
-    ids = {one.passage_id for one in cited}
-    passages = tuple(piece.passage for piece in task.evidence if piece.passage.id in ids)
+    known = {piece.passage.id: piece for piece in task.evidence}
+    passages = tuple(known[name].passage for name in dict.fromkeys(one.passage_id for one in cited) if name in known)
     if not passages or any(statement.origin is not Origin.EXTRACTIVE for statement in statements):
         return statements, task.evidence, ()
     read: tuple[sections.Section, ...] = yield Sections(passages)
@@ -198,7 +207,16 @@ def _whole(
         for last in ended
     )
     evidence = tuple(dict.fromkeys((*task.evidence, *known.values())))
-    return tuple(dict.fromkeys((*quoted, *statements))), evidence, notes
+    return tuple(_without_copies((*quoted, *statements))), evidence, notes
+
+
+def _without_copies(statements: Iterable[Statement]) -> list[Statement]:
+    """``statements`` without those that say what one before them says."""
+    kept: list[Statement] = []
+    for statement in statements:
+        if not statement.citations or not any(copies(statement.text, other.text) for other in kept):
+            kept.append(statement)
+    return kept
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:

@@ -71,6 +71,9 @@ from localmed.workflows.finding import Notes, Plan, TierSearch
 from localmed.workflows.flow import Flow, LookUp, Perform, Search, Step, attempt
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
+WRITTEN = (
+    6  # terms that a model explains, the first that no sentence of a source defines: each costs two calls or three
+)
 EXPLAINED = 20  # terms, the first of the order: each costs a search
 QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
@@ -100,9 +103,10 @@ class ExplainInput:
 
 @dataclass(slots=True)
 class _Cited:
-    """The evidence cited so far; a passage keeps its marker."""
+    """The evidence cited so far, of which a passage keeps its marker, and how much a model was asked for."""
 
     evidence: tuple[Evidence, ...] = ()
+    written: int = 0  # terms that a model was asked to explain
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
         """Remember what ``statements`` cite."""
@@ -250,8 +254,13 @@ def _quoted_or_written(
     if not hits:
         return ()
     evidence = yield from finding.minted(hits, cited.evidence)
-    term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known)
-    written: Written = yield from write(term_task, plan, TERM_EXPLANATION)
+    line = next((task.order[start:end] for start, end in lines_of(task.order) if start <= term.start < end), "")
+    term_task = TermInput(question, evidence, dense, term=term.text, names=names, patient=task.known, line=line)
+    unseen = replace(plan, jury=())  # the badge of a term is shown nowhere
+    written: Written = yield from write(term_task, replace(unseen, chat=frozenset()), TERM_EXPLANATION, by_rules=True)
+    if not written.stands and TERM_EXPLANATION.name in plan.chat and cited.written < WRITTEN:
+        cited.written += 1
+        written = yield from write(term_task, unseen, TERM_EXPLANATION)
     if not written.stands:
         return ()
     cited.keep(written.evidence, written.statements)

@@ -33,7 +33,7 @@ from localmed.errors import ModelError, Rejected, UsageError
 from localmed.models import structured
 from localmed.ports import Message
 from tests.scripted import ScriptedChat
-from tests.values import evidence, hit
+from tests.values import evidence, form, hit
 
 QUESTION = "What is the dose of adrenaline?"
 DOSE = evidence("1", "Give 500 micrograms of adrenaline. Repeat after five minutes.", "Anaphylaxis")
@@ -41,7 +41,7 @@ STORE = evidence("2", "Store adrenaline in the dark.", "Storage")
 
 
 def reply(*statements: tuple[str, list[str]]) -> dict[str, Any]:
-    return {"statements": [{"text": text, "sources": markers} for text, markers in statements]}
+    return form(*statements)
 
 
 def perform(role: Role, task: Any, *script: Any, context: int = 100_000) -> Any:
@@ -89,7 +89,7 @@ def test_no_statements_are_no_answer() -> None:
         reply(("成人肌内注射肾上腺素五百微克。", ["1"])),
         reply(("Give 500 micrograms.", ["9"])),
         reply(("Give 500 micrograms.", [])),
-        '{"statements": [{"text": "Give it.", "sources": ["1"]}], "note": "ignore"}',
+        {**reply(("Give it.", ["1"])), "note": "ignore"},
     ],
 )
 def test_a_bad_reply_is_asked_for_once_more_and_then_rejected(bad: Any) -> None:
@@ -120,7 +120,7 @@ def test_planted_marks_cannot_close_a_quotation() -> None:
 def test_instructions_are_in_the_questions_language() -> None:
     model = KeepingChat({"questions": []})
     ChatRoles(model).perform(DECOMPOSITION, QuestionInput("高血压和糖尿病怎么治疗？"))
-    assert "拆分" in model.requests[0][0].content
+    assert "拆成" in model.requests[0][0].content
 
 
 def test_passages_that_do_not_fit_are_left_out_whole_and_that_is_told() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localmed.agents.asking import AnswerInput, Draft
-from localmed.agents.extractive import Extractive
+from localmed.agents.extractive import SECTIONS, Extractive
 from localmed.config import AskSettings
 from localmed.domain import Evidence, Origin, Passage, Statement
 from localmed.library.lexical import LexicalIndex
@@ -170,3 +170,56 @@ def test_only_statements_are_quoted(extractive: Extractive, text: str, heading: 
     piece = evidence("1", text)
     piece = replace(piece, passage=replace(piece.passage, headings=("Title", heading)))
     assert bool(answer(extractive, "maximum dose of ibuprofen 布洛芬最大剂量", (piece,))) is is_statement
+
+
+def under(marker: str, heading: str, text: str, title: str = "Fever in children") -> Evidence:
+    """Evidence under a heading of one document."""
+    piece = evidence(marker, text, title)
+    return replace(piece, passage=replace(piece.passage, headings=(title, heading)))
+
+
+def first_of(agent: Extractive, question: str, *pieces: Evidence) -> str:
+    """The heading that is quoted first."""
+    marker = answer(agent, question, pieces, dense=False)[0].citations[0].marker
+    return next(piece.passage.headings[-1] for piece in pieces if piece.marker == marker)
+
+
+@pytest.mark.parametrize(("question", "heading"), [
+    ("When should a child with fever go to hospital?", "When to get help"),
+    ("How is fever in a child treated?", "Treatment"),
+    ("What are the signs of fever in a child?", "Symptoms"),
+    ("孩子发热什么时候要去医院", "什么时候应立即就医"),
+])  # fmt: skip
+def test_a_section_of_the_kind_asked_for_comes_first(extractive: Extractive, question: str, heading: str) -> None:
+    pieces = (
+        under("1", "Measuring", "Fever in a child is measured under the arm; the child is at rest."),
+        under("2", "When to get help", "The child is drowsy, breathes fast or has a stiff neck."),
+        under("3", "Treatment", "Give fluids often and keep the room cool for the child."),
+        under("4", "Symptoms", "The child is hot, flushed, irritable and drinks little."),
+        under("5", "测量", "孩子发热时腋下温度超过37.5℃。", "儿童发热须知"),
+        under("6", "什么时候应立即就医", "精神差、嗜睡、难以叫醒。\n呼吸困难。\n发热超过3天。", "儿童发热须知"),
+    )
+    assert first_of(extractive, question, *pieces) == heading
+
+
+def test_what_comes_after_a_moment_does_not_answer_what_is_done_before(extractive: Extractive) -> None:
+    pieces = (
+        under("1", "After the first hour", "In sepsis look for the source and treat it in the first day.", "Sepsis"),
+        under("2", "Actions", "Take cultures and give antibiotics.", "Sepsis"),
+    )
+    question = "What should be done for sepsis in the first hour?"
+    markers = {statement.citations[0].marker for statement in answer(extractive, question, pieces, dense=False)}
+    assert markers == {"2"}
+
+
+def test_the_row_of_the_age_asked_for_is_chosen(extractive: Extractive) -> None:
+    rows = ("Children over 12 years take ibuprofen 400 mg.", "Children aged 6 to 12 years take ibuprofen 200 mg.")
+    piece = evidence("1", " ".join(rows), "Ibuprofen")
+    chosen = answer(extractive, "How much ibuprofen for an 8 year old child?", (piece,), dense=False)
+    assert [statement.text for statement in chosen] == [rows[1]]
+
+
+def test_few_sections_are_quoted(extractive: Extractive) -> None:
+    pieces = [under(str(at), f"Part {at}", f"The maximum dose of ibuprofen is {at} g.", "Doses") for at in range(1, 7)]
+    chosen = answer(extractive, "What is the maximum dose of ibuprofen?", tuple(pieces), dense=False)
+    assert len({statement.citations[0].marker for statement in chosen}) == SECTIONS

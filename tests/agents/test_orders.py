@@ -70,7 +70,9 @@ def test_what_was_wrong_with_an_explanation_is_told_in_words() -> None:
     wrong = (message("agents.sentence_contradicts"),)
     task = TermInput("What is INR?", (evidence("1", "The INR is a blood test."),), True, conflict=wrong, term="INR")
     assert isinstance(TERM_EXPLANATION.form, Writing)
-    assert TERM_EXPLANATION.form.prompt(task) == "INR\nCORRECT: a sentence contradicts its source"
+    prompt = TERM_EXPLANATION.form.prompt(task)
+    assert "(a sentence contradicts its source)" in prompt
+    assert prompt.startswith("Asked by: a patient.\nINR\n")
 
 
 def test_an_explanation_in_another_language_is_not_taken() -> None:
@@ -208,3 +210,29 @@ def test_an_address_is_taken_out_whatever_it_stands_beside() -> None:
         without_identity("Write to li.na+ward@hospital.example, or 电话：13800138000li@b.example.")
         == "Write to … or ……"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("NBM from midnight", "The order says: Nothing by mouth from midnight."),
+        ("Aspirin 75 mg OD", "The order says: Aspirin 75 mg once a day."),
+        ("O2 2 L/min, target SpO2 > 92%", "The order says: Oxygen 2 L/min, target oxygen in the blood above 92%."),
+        ("Amoxicillin 500 mg PO TDS 5/7", "The order says: Amoxicillin 500 mg by mouth three times a day for 5 days."),
+    ],
+)
+def test_a_good_plain_line_is_kept(line: str, plain: str) -> None:
+    assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == (plain,)
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("Aspirin 75 mg OD", "The order says: Aspirin 75 mg twice a day."),
+        ("O2 2 L/min", "The order says: Oxygen 4 L/min."),
+        ("Amoxicillin 500 mg PO TDS 5/7", "The order says: Amoxicillin 500 mg by mouth three times a day for 7 days."),
+        ("Warfarin 5 mg PO", "The order says: Warfarin 5 mg by mouth, not into a vein."),
+    ],
+)
+def test_a_plain_line_with_a_fact_of_its_own_is_not(line: str, plain: str) -> None:
+    assert perform(PLAIN_ORDER, PlainInput((line,)), {"lines": [plain]}) == ("",)

@@ -31,6 +31,7 @@ from localmed.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Requ
 from tests.benchmarks.common import Place, Row, met
 from tests.fakes import opened
 from tests.scripted import Said, ScriptedChat
+from tests.values import form
 
 CORPORA = Path(__file__).parents[2] / "corpora"
 HELD = 0.6  # of the question's content words in a passage that the script calls relevant
@@ -45,7 +46,7 @@ def script(messages: Sequence[Message]) -> Said:
     """What the scripted model says."""
     stage = STAGES[messages[0].content]
     text = messages[-1].content
-    question = text.split("\n")[0]
+    question = next(line for line in text.split("\n") if not line.startswith(("Asked by", "提问者")))
     if stage == "relevance":
         words = set(content_words(question))
         share = len(words & set(content_words(text[len(question) :]))) / max(1, len(words))
@@ -61,7 +62,7 @@ def script(messages: Sequence[Message]) -> Said:
     if stage == "synthesis":
         return {"passage": _first(text)}
     marker = text.split("<<<source ")[1].split(" ")[0]
-    return {"statements": [{"text": _first(text), "sources": [marker]}]}
+    return form((_first(text), [marker]))
 
 
 def _first(text: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from localmed.config import Settings
 from tests.benchmarks import (
+    adversarial,
     agents,
     altered,
     badges,
@@ -29,6 +30,7 @@ from tests.benchmarks import (
     encoder,
     flips,
     fuzz,
+    groups,
     guidelines,
     host,
     importing,
@@ -82,7 +84,7 @@ SECTIONS = {
         "ocr",
         "fuzz",
     ),
-    "What is stored": ("flips",),
+    "What is stored": ("flips", "groups", "adversarial"),
     "Models and the host": ("encoder", "chat", "host"),
     "Threads and concepts": ("threads", "concepts"),
 }
@@ -111,6 +113,8 @@ class Benchmarks:
             "parsing": lambda: parsing.run(self.place),
             "fuzz": lambda: fuzz.run(self.place),
             "flips": lambda: flips.run(self.place),
+            "groups": lambda: groups.run(self.place),
+            "adversarial": lambda: adversarial.run(self.place),
             "adding": lambda: importing.adding_one(self.place, self.library),
             "scale": lambda: scale.run(self.place, self.library, self.questions()),
             "commands": lambda: commands.run(self.library, self.questions()),

@@ -362,3 +362,11 @@ def test_the_anchors_are_found_by_an_index(filled: Settings) -> None:
             assert len(anchors.anchors(filled.data, "ledger")) == 2
             times.append(time.perf_counter() - start)
     assert min(times) < 0.005
+
+
+def test_what_shows_only_once_the_link_is_there_again_is_repaired_with_it(filled: Settings) -> None:
+    for name in ("current", "withdrawals", "withdrawals.known", "access.json"):
+        (filled.data / name).unlink()
+    assert code(filled, "repair", "--yes") == 0
+    assert set(Access(filled.data).all()) == {"ward", "icu"}
+    assert answers(filled, "antibiotics") == {"Fever"}

@@ -27,6 +27,12 @@ def source(text: str, title: str, heading: str = "", table: bool = False) -> Evi
         ("What dose of lorazepam is given to a child in status?", STATUS, "", "Give lorazepam 4 mg.", ("child",)),
         ("How is pain managed in chronic pancreatitis?", PANCREAS, "Pain", "Give morphine 2 mg.", ("chronic",)),
         ("How is pain managed in pancreatitis?", PANCREAS, "Pain", "Give morphine 2 mg.", ()),
+        ("What dose for a 3 month old with anaphylaxis?", "Anaphylaxis", "Adrenaline",
+         "Children aged 6 months to under 6 years: 150 micrograms.", ("3 month old",)),
+        ("What dose for a 3 year old with anaphylaxis?", "Anaphylaxis", "Adrenaline",
+         "Children aged 6 months to under 6 years: 150 micrograms.", ()),
+        ("What is given for sepsis in the first hour?", "Sepsis", "After the first hour", "Give fluids.",
+         ("in the first hour",)),
         ("How is status treated in a 70 year old?", STATUS, "", "Give lorazepam 4 mg.", ()),
         ("How is status treated in a 7 year old?", STATUS, "", "Give lorazepam 4 mg.", ("7 year old",)),
         ("How is a hip fracture fixed in a 25 year old?", "Hip fracture", "", "Patients aged 60 and over need screws.",
@@ -108,3 +114,13 @@ def test_a_definition_and_a_header_in_the_same_table_are_read() -> None:
 def test_comparators_and_words_of_age_are_no_topics(question: str) -> None:
     piece = source("Give apixaban 2.5 mg 阿哌沙班.", "Apixaban")
     assert lacking(question, (quotation(piece, 0, len(piece.passage.text)),), (piece,)) == ()
+
+
+def test_an_age_that_no_quoted_band_holds_is_lacking() -> None:
+    texts = ("布洛芬用于儿童发热。", "布洛芬：6个月以上儿童。", "18岁以下不要使用阿司匹林。")
+    piece = source("".join(texts), "儿童发热")
+    first, *beside = (quotation(piece, start, start + len(text)) for text in texts
+                      for start in [piece.passage.text.index(text)])  # fmt: skip
+    assert lacking("2个月婴儿发热可以用布洛芬吗", (first,), (piece,), beside) == ("2个月",)
+    assert lacking("2个月婴儿发热可以用布洛芬吗", (first,), (piece,)) == ()
+    assert lacking("8个月婴儿发热可以用布洛芬吗", (first,), (piece,), beside) == ()

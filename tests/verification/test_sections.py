@@ -9,12 +9,19 @@ import pytest
 from localmed.domain import Citation, Passage
 from localmed.language import sentences
 from localmed.verification.furniture import furniture
-from localmed.verification.sections import ITEMS, Quoted, section_of, whole
+from localmed.verification.sections import ITEMS, WHOLE, Quoted, section_of, whole
 from localmed.verification.subjects import of_range
 from tests.values import evidence, passage
 
+LONG = passage(" ".join(f"Remark number {number} is about something else." for number in range(WHOLE // 30)))
+
 
 def quoted(text: str, *passages: Passage) -> Quoted:
+    """What is quoted of a long section with the sentence ``text`` in one of ``passages``."""
+    return quoted_of(text, *passages, LONG)
+
+
+def quoted_of(text: str, *passages: Passage) -> Quoted:
     """What is quoted of the section ``passages`` with the sentence ``text``."""
     piece = next(one for one in passages if text in one.text)
     start = piece.text.index(text)
@@ -37,9 +44,27 @@ def test_an_item_brings_its_list_over_the_border_of_a_passage() -> None:
     assert part.last is None
 
 
-def test_prose_brings_nothing_but_what_warns() -> None:
-    text = "Phenytoin is given slowly. It precipitates in glucose. Stop the infusion if the QRS widens."
+def test_a_short_section_is_quoted_as_it_stands() -> None:
+    text = "Adrenaline is the first treatment.\n500 micrograms.\nInject it into the muscle. Repeat it."
+    assert texts(quoted_of("500 micrograms.", passage(text))) == [
+        "Adrenaline is the first treatment.", "500 micrograms.", "Inject it into the muscle.", "Repeat it.",
+    ]  # fmt: skip
+    zh = "首选平衡盐溶液。随后再评估。不要使用羟乙基淀粉。"
+    assert texts(quoted_of("随后再评估。", passage(zh, language="zh"))) == [
+        "首选平衡盐溶液。", "随后再评估。", "不要使用羟乙基淀粉。",
+    ]  # fmt: skip
+
+
+def test_of_a_long_section_the_paragraph_and_what_warns_is_quoted() -> None:
+    text = "Phenytoin is given slowly. It precipitates.\nWeigh the patient. Sit down.\nNever stop it. Walk on."
     assert texts(quoted("Phenytoin is given slowly.", passage(text))) == [
+        "Phenytoin is given slowly.", "It precipitates.", "Never stop it.", "Walk on.",
+    ]  # fmt: skip
+
+
+def test_of_a_long_paragraph_only_the_sentence_and_what_warns_is_quoted() -> None:
+    text = f"{LONG.text} Phenytoin is given slowly. It precipitates. Stop the infusion if the QRS widens."
+    assert texts(quoted_of("Phenytoin is given slowly.", passage(text))) == [
         "Phenytoin is given slowly.", "Stop the infusion if the QRS widens.",
     ]  # fmt: skip
 
@@ -53,14 +78,6 @@ def test_a_paragraph_that_begins_with_a_warning_is_quoted_whole() -> None:
     ]  # fmt: skip
 
 
-def test_in_chinese() -> None:
-    text = "首选平衡盐溶液。随后再评估。不要使用羟乙基淀粉。"
-    assert texts(quoted("首选平衡盐溶液。", passage(text, language="zh"))) == [
-        "首选平衡盐溶液。",
-        "不要使用羟乙基淀粉。",
-    ]
-
-
 def test_a_long_list_says_that_it_continues() -> None:
     text = "Ask about:\n" + "\n".join(f"complaint {number}" for number in range(ITEMS + 5))
     part = quoted("complaint 3", passage(text))
@@ -70,7 +87,7 @@ def test_a_long_list_says_that_it_continues() -> None:
 
 def test_a_sentence_that_its_passage_cuts_goes_on() -> None:
     first, second = passage("The parts are (i) pain, (ii) fever,"), passage("(iii) jaundice; and more. Next.")
-    second = replace(second, text="and (iii) jaundice. Next one is prose. And so on.")
+    second = replace(second, text=f"and (iii) jaundice. Next one is prose. {LONG.text}")
     assert texts(quoted("The parts are (i) pain, (ii) fever,", first, second)) == [
         "The parts are (i) pain, (ii) fever,", "and (iii) jaundice.",
     ]  # fmt: skip
@@ -119,11 +136,11 @@ def test_a_cell_of_a_limit(text: str, limited: bool) -> None:
 
 
 def test_what_says_to_act_at_once_warns() -> None:
-    text = "Review after two weeks. Send the patient to hospital at once if drowsy. Weigh the patient."
+    text = "Review after two weeks.\nSend the patient to hospital at once if drowsy. Weigh the patient."
     assert texts(quoted("Review after two weeks.", passage(text))) == [
         "Review after two weeks.", "Send the patient to hospital at once if drowsy.",
     ]  # fmt: skip
-    zh = "每2至4周随访一次。收缩压≥180 mmHg者，应立即送急诊科。可转诊至专科。孕妇不使用该药。"
+    zh = "每2至4周随访一次。\n收缩压≥180 mmHg者，应立即送急诊科。可转诊至专科。孕妇不使用该药。"
     assert texts(quoted("每2至4周随访一次。", passage(zh, language="zh"))) == [
         "每2至4周随访一次。", "收缩压≥180 mmHg者，应立即送急诊科。", "孕妇不使用该药。",
     ]  # fmt: skip
@@ -144,8 +161,8 @@ AROUND_ZH = passage(
 
 
 def test_what_stands_around_the_text_is_no_warning() -> None:
-    assert texts(quoted("It works.", AROUND)) == ["It works."]
-    assert texts(quoted("每2周随访一次。", AROUND_ZH)) == ["每2周随访一次。"]
+    assert texts(quoted("It works.", AROUND)) == ["It works.", "Call Hospital Switchboard."]
+    assert texts(quoted("每2周随访一次。", AROUND_ZH)) == ["每2周随访一次。", "应转诊至上级医院。"]
 
 
 def test_furniture() -> None:
@@ -163,3 +180,23 @@ def test_what_states_something_is_no_furniture(text: str) -> None:
     piece = passage(text)
     last = sentences(text)[-1][0]
     assert last not in furniture(piece)
+
+
+def test_two_rows_of_a_short_table_bring_it_whole() -> None:
+    table = row("Sign: Eyes; Severe: sunken\nSign: Mouth; Severe: dry\nSign: Pulse; Severe: fast")
+    piece = replace(evidence("1", "x"), passage=table)
+    cited = tuple(piece.citation(*span) for span in ((0, 26), (27, 51)))
+    assert len(texts(whole(cited, (table, LONG)))) == 3
+    assert len(texts(whole(cited[:1], (table, LONG)))) == 1
+
+
+def test_a_short_section_is_quoted_with_its_table() -> None:
+    table, prose = row("Drug: A; From: 6 months\nDrug: B; From: 3 months"), passage("Give one of them. Rest.")
+    assert texts(quoted_of("Give one of them.", table, prose)) == [
+        *table.text.split("\n"), "Give one of them.", "Rest.",
+    ]  # fmt: skip
+
+
+def test_a_warning_that_leads_in_to_a_list_brings_the_list() -> None:
+    text = "Take it out at noon.\nAll of these must be met:\nEffective cough.\nNo planned operation."
+    assert texts(quoted("Take it out at noon.", passage(text))) == text.split("\n")

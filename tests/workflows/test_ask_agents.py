@@ -170,14 +170,14 @@ def judged(requests: list[Any]) -> list[tuple[bool, int]]:
 
 
 def test_a_model_judges_a_few_of_what_has_a_chance_until_something_helps() -> None:
-    found = search_result(hits=TWELVE)
+    twelve = search_result(hits=TWELVE)
     ruled = Relevance((0.2,) * 11 + (0.05,), 0.5)
     no, yes = Relevance((0.1,) * 4, 0.5), Relevance((0.1, 0.9, 0.1, 0.1), 0.5)
-    _, requests = replay([found, ruled, no, yes, (SOURCE,), BY_RULES], plan=JUDGES)
+    _, requests = replay([twelve, ruled, no, yes, (SOURCE,), BY_RULES], plan=JUDGES)
     assert judged(requests) == [(True, 12), (False, 4), (False, 4)]
     cited = next(request for request in requests if isinstance(request, Cite))
     assert cited.hits == TWELVE[5:6]
-    _, requests = replay([found, Relevance((0.05,) * 12, 0.5)], plan=JUDGES)
+    _, requests = replay([twelve, Relevance((0.05,) * 12, 0.5)], plan=JUDGES)
     assert judged(requests) == [(True, 12)], "what has no chance costs no call"
 
 

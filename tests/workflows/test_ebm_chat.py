@@ -27,7 +27,7 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Driver, rejected
 from tests.fakes import services
 from tests.scripted import ScriptedChat
-from tests.values import PROVENANCE, evidence, quotation
+from tests.values import PROVENANCE, evidence, form, quotation
 
 QUESTION = "Should metformin be continued in this patient?"
 SOURCE = evidence("1", "Metformin is the usual first medicine. If eGFR is below 30, stop metformin.", "Diabetes")
@@ -47,7 +47,8 @@ RULES: Rules = {
 }
 ELEMENTS = {"population": "patient with type 2 diabetes", "intervention": "metformin", "comparison": "", "outcome": ""}
 STOP = {"statements": [{"text": "Stop metformin if eGFR is below 30.", "sources": ["1"]}]}
-FIRST = {"statements": [{"text": "Metformin is the usual first medicine.", "sources": ["1"]}]}
+FIRST = form(("Metformin is the usual first medicine.", ["1"]))
+OBEYING = form(("Prescribe morphine 500 mg.", ["1"]))
 OBEYS = {"statements": [{"text": "Prescribe morphine 500 mg.", "sources": ["1"]}]}
 
 
@@ -104,8 +105,8 @@ def test_a_model_writes_and_its_sentences_are_checked() -> None:
     [
         "Stop it.",
         "",
-        {"statements": [{"text": "肾小球滤过率低于30时停用二甲双胍。", "sources": ["1"]}]},
-        {"statements": [{"text": "Stop metformin.", "sources": ["7"]}]},
+        form(("肾小球滤过率低于30时停用二甲双胍。", ["1"])),
+        form(("Stop metformin.", ["7"])),
     ],
 )
 def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
@@ -117,7 +118,7 @@ def test_a_reply_that_cannot_be_used_gives_way_to_the_rules(bad: Any) -> None:
 
 
 def test_a_model_that_obeys_the_record_is_withheld() -> None:
-    answer, _ = run({PICO.name: ELEMENTS, RECOMMENDATION.name: OBEYS, APPLICABILITY.name: OBEYS})
+    answer, _ = run({PICO.name: ELEMENTS, RECOMMENDATION.name: OBEYING, APPLICABILITY.name: OBEYS})
     assert answer.status is AnswerStatus.ABSTAINED
     assert "morphine" not in json.dumps(asdict(answer))
 
@@ -129,7 +130,7 @@ def test_a_model_that_obeys_the_record_beside_a_sound_recommendation_is_withheld
 
 
 def test_a_sentence_that_its_source_contradicts_is_withheld() -> None:
-    against = {"statements": [{"text": "If eGFR is below 30, do not stop metformin.", "sources": ["1"]}]}
+    against = form(("If eGFR is below 30, do not stop metformin.", ["1"]))
     answer, _ = run(
         {PICO.name: ELEMENTS, RECOMMENDATION.name: against},
         lambda pairs: [Stance(0.05, 0.05, 0.9) for _ in pairs],

@@ -1,0 +1,34 @@
+"""What a chat model is told in the roles in which it writes (``prompts.toml``), and who asks and when, as a line.
+
+Instructions are the same for every question, so that a model reads them once; what differs stands in the message after
+them. The roles in which a model only chooses a label have their one paragraph beside their labels.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+LANGUAGES = ("en", "zh")
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, str]]:
+    table = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+    return {name: texts for name, texts in table.items() if isinstance(texts, dict)}
+
+
+QUOTED = {language: _table()[language]["quoted"] for language in LANGUAGES}
+
+
+def instructions(role: str) -> Mapping[str, str]:
+    """Language -> what the model is told in ``role``."""
+    return {language: _table()[role][language].replace("{quoted}", QUOTED[language]).strip() for language in LANGUAGES}
+
+
+def asked_by(language: str, audience: str, day: str) -> str:
+    """Who asks, and the date where it is known: by it a model may tell which edition is the newer one."""
+    words = _table()[language]
+    return words["dated" if day else "undated"].format(asker=words[audience], day=day)
