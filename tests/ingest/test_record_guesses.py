@@ -21,6 +21,9 @@ def text(written: str) -> PatientRecord:
         ("Had MS since 2010", "sex", ()),
         ("Mr Jones attended", "sex", ("male",)),
         ("青链霉素过敏（自诉）", "allergy", ("青链霉素",)),
+        ("Bro is allergic to latex. Patient none.", "allergy", ()),
+        ("Mum has a history of asthma.", "problem", ()),
+        ("患者外甥女对头孢过敏", "allergy", ()),
         ("既往：高血压、脑梗（2020），无冠心病。", "problem", ("高血压", "脑梗（2020）")),
     ],
 )
