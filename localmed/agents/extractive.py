@@ -213,15 +213,15 @@ class Extractive:
     def _candidates(self, question_text: str, evidence: Sequence[Evidence]) -> Iterator[Candidate]:
         """Every sentence of the evidence, scored by its words and whether it holds the number asked for."""
         question, subject = weigh(question_text, self._index), Subject.of(question_text)
-        asked = Asked.of(question_text)
+        slots = Asked.of(question_text)
         for place, piece in enumerate(evidence):
             passage = piece.passage
             context = self._index.analyse(" ".join((passage.title, *passage.headings)))
             bonus = PLACE_WEIGHT * (1 - place / len(evidence))
             before: list[str] = []
             around = furniture(passage)
-            heading = asked.heading(passage)
-            if asked.elsewhen(passage):
+            heading = slots.heading(passage)
+            if slots.elsewhen(passage):
                 continue
             for start, end in units(passage):
                 text = passage.text[start:end]
@@ -230,7 +230,7 @@ class Extractive:
                 if says and not subject.another(passage, start, end):
                     in_context = question.coverage((*own, *before, *context))
                     score = (question.coverage(own) + in_context) / 2 + bonus
-                    score += asked.sentence(text) + heading
+                    score += slots.sentence(text) + heading
                     yield Candidate(piece, place, start, end, score, heading)
                 before = own if _long_enough(text) else before
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -19,9 +18,6 @@ from localmed.errors import InputError, LocalmedError, UsageError
 if TYPE_CHECKING:
     from localmed.ingest.report import Report
     from localmed.session import Session
-
-LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
-_NAME = re.compile(rf"\w[\w-]{{0,{LONGEST_NAME - 1}}}")
 
 
 @click.group("collections", invoke_without_command=True)
@@ -97,8 +93,6 @@ def create(
     groups: tuple[str, ...],
 ) -> None:
     """Create the collection NAME."""
-    if not _NAME.fullmatch(name):
-        raise UsageError("collections.bad_name", name=name, most=LONGEST_NAME)
     from localmed.operations import changes
 
     described = Collection(name, title or name, priority, language or "", "", licence, Kind(kind or ""))

@@ -36,7 +36,7 @@ _OF_CHILDREN = re.compile(r"\b(?:age|aged|old|child\w*|infants?|bab(?:y|ies)|new
 _YEARS = ("y", "岁")
 
 
-def asked(question: str) -> Iterator[tuple[float, str]]:
+def named_ages(question: str) -> Iterator[tuple[float, str]]:
     """The ages that ``question`` names, in years, as they are written."""
     for match in spans(question):
         number = match["age"] or match["aged"] or match["zage"]
@@ -52,18 +52,18 @@ def bands(text: str) -> list[tuple[float, float]]:
     """The ages, from and below, in years, that ``text`` says it is for."""
     folded = fold(text)
     children = _OF_CHILDREN.search(folded)
-    found = []
+    spans_of_ages = []
     for match in _BAND.finditer(folded):
         units = [value for name, value in match.groupdict().items() if name.endswith("unit") and value]
         if children or all(unit[0] in _YEARS for unit in units):
-            found.append(_band(match))
-    return found
+            spans_of_ages.append(_band(match))
+    return spans_of_ages
 
 
 def outside(question: str, text: str) -> bool:
     """Whether ``text`` is for other ages than that of ``question``; not where either names none."""
     covered = bands(text)
-    return bool(covered) and any(not any(low <= age < high for low, high in covered) for age, _ in asked(question))
+    return bool(covered) and any(not any(low <= age < high for low, high in covered) for age, _ in named_ages(question))
 
 
 def _band(match: re.Match[str]) -> tuple[float, float]:

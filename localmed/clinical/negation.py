@@ -83,7 +83,7 @@ def _missing() -> re.Pattern[str]:
 
 
 def denied(clause: str, start: int) -> bool:
-    """Whether the sign at ``start`` of a folded clause is denied by the last denial before it: near, or in a list."""
+    """Whether the sign at ``start`` of a folded clause is denied by the last denial near it or in its list."""
     if _missing().match(clause, start):
         return False
     english, but_not, chinese, but_not_chinese = _before_sign()

@@ -21,6 +21,7 @@ from localmed.ingest import manifest as manifests
 from localmed.ingest import summaries, updates
 from localmed.ingest.pipeline import Progress
 from localmed.library import generations, originals, served
+from localmed.library.access import NAME
 from localmed.library.anchors import PLANNED
 from localmed.library.library import Builder, build
 from localmed.library.sketches import sketch
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from localmed.models.registry.registration import Model
     from localmed.session import Outcome, Session
 
+LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 IDS_NAMED = 20  # of one change, in the audit log
 EVERYBODY = "everybody"  # may read a collection, in the audit log
 
@@ -52,6 +54,8 @@ def create_collection(session: Session, collection: Collection, groups: Sequence
     """Create a collection that only ``groups`` may read (none: everybody); raise ``UsageError`` if it is there."""
     from localmed.operations.lookups import collection_names
 
+    if not NAME.fullmatch(collection.name):
+        raise UsageError("collections.bad_name", name=collection.name, most=LONGEST_NAME)
     if collection.name in collection_names(session):
         raise UsageError("collections.exists", name=collection.name)
     if groups:

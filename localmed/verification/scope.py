@@ -91,7 +91,9 @@ def _outside(question: str, statements: Sequence[Statement]) -> tuple[str, ...]:
     texts = [one.text for one in statements if not one.withheld and not negation.denies(fold(one.text))]
     bands = [band for text in texts for band in ages.bands(text)]
     return tuple(
-        written for age, written in ages.asked(question) if bands and not any(low <= age < high for low, high in bands)
+        written
+        for age, written in ages.named_ages(question)
+        if bands and not any(low <= age < high for low, high in bands)
     )
 
 
@@ -172,7 +174,7 @@ def _rows(text: str) -> frozenset[str]:
 
 def _other_age(question: str, place: Place) -> Iterator[str]:
     spans = _ages(place)
-    for age, written in ages.asked(question):
+    for age, written in ages.named_ages(question):
         if not any(low <= age < high for low, high in spans):
             yield written
 

@@ -121,8 +121,12 @@ def _rows(citations: Sequence[Citation], section: Section, prose: Sequence[Sente
         one.passage_id == row.passage.id and one.start < row.end and row.start < one.end for one in citations
     )]  # fmt: skip
     tables = [one.passage for one in cited]
-    asked = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
-    return [row for row in rows if id(row.passage) in asked or any(row is one or _together(one, row) for one in cited)]
+    whole_tables = {id(table) for table in tables if tables.count(table) > 1 and len(table.text) <= WHOLE}
+    return [
+        row
+        for row in rows
+        if id(row.passage) in whole_tables or any(row is one or _together(one, row) for one in cited)
+    ]
 
 
 def _row(passage: Passage, start: int, end: int) -> Row:

@@ -11,11 +11,27 @@ from starlette.responses import Response
 
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
-from localmed.web import ask, failures, home, job_pages, login, pages, past, search, sources, start
+from localmed.web import (
+    ask,
+    collections,
+    documents,
+    failures,
+    generations,
+    governance,
+    home,
+    job_pages,
+    login,
+    pages,
+    past,
+    search,
+    sources,
+    start,
+)
 from localmed.web.protection import Protection
 
 ROUTERS = (
     home.router, login.router, start.router,
+    collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
     job_pages.router,
 )  # fmt: skip

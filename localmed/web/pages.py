@@ -1,6 +1,7 @@
 """Pages: a template filled in for a visit. What every template may use:
 
 ``text(code, ...)``: the words of a message in the visitor's language; ``words(message)``: those of a ``Message``.
+``moment(time)``: a stored time; ``listed(names)``: names as the language lists them.
 ``visit``: who asks; ``can("library")``: whether they have a right. ``token``: the hidden field of every form
 (``{{ form_token() }}`` of ``parts.html`` writes it). ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
 ``notice`` and ``unaudited``: what is told above the page, in the layout.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from localmed import messages
 from localmed.domain import Message, Parameter, message
 from localmed.domain.accounts import Right
+from localmed.messages import joined
 from localmed.presentation import neutral
 from localmed.presentation.pages import environment
 from localmed.web.visits import THEMES, Visit
@@ -42,6 +45,7 @@ NAVIGATION = (
     Place("/concepts", "web.nav.concepts", Right.ASK),
     Place("/history", "web.nav.history", Right.ASK),
     # work of librarians
+    Place("/library/collections", "web.nav.library", Right.LIBRARY),
     # work of safety officers
     # work of administrators
 )
@@ -63,6 +67,8 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         themes=THEMES,
         text=texts(visit.language),
         words=lambda line: neutral.words(line, visit.language),
+        listed=lambda names: joined(names, visit.language),
+        moment=moment,
         can=lambda right: visit.may(Right(right)),
         navigation=[place for place in NAVIGATION if visit.may(place.right)],
         path=request.url.path,
@@ -83,6 +89,12 @@ def texts(language: str) -> Callable[..., str]:
         return neutral.words(message(code, **parameters), language)
 
     return text
+
+
+def moment(time: str | float) -> str:
+    """A stored time (ISO 8601, or seconds since 1970) by the clock of this machine, to the minute; "–" for none."""
+    known = datetime.fromtimestamp(time) if isinstance(time, float) else datetime.fromisoformat(time) if time else None
+    return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"
 
 
 def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.clinical.ages import OLDEST, asked, bands, outside
+from localmed.clinical.ages import OLDEST, bands, named_ages, outside
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -29,7 +29,7 @@ def test_bands(text: str, expected: list[tuple[float, float]]) -> None:
     ("7岁孩子用多少", [7]), ("6个月婴儿", [0.5]), ("How long is the 3 month course?", []), ("疗程3个月够吗", []),
 ])  # fmt: skip
 def test_the_age_of_a_question(question: str, years: list[float]) -> None:
-    assert [age for age, _ in asked(question)] == years
+    assert [age for age, _ in named_ages(question)] == years
 
 
 def test_an_age_that_no_band_holds_is_outside() -> None:

@@ -1,0 +1,123 @@
+"""Governance of a collection as a table to edit, what is due for review, and the quarantine with its reasons."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from localmed.errors import UsageError
+from localmed.operations import changes, lookups, sheets
+from localmed.operations.sheets import EditedRow
+from localmed.web import pages
+from localmed.web.visits import Librarian
+
+router = APIRouter(prefix="/library")
+ROWS = 100  # files of a table: a form of more fields is refused by the server
+FAULTS = 50  # wrong rows shown
+WITHIN = (0, 30, 90, 365)  # days until a review
+
+
+@router.get("/governance")
+def choose(visit: Librarian) -> Response:
+    """Which collection."""
+    names = sorted(lookups.collection_names(visit.session))
+    return pages.page(visit, "governance.html", names=names, name="", header=(), rows=(), faults=(), page=1, last=1)
+
+
+@router.get("/governance/{name}")
+def table(visit: Librarian, name: str, page: int = 1) -> Response:
+    """The files of a collection with what is known of each."""
+    return _table(visit, name, page)
+
+
+def _table(visit: Librarian, name: str, page: int, faults: Any = (), status: int = 200) -> Response:
+    header, *rows = lookups.sheet_rows(visit.session, name)
+    last = max(1, -(-len(rows) // ROWS))
+    first = (min(max(page, 1), last) - 1) * ROWS
+    names = sorted(lookups.collection_names(visit.session))
+    shown = [(number, row, json.dumps(row)) for number, row in enumerate(rows[first : first + ROWS], first + 1)]
+    return pages.page(
+        visit,
+        "governance.html",
+        status,
+        names=names,
+        name=name,
+        header=header,
+        rows=shown,
+        faults=faults[:FAULTS],
+        page=page,
+        last=last,
+    )
+
+
+@router.post("/governance/{name}")
+async def edit(visit: Librarian, name: str, request: Request, page: int = 1) -> Response:
+    """Set what was changed in the table: all of it, or nothing where a row is wrong."""
+    rows = _edited(await request.form())
+    return await run_in_threadpool(_set, visit, name, page, rows)
+
+
+def _edited(form: FormData) -> list[EditedRow]:
+    """The rows in which a cell was changed; each row carries what it showed."""
+    rows = []
+    for field, stated in form.multi_items():
+        kind, _, number = field.partition("-")
+        if kind != "row" or not number.isdecimal() or not isinstance(stated, str):
+            continue
+        shown = _cells(stated)
+        typed = [str(form.get(f"cell-{number}-{column}", before)) for column, before in enumerate(shown)]
+        if typed[1:] != shown[1:]:
+            rows.append(EditedRow(int(number), tuple(shown), (shown[0], *(cell.strip() for cell in typed[1:]))))
+    return rows
+
+
+def _cells(stated: str) -> list[str]:
+    with suppress(ValueError, RecursionError):
+        cells = json.loads(stated)
+        if isinstance(cells, list) and cells and all(isinstance(cell, str) for cell in cells):
+            return cells
+    raise UsageError("web.error.malformed")
+
+
+def _set(visit: Librarian, name: str, page: int, rows: list[EditedRow]) -> Response:
+    planned = sheets.planned_edits(visit.session, name, rows)
+    if planned.faults:
+        return _table(visit, name, page, planned.faults, 400)
+    if planned.changes:
+        changes.govern(visit.session, planned.changes)
+    return pages.redirect(f"/library/governance/{name}", page=str(page), notice="saved")
+
+
+@router.get("/review")
+def review(visit: Librarian, collection: str = "", within: int = 90) -> Response:
+    """The documents whose review is due, and those whose text is not the one that was approved."""
+    within = within if within in WITHIN else WITHIN[2]
+    documents, lapsed = lookups.to_review(visit.session, collection, within)
+    names = sorted(lookups.collection_names(visit.session))
+    return pages.page(
+        visit,
+        "review.html",
+        documents=documents,
+        lapsed=lapsed,
+        names=names,
+        collection=collection,
+        within=within,
+        choices=WITHIN,
+    )
+
+
+@router.get("/quarantine")
+def quarantine(visit: Librarian, collection: str = "") -> Response:
+    """What was refused at imports, and why."""
+    refused = lookups.quarantine(visit.session, collection)
+    names = sorted(lookups.collection_names(visit.session))
+    rows = [(Path(entry.path).name, entry) for entry in refused]
+    return pages.page(visit, "quarantine.html", rows=rows, names=names, collection=collection)

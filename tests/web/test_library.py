@@ -1,0 +1,187 @@
+"""The library's pages: collections, documents, governance, quarantine, generations; what a librarian changes there."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from localmed.domain.accounts import SessionRole
+from localmed.operations import lookups
+from localmed.session import Session, local_caller
+from tests.web.conftest import Client, Clients
+
+PAGES = ("/library/collections", "/library/documents", "/library/governance", "/library/governance/ward",
+         "/library/review", "/library/quarantine", "/library/generations", "/library/collections/ward")  # fmt: skip
+
+
+def session_of(clients: Clients) -> Session:
+    return Session(clients.site, local_caller(clients.settings))
+
+
+def document_id(clients: Clients, title: str) -> str:
+    documents = lookups.documents(session_of(clients))
+    return next(document.id for document in documents if document.title.startswith(title))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_librarians_see_the_librarys_pages_and_readers_do_not(client: Clients, path: str) -> None:
+    assert client("librarian").get(path).status_code == 200
+    for role in (SessionRole.READER, SessionRole.SAFETY):
+        assert client(role).get(path).status_code == 403
+
+
+def test_the_library_of_an_empty_machine_can_be_opened(empty_clients: Clients) -> None:
+    from localmed.domain.accounts import Account
+    from localmed.operations import accounts
+    from tests.web.conftest import PASSWORD
+
+    accounts.create(session_of(empty_clients), Account("librarian", SessionRole.LIBRARIAN), PASSWORD)
+    librarian = empty_clients("librarian")
+    assert librarian.get("/library/collections").status_code == 200
+    assert librarian.get("/library/generations").status_code == 200
+    reply = librarian.form("/library/collections", name="ward", title="Ward", priority="7", kind="guideline")
+    assert reply.url.path == "/library/collections/ward"
+    assert lookups.collection(session_of(empty_clients), "ward").priority == 7
+
+
+def test_a_collection_is_made_changed_restricted_and_deleted(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    assert librarian.form("/library/collections", name="../x", priority="1").status_code == 400
+    assert librarian.form("/library/collections", name="ward", priority="1").status_code == 400, "there is one"
+    assert librarian.form("/library/collections", name="notes", priority="many").status_code == 400
+    librarian.form("/library/collections", name="notes", title="<b>Notes</b>", priority="3", groups="ward, icu")
+    row = next(row for row in lookups.collections(session_of(copied_clients)) if row.collection.name == "notes")
+    assert (row.collection.priority, row.groups) == (3, ("icu", "ward"))
+    page = librarian.get("/library/collections").text
+    assert "&lt;b&gt;Notes&lt;/b&gt;" in page
+    assert "<b>Notes" not in page
+    librarian.form("/library/collections/notes", title="Notes", priority="4", groups="")
+    row = next(row for row in lookups.collections(session_of(copied_clients)) if row.collection.name == "notes")
+    assert (row.collection.title, row.collection.priority, row.groups) == ("Notes", 4, ())
+    librarian.form("/library/collections/notes/delete")
+    assert "notes" not in lookups.collection_names(session_of(copied_clients))
+
+
+def test_documents_are_listed_by_collection_status_and_title(client: Clients) -> None:
+    librarian = client("librarian")
+    assert "Sepsis: the first hour" in librarian.get("/library/documents?collection=ward").text
+    assert "Sepsis" in librarian.get("/library/documents?status=current").text
+    assert "Sepsis" not in librarian.get("/library/documents?status=withdrawn").text
+    page = librarian.form("/library/documents", title="hypertension guideline").text
+    assert "Hypertension guideline" in page
+    assert "Sepsis" not in page
+    assert librarian.get("/library/documents?collection=nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["%25", "..%2f..%2fetc%2fpasswd", "zzzz", "-1", "' OR 1=1 --", "%00", "🙂"])
+def test_ids_that_are_none_are_no_page(client: Clients, path: str) -> None:
+    librarian = client("librarian")
+    for base in ("/library/documents", "/library/collections", "/library/governance", "/library/generations"):
+        assert librarian.get(f"{base}/{path}").status_code in (400, 404)
+
+
+def test_a_withdrawal_holds_at_once_and_asks_why(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    assert librarian.form(f"/library/documents/{sepsis}/withdraw", reason=" ").status_code == 400
+    page = librarian.form(f"/library/documents/{sepsis}/withdraw", reason="recalled").text
+    assert "Withdrawn: in force now" in page
+    assert "Reinstate" in page
+    assert lookups.document(session_of(copied_clients), sepsis).status == "withdrawn"
+    librarian.form(f"/library/documents/{sepsis}/reinstate", reason="a mistake")
+    assert lookups.document(session_of(copied_clients), sepsis).status == "current"
+
+
+def test_a_document_is_superseded_made_current_governed_and_removed(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    base = f"/library/documents/{sepsis}"
+    assert librarian.form(f"{base}/supersede", successor="ffffffffff").status_code == 404
+    librarian.form(f"{base}/supersede", successor=document_id(copied_clients, "Paracetamol"))
+    assert lookups.document(session_of(copied_clients), sepsis).status == "superseded"
+    librarian.form(f"{base}/current")
+    assert lookups.document(session_of(copied_clients), sepsis).status == "current"
+    assert librarian.form(f"{base}/govern", owner="Dr Lin", review_by="31/12/2026").status_code == 400
+    librarian.form(f"{base}/govern", owner="Dr Lin", review_by="2020-01-01")
+    stored = lookups.document(session_of(copied_clients), sepsis)
+    assert (stored.governance.owner, stored.governance.review_by) == ("Dr Lin", "2020-01-01")
+    assert "review overdue since 2020-01-01" in librarian.get(base).text
+    assert "Sepsis" in librarian.get("/library/review").text
+    librarian.form(f"{base}/remove")
+    assert librarian.get(base).status_code == 404
+
+
+def sheet_of(client: Client) -> dict[str, str]:
+    """The fields of the table as a browser would send them back."""
+    page = client.get("/library/governance/ward").text
+    inputs = re.findall(r'<input[^>]*name="((?:row|cell)-[^"]+)"[^>]*value="([^"]*)"', page)
+    return {name: html.unescape(value) for name, value in inputs}
+
+
+def test_the_governance_table_sets_what_was_changed(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    fields = sheet_of(librarian)
+    number = next(name[4:] for name, row in fields.items() if name.startswith("row-") and "sepsis" in row)
+    before = len(lookups.generations_kept(session_of(copied_clients)))
+    assert librarian.form("/library/governance/ward", **fields).status_code == 200
+    assert len(lookups.generations_kept(session_of(copied_clients))) == before, "nothing was changed"
+    reply = librarian.form(
+        "/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Wu", f"cell-{number}-5": "x"}
+    )
+    assert reply.status_code == 400
+    assert "is not a date" in reply.text
+    librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Wu"})
+    sepsis = document_id(copied_clients, "Sepsis")
+    assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"
+    stale = librarian.form("/library/governance/ward", **{**fields, f"cell-{number}-2": "Dr Lin"})
+    assert stale.status_code == 400, "another tab has set it meanwhile"
+    assert lookups.document(session_of(copied_clients), sepsis).governance.owner == "Dr Wu"
+
+
+@pytest.mark.parametrize("row", ["", "[]", "{}", "[1, 2]", "[" * 5000, json.dumps(["x"])])
+def test_a_table_that_no_page_sent_is_refused(client: Clients, row: str) -> None:
+    reply = client("librarian").form("/library/governance/ward", **{"row-1": row, "cell-1-1": "x"})
+    assert reply.status_code in (200, 400)
+
+
+def test_the_quarantine_says_why(client: Clients) -> None:
+    page = client("librarian").get("/library/quarantine").text
+    assert "broken.pdf" in page
+    assert client("librarian").get("/library/quarantine?collection=ward").status_code == 200
+
+
+def test_a_collection_is_brought_up_to_date_and_the_library_verified(copied_clients: Clients) -> None:
+    librarian = copied_clients("librarian")
+    for change in ("update", "retry"):
+        assert librarian.form(f"/library/collections/ward/{change}").status_code == 200
+    assert "Every byte is as it was written" in librarian.form("/library/generations/verify").text
+    damaged = next(copied_clients.settings.data.glob("files/*"))
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"other")
+    assert damaged.name[:12] in librarian.form("/library/generations/verify").text
+
+
+def test_going_back_says_what_it_undoes(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    librarian.form(f"/library/documents/{sepsis}/govern", owner="Dr Lin")
+    first, second = [row.number for row in lookups.generations_kept(session_of(copied_clients))][-2:]
+    page = librarian.get(f"/library/generations/{first}").text
+    assert f"Go back to generation {first}?" in page
+    assert "owner" in page
+    assert librarian.get("/library/generations/999").status_code == 404
+    reply = librarian.form(f"/library/generations/{first}/rollback")
+    assert "The earlier generation answers now" in reply.text
+    assert lookups.document(session_of(copied_clients), sepsis).governance.owner == ""
+    assert second
+
+
+def test_a_wrong_token_changes_nothing(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    other = copied_clients("admin").token()
+    for token in ("", "x", other):
+        fields = {"form": token, "reason": "x"}
+        assert librarian.http.post(f"/library/documents/{sepsis}/withdraw", data=fields).status_code == 403
+    assert lookups.document(session_of(copied_clients), sepsis).status == "current"
+    assert Path(copied_clients.settings.data, "withdrawals").read_bytes() == b""
