@@ -304,9 +304,6 @@ def shown_box(box: Sequence[float], matrix: Any) -> tuple[float, float, float, f
 
 
 def _family(font: str) -> str:
-    """The family of a font's name; the fonts that a browser draws itself (Type 3) have none but a number of the file."""
-    if font.startswith("Type3"):
-        return "Type3"
     return re.split(r"[-,]", font.partition("+")[2] or font)[0].removesuffix("MT").removesuffix("PS")
 
 
