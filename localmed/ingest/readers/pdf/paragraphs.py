@@ -75,7 +75,7 @@ class Row:
 
     @property
     def drawn(self) -> bool:
-        """Whether its font is drawn in the file (Type 3): it has no name, and text of one face may have many of them."""
+        """Whether its font is drawn in the file (Type 3): without a name, and text of one face has many."""
         return self.family.startswith("Type3")
 
     def as_large_as(self, other: Row) -> bool:
