@@ -64,8 +64,8 @@ class Descriptions:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self.facts(source)
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
-        said = facts.get("language") or self.manifest.collection.language
-        language, notes = _language(sample, said, record.language)
+        stated = facts.get("language") or self.manifest.collection.language
+        language, notes = _language(sample, stated, record.language)
         return replace(
             record,
             notes=(*record.notes, *notes),
@@ -272,13 +272,13 @@ def _holds(part: Parameter, code: str) -> bool:
     return isinstance(part, Message) and (part.code == code or any(_holds(value, code) for _, value in part.parameters))
 
 
-def _language(sample: str, said: str, marked: str) -> tuple[str, tuple[Message, ...]]:
-    """The language of a text, and what to tell of it: as the librarian said, else as its file is marked where the text
+def _language(sample: str, stated: str, marked: str) -> tuple[str, tuple[Message, ...]]:
+    """The language of a text, and what to tell of it: as the librarian stated, else as its file is marked where the text
     is not plainly in another one (pages from a template often are), else as it reads.
     """
     seen = values.language_of(sample)
     plainly = seen not in ("en", values.UNKNOWN)
-    language = said or (seen if plainly else marked) or seen
+    language = stated or (seen if plainly else marked) or seen
     notes: tuple[Message, ...] = ()
     if plainly and seen != language:
         notes += (message("import.language_unlike", said=language, seen=seen),)
