@@ -123,6 +123,7 @@ ANCHORED = {kind: f"instr(entry, '; anchor {kind} ') > 0" for kind in ("access",
 AUDIT: tuple[str, ...] = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL);",
     "".join(f"CREATE INDEX entries_{kind} ON entries (id) WHERE {condition};" for kind, condition in ANCHORED.items()),
+    "ALTER TABLE entries ADD COLUMN mac TEXT NOT NULL DEFAULT '';",  # of before: covered by the first that has one
 )
 
 GRAPH: tuple[str, ...] = (
