@@ -215,6 +215,21 @@ class Site:
         """Whether ``localmed models use`` chose a chat model: then it serves the roles on every profile."""
         return self.registry.registrations.roles.get("chat", NONE) not in (NONE, DEFAULT)
 
+    @property
+    def unfit_roles(self) -> frozenset[str]:
+        """The roles in which the chat model that serves failed its self-test: rules serve them."""
+        from localmed.models.registry import tested
+
+        return tested.unfit(self.registry.folder, self.chat.identity) if self.chat else frozenset()
+
+    def keep_unfit(self, roles: Collection[str]) -> None:
+        """Note that the chat model that serves failed its self-test in ``roles``."""
+        from localmed.models.registry import tested
+
+        if self.chat:
+            tested.keep(self.registry.folder, self.chat.identity, roles)
+            self._forget_models()
+
     def use(self, role: str, name: str, progress: Progress) -> None:
         """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
 

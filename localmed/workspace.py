@@ -51,6 +51,8 @@ class SiteModels(Models, Protocol):
     @property
     def chat_chosen(self) -> bool: ...  # noqa: D102
     @property
+    def unfit_roles(self) -> frozenset[str]: ...  # noqa: D102
+    @property
     def entailment(self) -> Entailment: ...  # noqa: D102
 
 
@@ -213,7 +215,7 @@ class Workspace:
         chat = ChatRoles(model, watch) if model else None
         rules = RoleRules(self.library, self._site)
         usual = "chat" if self._site.chat_chosen else SERVED_BY[settings.profile]
-        return role_table(ROLES, usual, settings.roles, rules, chat)
+        return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles)
 
     @cached_property
     def finder(self) -> HybridSearch:

@@ -6,7 +6,7 @@ asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -73,11 +73,17 @@ class RoleTable:
 
 
 def role_table(
-    roles: Mapping[str, Role], usual: By, chosen: Mapping[str, str], rules: Rules, chat: Performer | None
+    roles: Mapping[str, Role],
+    usual: By,
+    chosen: Mapping[str, str],
+    rules: Rules,
+    chat: Performer | None,
+    unfit: Collection[str] = (),
 ) -> RoleTable:
     """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
 
-    ``RULES_FIRST`` are served by rules unless they are named.
+    ``RULES_FIRST`` are served by rules unless they are named, and so are those for which the chat model is ``unfit``;
+    what has no rules is then off.
 
     A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
     raise ``BadSettings`` where the settings ask for what there is not.
@@ -86,8 +92,9 @@ def role_table(
     for name, role in roles.items():
         there = {"chat": role.form is not None, "rules": name in rules, "off": True}
         possible = [by for by in CHOICES if there[by]]
+        serving = [by for by in possible if by != "chat" or name not in unfit]
         served = "rules" if name in RULES_FIRST else usual
-        by = chosen.get(name, served if served in possible else possible[0])
+        by = chosen.get(name, served if served in serving else serving[0])
         if by not in possible:
             raise BadSettings("agents.role_by", role=name, by=by, possible=tuple(possible))
         serves[name] = by  # type: ignore[assignment]

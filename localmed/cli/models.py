@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,14 +13,15 @@ import click
 
 from localmed.cli.common import echo_wrapped, json_option, opened, print_json, print_table, progress
 from localmed.cli.speaking import columns, confirm, say, tell_problems, text, words
-from localmed.config import built_in
-from localmed.domain import message
+from localmed.config import NONE, built_in
+from localmed.domain import Message, message
 from localmed.errors import ModelError
 
 if TYPE_CHECKING:
     from localmed.models.registry.manifests import ModelManifest
     from localmed.models.registry.registration import Model
     from localmed.operations.fit import Fit, Need
+    from localmed.session import Session
     from localmed.site import Site
 
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms")
@@ -173,9 +174,12 @@ def remove(ctx: click.Context, name: str, yes: bool) -> None:
 @command.command("use")
 @click.argument("role", type=click.Choice(ROLES))
 @click.argument("name")
+@click.option("--untested", is_flag=True, help="Of a chat model: without the self-test of its roles.")
 @click.pass_context
-def use(ctx: click.Context, role: str, name: str) -> None:
+def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
     """Let NAME serve ROLE: a registered model, "none", "default" (the profile's own), or what localmed brings along.
+
+    A chat model is tested, some forty short questions, and serves only the roles in which it does what rules do.
 
     That is minilm or e5 (encoder), maxsim (reranker) and chat (entailment: the chat model judges).
     Refused for a model of which a file has changed, or that shows that it cannot serve ROLE. Another encoder needs:
@@ -188,13 +192,17 @@ def use(ctx: click.Context, role: str, name: str) -> None:
             known = session.site.registry.registrations.models.get(name)
             started(known.bytes if known else 0)
             changes.use_model(session, role, name, advance)
+        fault = _self_tested(session) if role == "chat" and name != NONE and not untested else None
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
+        unfit = session.site.unfit_roles if role == "chat" else frozenset()
     say("models.serves_role", name=serving[role], role=role)
     if role == "chat":
-        _tell_roles(serving[role], *roles)
+        _tell_roles(serving[role], unfit, *roles)
+    if fault:
+        say("models.not_tested", reason=fault)
     if serving["reranker"] == "none" and role == "encoder":
         say("models.no_reranker")
     if built_with != now:
@@ -203,12 +211,49 @@ def use(ctx: click.Context, role: str, name: str) -> None:
         echo_wrapped(text("models.restart"))
 
 
-def _tell_roles(model: str, served: tuple[str, ...], others: tuple[str, ...]) -> None:
-    """Print which roles the chat model serves from now on, and which the settings give somebody else."""
-    if model == "none":
+@command.command("test")
+@click.pass_context
+def test(ctx: click.Context) -> None:
+    """Test the chat model that serves, a server's too: rules serve the roles in which it does less than they do."""
+    from localmed.operations import changes
+
+    with opened(ctx) as session:
+        fault = _self_tested(session)
+        if fault:
+            raise ModelError(fault)
+        name = session.site.chat.identity.name if session.site.chat else NONE
+        unfit, roles = session.site.unfit_roles, changes.chat_roles(session)
+    _tell_roles(name, unfit, *roles)
+
+
+def _self_tested(session: Session) -> Message | None:
+    """Run the self-test of the chat model; why it could not be run, None if it was."""
+    from localmed.operations import changes
+
+    with progress(True) as (started, advance):
+        begun: list[int] = []
+
+        def tell(_done: int, total: int) -> None:
+            if not begun:
+                started(total)
+                begun.append(total)
+            advance(1, "")
+
+        try:
+            changes.test_chat(session, tell)
+        except ModelError as error:
+            return error.message
+    return None
+
+
+def _tell_roles(model: str, unfit: Collection[str], served: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """Print which roles the chat model serves from now on, in which it failed, and which the settings give others."""
+    if model == NONE:
         say("models.chat_none")
         return
     echo_wrapped(text("models.chat_roles", roles=served))
+    if unfit:
+        echo_wrapped(text("models.chat_unfit", roles=tuple(sorted(unfit))))
     if others:
         echo_wrapped(text("models.chat_otherwise", roles=others))
 

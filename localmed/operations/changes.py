@@ -262,10 +262,31 @@ def remove_model(session: Session, name: str) -> Model:
 
 def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The roles that a chosen chat model serves, and those that ``[roles]`` of the settings give others."""
-    from localmed.agents.role_table import ROLES
+    from localmed.agents.role_table import ROLES, RULES_FIRST
 
-    others = tuple(name for name in ROLES if session.settings.roles.get(name, "chat") != "chat")
-    return tuple(name for name in ROLES if name not in others), others
+    named, left = session.settings.roles, session.site.unfit_roles | RULES_FIRST
+    others = tuple(name for name in ROLES if named.get(name, "chat") != "chat")
+    writable = (name for name, role in ROLES.items() if role.form)
+    return tuple(name for name in writable if name not in others and (name in named or name not in left)), others
+
+
+def test_chat(session: Session, progress: Callable[[int, int], object]) -> frozenset[str]:
+    """The roles in which the chat model that serves fails its self-test; from now on rules serve them here.
+
+    Raise ``UsageError`` where no chat model serves, ``ModelError`` where it does not answer.
+    """
+    from localmed.agents import self_test
+    from localmed.agents.chat import ChatRoles
+
+    model = session.site.chat
+    if model is None:
+        raise UsageError("site.no_chat")
+    session.may_change()
+    unfit = self_test.failed(ChatRoles(model), progress)
+    with session.change("model use", model.identity.name) as change:
+        session.site.keep_unfit(unfit)
+        change.outcome = f"unfit: {' '.join(sorted(unfit))}"
+    return unfit
 
 
 def use_model(session: Session, role: str, name: str, progress: Progress) -> None:
