@@ -12,28 +12,33 @@ from starlette.responses import Response
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
 from localmed.web import (
+    account_pages,
     ask,
     collections,
     documents,
     failures,
     generations,
     governance,
+    health,
     home,
     job_pages,
     login,
     pages,
     past,
+    safety,
     search,
     sources,
     start,
+    uploads,
 )
 from localmed.web.protection import Protection
 
 ROUTERS = (
     home.router, login.router, start.router,
+    uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
-    job_pages.router,
+    job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 

@@ -36,7 +36,7 @@ DOCUMENT_POLICY = "default-src 'none'; sandbox; frame-ancestors 'self'; style-sr
 HEADERS = {
     "cache-control": "no-store",  # a shared PC: neither the cache nor the back button shows what another user read
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # "no-referrer" would make the Origin of our own forms "null"
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
@@ -76,15 +76,20 @@ class Protection:
             raise UsageError("web.error.host")
         if scope["method"] in SAFE:
             return
+        most, length = self._most_of(scope), headers.get("content-length", "")
+        if length.isdecimal() and int(length) > most:  # before any of it is taken
+            raise LimitExceeded("web.error.body", most=most)
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != host
         if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise UsageError("web.error.other_site")
 
+    def _most_of(self, scope: Scope) -> int:
+        return self._most_upload if scope["path"].startswith("/library/upload") else self._most
+
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """``receive``, which raises ``LimitExceeded`` once more has come than may."""
-        most = self._most_upload if scope["path"].startswith("/library/upload") else self._most
-        size = 0
+        most, size = self._most_of(scope), 0
 
         async def bounded() -> Message:
             nonlocal size
