@@ -3,7 +3,7 @@
 One waits as ``<data>/uploads/waiting/<id>/<name>`` with what was read of it beside it (``preview.html``). Published it
 lies as ``<data>/uploads/<collection>/<name>`` and is imported from there: a file of the same name replaces the one
 before, and updating the collection finds it again. Where the site asks for a second person (``web.second_person``),
-whoever uploaded it cannot publish it, and who does stands as its approver. Names are names alone: no folder, no control.
+whoever uploaded it cannot publish it, and who does stands as its approver. Names are names alone, without folders.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def overview(visit: Models) -> Response:
         status = site.host_status()
     faults = (*health.not_ready(site), *health.not_answering(site))
     return pages.page(
-        visit, "health.html", checks=checks, serving=site.serving, status=status, faults=faults, day=date.today()
+        visit, "health.html", checks=checks, serving=site.serving, host=status, faults=faults, day=date.today()
     )
 
 
