@@ -23,9 +23,14 @@ from localmed.web import (
     home,
     job_pages,
     login,
+    orders,
     pages,
     past,
+<<<<<<< HEAD
     safety,
+=======
+    practice,
+>>>>>>> main
     search,
     sources,
     start,
@@ -38,6 +43,7 @@ ROUTERS = (
     uploads.router, safety.router, health.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
+    practice.router, orders.router,
     job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
