@@ -26,11 +26,8 @@ from localmed.web import (
     orders,
     pages,
     past,
-<<<<<<< HEAD
-    safety,
-=======
     practice,
->>>>>>> main
+    safety,
     search,
     sources,
     start,
