@@ -30,16 +30,16 @@ def live() -> Response:
 @router.get("/health/ready")
 def ready(visit: Anybody) -> Response:
     """Pages work."""
-    return _told("ready", tuple(health.not_ready(visit.site)))
+    return _reply("ready", tuple(health.not_ready(visit.site)))
 
 
 @router.get("/health/answer")
 def answer(visit: Anybody) -> Response:
     """Questions are answered."""
-    return _told("answer", (*health.not_ready(visit.site), *health.not_answering(visit.site)))
+    return _reply("answer", (*health.not_ready(visit.site), *health.not_answering(visit.site)))
 
 
-def _told(name: str, faults: tuple[str, ...]) -> Response:
+def _reply(name: str, faults: tuple[str, ...]) -> Response:
     return JSONResponse({name: not faults, "faults": list(faults)}, 503 if faults else 200)
 
 
