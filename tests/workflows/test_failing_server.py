@@ -72,7 +72,9 @@ def failing(at: int, fault: Handle) -> tuple[Handle, list[int]]:
         together = schema.get("properties", {}).get("labels")
         if together:
             names = [standin.label(case, together["items"]["enum"]) for case in standin.cases(messages)]
-            return handler.answer({"choices": [{"message": {"content": json.dumps({"labels": names})}, "finish_reason": "stop"}]})
+            return handler.answer(
+                {"choices": [{"message": {"content": json.dumps({"labels": names})}, "finish_reason": "stop"}]}
+            )
         text = standin.label(messages, labels) if labels else standin.text(messages, schema)
         return handler.answer({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
