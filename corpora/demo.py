@@ -53,6 +53,8 @@ def main(folder: Path) -> None:
     for entry in questions:
         if drawn := cited_page(data, entry["text"], image):
             print(f"\n== Written {image}: {drawn}")
+            print(f"\n== In a browser: {Path(sys.executable).with_name('localmed')} --data {data} serve")
+            print("   It prints the address to open, and a one-time code for the first account.")
             return
     sys.exit("demo: no answer cited a page")
 

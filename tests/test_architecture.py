@@ -56,6 +56,7 @@ ALLOWED = {
     ("hooks", "errors"),
     ("agents", "verification"),
     ("cli", "web"),  # `localmed serve` starts it
+    ("cli", "desktop"),
     ("config", "web_settings"),
 }
 FORBIDDEN = {
@@ -91,6 +92,7 @@ HEAVY = {
     "fastapi": (("web/*.py",), False),
     "starlette": (("web/*.py",), False),
     "uvicorn": (("web/serving.py",), True),
+    "webview": (("desktop.py",), True),
     "argon2": (("operations/accounts.py",), True),
     "cryptography": (("operations/sealing.py",), True),
     "lxml": (("ingest/readers/docx.py", "ingest/readers/pptx.py", "ingest/readers/html.py"), True),

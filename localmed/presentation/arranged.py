@@ -1,13 +1,15 @@
 """An answer's sentences as a ward reads them: bottom line, doses and conditions, cautions, gaps.
 
-The order is by rule and changes no word: the first sentence that is shown is the bottom line; of the others those that
-forbid, stop, warn or say to act at once (the table ``negation``) are cautions. A caution that no cue names stands
+The order is by rule and changes no word: the bottom line is what the leading source says, the sentences at the
+beginning that cite the passage of the first one, since which of them answers best no rule can tell; of the others those
+that forbid, stop, warn or say to act at once (the table ``negation``) are cautions. A caution that no cue names stands
 among the details: nothing is left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from localmed.clinical.negation import warns
 from localmed.presentation.views import AnswerView, StatementView
@@ -26,10 +28,11 @@ class ArrangedView:
 def arranged(view: AnswerView) -> ArrangedView:
     """The sentences of ``view``, each once."""
     shown = [statement for statement in view.statements if not statement.withheld]
-    rest = shown[1:]
+    leading = list(takewhile(lambda statement: statement.markers[:1] == shown[0].markers[:1], shown))
+    rest = shown[len(leading) :]
     cautions = [statement for statement in rest if warns(statement.text)]
     return ArrangedView(
-        tuple(shown[:1]),
+        tuple(leading),
         tuple(statement for statement in rest if statement not in cautions),
         tuple(cautions),
         tuple(statement for statement in view.statements if statement.withheld),

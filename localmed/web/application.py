@@ -12,6 +12,7 @@ from starlette.responses import Response
 from localmed.errors import LocalmedError, UnknownName, UsageError
 from localmed.site import Site
 from localmed.web import (
+    account_pages,
     ask,
     collections,
     documents,
@@ -33,7 +34,7 @@ ROUTERS = (
     home.router, login.router, start.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
-    job_pages.router,
+    job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 

@@ -48,6 +48,7 @@ NAVIGATION = (
     Place("/library/collections", "web.nav.library", Right.LIBRARY),
     # work of safety officers
     # work of administrators
+    Place("/admin/accounts", "web.nav.accounts", Right.ACCOUNTS),
 )
 
 

@@ -36,7 +36,7 @@ DOCUMENT_POLICY = "default-src 'none'; sandbox; frame-ancestors 'self'; style-sr
 HEADERS = {
     "cache-control": "no-store",  # a shared PC: neither the cache nor the back button shows what another user read
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # "no-referrer" would make the Origin of our own forms "null"
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",

@@ -118,12 +118,13 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
                 below = command.get_command(context, name)
                 assert below
                 yield from walked(below, (*words, name))
-        if not isinstance(command, click.Group) or command.invoke_without_command:
+        if words not in UNTIL_STOPPED and (not isinstance(command, click.Group) or command.invoke_without_command):
             yield words, command
 
     yield from walked(main, ())
 
 
+UNTIL_STOPPED = {("serve",)}  # print an address only; what their pages show is walked in tests/web
 ARGUMENTS = {  # by command: what it needs at least; {files} are the reader's own, {document} the hidden one
     "import": "{files}/answer.txt -c ward", "ask": "Q", "plan": "Q", "ebm": "Q", "verify": "{files}/answer.txt",
     "replay": "{files}/recording.json", "explain": "{files}/order.txt", "departments": "fever", "search": "Q",

@@ -1,21 +1,30 @@
-"""The window over a small library: clients without sockets, one for each role.
+"""The window over a small library: clients without sockets, one for each role, and Debian's Chromium.
 
 ``client("librarian")`` is signed in as a librarian of that name; its ``form(path, **fields)`` sends a form as the page
 does, token included. A test that changes the library takes ``copied_clients``.
+
+``browser(clients)`` opens a ``Window`` (its ``page`` is Playwright's) at a server on the loopback. It notes requests to
+another origin and errors of the console; a test of a page ends with ``window.was_quiet()``. Without Chromium these
+tests are skipped; CI installs it.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from fastapi.testclient import TestClient
 from httpx2 import Response
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from localmed.config import LibrarySettings, Settings
 from localmed.domain import Collection
@@ -119,3 +128,98 @@ def copied_clients(web_data: Settings, tmp_path: Path) -> Iterator[Clients]:
 def empty_clients(tmp_path: Path) -> Iterator[Clients]:
     """Clients over an empty data folder, as at the first start."""
     yield from _clients(Settings(tmp_path / "data", library=LibrarySettings(writer_memory_bytes=15_000_000)))
+
+
+# --- a browser --------------------------------------------------------------------------------------------------------
+
+CHROMIUM = "/usr/bin/chromium"
+SLOW = 15_000.0  # milliseconds that a page may take on a busy machine
+ARGUMENTS = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             "--no-first-run", "--disable-dev-shm-usage")  # fmt: skip
+
+
+@dataclass
+class Window:
+    """A page of a browser at a server of its own, and what it did that no page of ours may."""
+
+    page: Page
+    url: str
+    foreign: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def sign_in(self, user: str, path: str = "/") -> None:
+        """Sign in by the form, then go to ``path``."""
+        self.page.goto(self.url + "/login")
+        self.page.fill("#user", user)
+        self.page.fill("#password", PASSWORD)
+        self.page.click("main button")
+        self.page.wait_for_url(self.url + "/")
+        if path != "/":
+            self.page.goto(self.url + path)
+
+    def was_quiet(self) -> None:
+        """No request went to another origin, and the console tells of no error or breach of the policy."""
+        assert self.foreign == []
+        assert self.complaints == []
+
+
+@contextmanager
+def served(clients: Clients) -> Iterator[str]:
+    """The application of ``clients`` on a port of the loopback; its address."""
+    config = uvicorn.Config(
+        application.create(clients.site), port=0, access_log=False, log_level="error", lifespan="off"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, headless."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip("there is no Chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield launched
+        launched.close()
+
+
+OpenWindow = Callable[..., Window]
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[OpenWindow]:
+    """``browser(clients, **options)``: a window at a server of ``clients``; options of Playwright's ``new_context``."""
+    with ExitStack() as stack:
+
+        def opened_window(clients: Clients, **options: Any) -> Window:
+            url = stack.enter_context(served(clients))
+            context = chromium.new_context(**options)
+            stack.callback(context.close)
+            context.set_default_timeout(SLOW)
+            window = Window(context.new_page(), url)
+            window.page.on("request", lambda sent: _note_foreign(window, sent.url))
+            window.page.on("console", lambda line: _note_complaint(window, line.type, line.text))
+            window.page.on("pageerror", lambda error: window.complaints.append(str(error)))
+            return window
+
+        yield opened_window
+
+
+def _note_foreign(window: Window, url: str) -> None:
+    if not url.startswith((window.url, "data:", "about:", "blob:")):
+        window.foreign.append(url)
+
+
+def _note_complaint(window: Window, kind: str, text: str) -> None:
+    if kind == "error" and "status of 4" not in text:  # an error page is no fault of the page's
+        window.complaints.append(text)

@@ -125,3 +125,25 @@ def test_ones_own_password(copied_clients: Clients) -> None:
     assert "Saved" in reader.form("/account/password", **fields).text
     assert copied_clients().form("/login", user="reader", password=PASSWORD).status_code == 401
     assert copied_clients().form("/login", user="reader", password=fresh).status_code == 200
+
+
+def test_an_admin_makes_and_changes_accounts(copied_clients: Clients) -> None:
+    admin = copied_clients("admin")
+    page = admin.form("/admin/accounts", user="Dr Sun", password=PASSWORD, role="librarian", groups="")
+    assert "dr sun" in page.text
+    with_login = copied_clients()
+    assert with_login.form("/login", user="dr sun", password=PASSWORD).status_code == 200
+    assert admin.form("/admin/accounts/dr sun", role="reader", groups="ward icu").status_code == 200
+    changed = accounts.account(copied_clients.settings.data, "dr sun")
+    assert (changed.role, changed.groups) == ("reader", ("ward", "icu"))
+    assert with_login.get("/account").url.path == "/login"
+    assert admin.form("/admin/accounts/admin", role="reader").status_code == 400, "the last administrator"
+    assert admin.form("/admin/accounts/reader/password", password="short").status_code == 400
+
+
+@pytest.mark.parametrize("user", ["reader", "librarian", "safety"])
+def test_accounts_are_for_admins_alone(client: Clients, user: str) -> None:
+    visitor = client(user)
+    assert visitor.get("/admin/accounts").status_code == 403
+    assert visitor.form("/admin/accounts", user="x", password=PASSWORD, role="admin").status_code == 403
+    assert visitor.get("/start/library").status_code == 403

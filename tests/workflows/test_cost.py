@@ -1,4 +1,4 @@
-"""What a question costs on a server, with a chat model that stands in for a competent one: requests and prompt tokens."""
+"""What a question costs on a server, with a stand-in for a competent model: requests and words of prompts."""
 
 from __future__ import annotations
 

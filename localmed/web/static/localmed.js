@@ -94,6 +94,7 @@
     const fail = (words) => { progress.hidden = true; failure.textContent = words; failure.hidden = false; };
     failure.hidden = true;
     progress.hidden = false;
+    progress.scrollIntoView({ block: "nearest" });
     find("passages").replaceChildren();
     find("step").textContent = find("step").dataset.begun || find("step").textContent;
     for (const button of form.querySelectorAll("button")) button.disabled = true;
@@ -117,6 +118,7 @@
             ended = true;
             progress.hidden = true;
             localmed.put(answer, value.html);
+            if (form.isConnected) form.hidden = true; // its place is the answer's page now, with a form to follow on
             history.replaceState(null, "", value.path);
             const heading = answer.querySelector("[data-focus]");
             if (heading) heading.focus();

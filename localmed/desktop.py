@@ -1,0 +1,116 @@
+"""``localmed desktop``: the pages in a window of their own, else in the system's browser; starts a server if none runs.
+
+The window is a bare one (pywebview, an extra) on the loopback address: no interface between page and Python, so that
+the policy of the pages holds in it as it does in a browser. One window a data folder: a second call says that one is
+open and ends. Its size and place are remembered in ``<data>/desktop.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from localmed import children, files
+from localmed.errors import Busy, ModelError
+
+LOCK, STATE = "desktop.lock", "desktop.json"
+START_SECONDS = 90.0  # for the server to answer: it loads the models first
+GRACE_SECONDS = 10.0
+SMALLEST, LARGEST = 400, 10_000  # pixels of a side
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Size and place of the window, in pixels."""
+
+    width: int = 1280
+    height: int = 860
+    x: int | None = None
+    y: int | None = None
+
+
+def remembered(data: Path) -> Frame:
+    """The frame of the last window; the usual one where none is remembered or what is there makes no sense."""
+    with suppress(OSError, ValueError, TypeError):
+        frame = Frame(**json.loads(files.first_bytes(data / STATE, 10_000)))
+        sides_fit = all(SMALLEST <= side <= LARGEST for side in (frame.width, frame.height))
+        if sides_fit and all(place is None or abs(place) <= LARGEST for place in (frame.x, frame.y)):
+            return frame
+    return Frame()
+
+
+def remember(data: Path, frame: Frame) -> None:
+    """Keep ``frame`` for the next window; a folder that may not be written to keeps none."""
+    with suppress(OSError):
+        files.replace(data / STATE, json.dumps(asdict(frame)).encode())
+
+
+@contextmanager
+def single(data: Path) -> Iterator[None]:
+    """Hold the place of the one window of ``data``; raise ``Busy`` where there is one already."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (data / LOCK).open("a") as lock:
+        if not files.lock(lock):
+            raise Busy("desktop.open")
+        yield
+
+
+def answers(url: str) -> bool:
+    """Whether a localmed answers at ``url``, which is on this machine."""
+    try:
+        with urllib.request.urlopen(f"{url}login", timeout=2) as reply:  # noqa: S310  (a loopback address of ours)
+            return b"localmed" in reply.read(100_000)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+@contextmanager
+def server(data: Path, port: int) -> Iterator[str]:
+    """The address of a server of ``data``: one that runs already, else one of this window's, which ends with it."""
+    url = f"http://127.0.0.1:{port}/"
+    if answers(url):
+        yield url
+        return
+    command = (*children.command("localmed"), "--data", str(data), "serve", "--port", str(port))
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not answers(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise ModelError("desktop.no_server", port=port)
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+
+
+def has_window() -> bool:
+    """Whether windows of our own can be made (the extra ``desktop``)."""
+    return find_spec("webview") is not None
+
+
+def show(data: Path, url: str) -> None:
+    """Show ``url`` in a window until it is closed."""
+    import webview
+
+    frame = remembered(data)
+    window: Any = webview.create_window("localmed", url, **asdict(frame))
+    window.events.closing += lambda: remember(data, Frame(window.width, window.height, window.x, window.y))
+    webview.start(private_mode=True)  # no cookie and no cache stays behind
+
+
+def browse(url: str) -> bool:
+    """Show ``url`` in the system's browser; False where there is none."""
+    return webbrowser.open(url)

@@ -1,0 +1,211 @@
+"""The window in a real browser: first start to first answer, a citation to its page, the keyboard alone, Chinese."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from localmed.hooks import Hooks
+from localmed.operations import accounts, changes, lookups
+from localmed.session import Session, local_caller
+from tests.cli.conftest import write_files
+from tests.web.conftest import PASSWORD, Clients, OpenWindow, Window
+
+QUESTION = "What is the loading dose of vancomycin?"
+SENTENCE = "The loading dose of vancomycin is 25 mg/kg by slow infusion."
+WIDE = {"width": 1400, "height": 900}
+
+
+def ask(window: Window, question: str = QUESTION) -> None:
+    window.page.fill("#question", question)
+    window.page.keyboard.press("Tab")
+    window.page.click("form[data-ask] button:not([type=button])")
+    window.page.wait_for_selector("[data-answer] h2")
+
+
+def test_from_the_first_start_to_the_first_answer(
+    empty_clients: Clients, browser: OpenWindow, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    code = accounts.first_code(empty_clients.settings.data)
+    folder = write_files(tmp_path_factory.mktemp("first") / "documents")
+    window = browser(empty_clients)
+    page = window.page
+    page.goto(window.url)
+    for name, value in (("code", code), ("user", "wu"), ("password", PASSWORD), ("again", PASSWORD)):
+        page.fill(f"#{name}", value)
+    page.click("main button")
+    page.click("main a.button")
+    page.fill("#folder", str(folder))
+    page.click("button[value=folder]")
+    page.wait_for_selector("text=documents were read", timeout=30_000)
+    page.click("main a.button")
+    ask(window)
+    assert SENTENCE in page.inner_text(".bottom")
+    window.was_quiet()
+
+
+def test_a_citation_opens_the_marked_page_beside_the_answer(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, viewport=WIDE)
+    window.sign_in("reader")
+    page = window.page
+    ask(window)
+    assert "/answers/" in page.url
+    page.click(".bottom .cite")
+    page.wait_for_selector("[data-pane] mark")
+    assert page.inner_text("[data-pane] mark") == SENTENCE
+    while not page.evaluate("document.querySelector('[data-pane] img').naturalWidth"):
+        page.wait_for_timeout(50)
+    assert page.evaluate("document.activeElement.closest('[data-pane]') !== null")
+    page.click("[data-pane] >> text=Page before")
+    page.wait_for_selector("[data-pane] >> text=To the cited page")
+    page.click("[data-pane] >> text=Larger")
+    page.wait_for_selector("[data-pane] .zoom2")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("[data-pane]")
+    assert page.evaluate("document.activeElement.className") == "cite"
+    window.was_quiet()
+
+
+def test_on_a_narrow_screen_and_without_the_script(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, viewport={"width": 420, "height": 800}, java_script_enabled=False)
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", QUESTION)
+    page.click("form[data-ask] button")
+    page.click(".bottom .cite")
+    assert page.inner_text("mark") == SENTENCE
+    assert page.locator("main").bounding_box()["width"] <= 420  # type: ignore[index]
+    window.was_quiet()
+
+
+def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, viewport=WIDE)
+    page, keys = window.page, window.page.keyboard
+    page.goto(window.url + "/login")
+
+    def tab_to(selector: str) -> None:
+        for _ in range(40):
+            keys.press("Tab")
+            if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+                return
+        raise AssertionError(f"the keyboard does not reach {selector}")
+
+    tab_to("#user")
+    keys.type("reader")
+    tab_to("#password")
+    keys.type(PASSWORD)
+    keys.press("Enter")
+    page.wait_for_selector("#question")
+    tab_to("#question")
+    keys.type(QUESTION)
+    tab_to("form[data-ask] button")
+    keys.press("Enter")
+    page.wait_for_selector("[data-answer] h2")
+    assert page.evaluate("document.activeElement.matches('[data-focus]')")
+    tab_to(".cite")
+    keys.press("Enter")
+    page.wait_for_selector("[data-pane] mark")
+    window.was_quiet()
+
+
+def test_in_chinese(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client, locale="zh-CN")
+    window.sign_in("reader")
+    page = window.page
+    assert page.evaluate("document.documentElement.lang") == "zh"
+    ask(window, "重症医学科的探视时间是几点？")
+    assert "16:00至18:00" in page.inner_text("[data-answer]")
+    assert "检索" in page.inner_text("nav")
+    window.was_quiet()
+
+
+def test_an_open_answer_disappears_when_its_document_is_withdrawn(copied_clients: Clients, browser: OpenWindow) -> None:
+    window = browser(copied_clients)
+    window.sign_in("reader")
+    ask(window)
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(row for row in lookups.documents(session) if "ancomycin" in row.title)
+    changes.withdraw(session, document, True, "by the manufacturer")
+    window.page.wait_for_selector("text=was withdrawn", timeout=15_000)
+    assert SENTENCE not in window.page.content()
+
+
+def test_a_question_can_be_cancelled(client: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    def slow(_session: Session, *arguments: object) -> None:
+        hooks = next(argument for argument in arguments if isinstance(argument, Hooks))
+        while not hooks.cancel.cancelled():
+            time.sleep(0.05)
+        ended.append(True)
+        hooks.cancel.check()
+
+    monkeypatch.setattr(Session, "ask", slow)
+    window = browser(client)
+    window.sign_in("reader")
+    page = window.page
+    page.fill("#question", QUESTION)
+    page.click("form[data-ask] button:not([type=button])")
+    page.wait_for_selector(f"[data-passages] >> text={SENTENCE}")
+    page.click("[data-cancel]")
+    page.wait_for_selector("text=Nothing was answered")
+    page.wait_for_timeout(1000)
+    assert ended == [True]
+
+
+def test_signing_out_clears_the_screen_and_the_back_button_shows_nothing(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader")
+    ask(window)
+    window.page.click("header form[action='/logout'] button")
+    window.page.wait_for_selector("#password")
+    window.page.go_back()
+    window.page.wait_for_selector("#password")
+    assert SENTENCE not in window.page.content()
+
+
+PAGES = (
+    "/",
+    "/search",
+    "/concepts",
+    "/history",
+    "/account",
+    "/admin/accounts",
+    "/start/library",
+    "/nowhere",
+    "ANSWER",
+    "SOURCE",
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_nothing_serious(client: Clients, browser: OpenWindow, language: str, theme: str) -> None:
+    window = browser(client, locale={"en": "en-GB", "zh": "zh-CN"}[language], color_scheme=theme, viewport=WIDE)
+    faults = _faults(window, "/login")
+    window.sign_in("admin")
+    ask(window, QUESTION)
+    page = window.page
+    answer = page.url.removeprefix(window.url)
+    source = page.get_attribute(".bottom .cite", "href")
+    for path in PAGES:
+        faults += _faults(window, {"ANSWER": answer, "SOURCE": source or ""}.get(path, path))
+    page.goto(window.url + answer)
+    page.click(".bottom .cite")
+    page.wait_for_selector("[data-pane] mark")
+    faults += _faults(window, "")
+    assert faults == []
+
+
+def _faults(window: Window, path: str) -> list[str]:
+    """The serious faults that axe-core finds on a page, run past the policy, which forbids foreign scripts."""
+    if path:
+        window.page.goto(window.url + path)
+    found_faults = Axe().run(window.page).response["violations"]
+    return [
+        f"{path}: {fault['id']}: {fault['nodes'][0]['html'][:200]}"
+        for fault in found_faults
+        if fault["impact"] in ("serious", "critical")
+    ]
