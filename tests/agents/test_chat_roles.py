@@ -214,7 +214,7 @@ def test_a_marker_that_was_not_given_is_rejected_whatever_the_schema_let_through
         cited([{"text": "Give 500 micrograms.", "sources": []}], (DOSE,), "en")
 
 
-# --- prompts and rewritten questions -----------------------------------------------------------------------------------
+# --- prompts and rewritten questions ---------------------------------------------------------------------------------
 
 WRITERS = [role for role in ROLES.values() if isinstance(role.form, Writing) and "{" in role.form.instructions["en"]]
 
@@ -251,3 +251,12 @@ def test_a_follow_up_that_is_no_question_or_names_a_new_medicine_is_not_taken(qu
     follow = FollowUp("And in children?", (QUESTION,))
     with pytest.raises(Rejected):
         perform(SELF_CONTAINED, follow, {"question": question}, {"question": question})
+
+
+def test_of_all_sources_that_a_model_names_those_are_cited_that_bear_on_the_sentence() -> None:
+    (statement,) = answer(reply(("Give 500 micrograms of adrenaline.", ["1", "2"]))).statements
+    assert [citation.marker for citation in statement.citations] == ["1"]
+    (both,) = answer(
+        reply(("Give 500 micrograms of adrenaline, and store adrenaline in the dark.", ["1", "2"]))
+    ).statements
+    assert [citation.marker for citation in both.citations] == ["1", "2"]
