@@ -118,15 +118,33 @@ class Site:
     @property
     def encoder(self) -> Embedder:
         """The encoder that was chosen; its weights load at the first use."""
-        return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
+        return self._hosted.encoder or self._of_encoder("encoder", lambda: owned(self._own_encoder, self._working))
+
+    @property
+    def chosen_encoder(self) -> Embedder:
+        """The encoder for the library to come: the one that serves, but where the library kept an older default."""
+        if self._encoder or not self.keeps_encoder:
+            return self.encoder
+        return owned(choice.encoder(self.chosen, self.registry), self._working)
 
     @property
     def emergency_encoder(self) -> Embedder:
         """multilingual-e5-small, whatever encoder was chosen: the likeness to emergencies was fitted on its vectors."""
-        if self._encoder or self.serving["encoder"] == "e5":
-            return self.encoder
+        if self._encoder:
+            return self._encoder
+        from localmed.models.e5 import Uncentred
+
+        if self.serving["encoder"] == "e5":
+            return Uncentred(self.encoder)
         own = self._once("emergency encoder", lambda: choice.encoder({"encoder": "e5"}, self.registry))
-        return owned(own, self._working)
+        return Uncentred(owned(own, self._working))
+
+    @property
+    def safety_encoder(self) -> Embedder:
+        """MiniLM, whatever encoder was chosen: the likeness to wanting to die was fitted on its vectors."""
+        if self._encoder or self.serving["encoder"] == "minilm":
+            return self.encoder
+        return owned(self._once("safety encoder", MiniLM), self._working)
 
     @property
     def patient_encoder(self) -> Embedder:
@@ -138,7 +156,7 @@ class Site:
         """The reranker that was chosen; its weights load at the first use."""
         if self._hosted.reranker:
             return self._hosted.reranker
-        reranker = self._once("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
+        reranker = self._of_encoder("reranker", lambda: choice.reranker(self.serving, self.registry, self._own_encoder))
         return owned(reranker, self._working) if reranker else None
 
     @property
@@ -160,7 +178,7 @@ class Site:
 
     @property
     def _own_encoder(self) -> Embedder:
-        return self._encoder or self._once("own encoder", lambda: choice.encoder(self.serving, self.registry))
+        return self._encoder or self._of_encoder("own encoder", lambda: choice.encoder(self.serving, self.registry))
 
     def _own_chat(self) -> CountingChat | None:
         return choice.chat(self.settings.chat, self.serving, self.registry)
@@ -177,7 +195,11 @@ class Site:
         """What a model host serves of what was chosen."""
         if self._encoder:
             return NOTHING
-        return self._once("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+        return self._of_encoder("hosted", lambda: connect(self.data, self.settings.host, self._choices()))
+
+    def _of_encoder(self, name: str, make: Callable[[], Made]) -> Made:
+        """What goes with the encoder that serves now: another process may have brought the library to another one."""
+        return self._once(f"{name} {self.serving['encoder']}", make)
 
     def _once(self, name: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes, the same for every thread."""
@@ -206,9 +228,22 @@ class Site:
 
     @property
     def serving(self) -> dict[str, str]:
-        """What serves each role now: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        """What serves each role now: what was ``chosen``; by default a library keeps the built-in encoder it is of."""
+        return self._chosen(generations.encoder(self.data))
+
+    @property
+    def keeps_encoder(self) -> bool:
+        """Whether the library is served by the built-in encoder it is of, not the one that is the default by now."""
+        return self.serving["encoder"] != self.chosen["encoder"]
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What ``localmed models use`` chose for each role, else the profile's (``chosen_models``)."""
+        return self._chosen()
+
+    def _chosen(self, library: str = "") -> dict[str, str]:
         record = self.registry.registrations
-        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models)
+        return chosen_models(self.settings, {**record.roles, **self._uses}, record.models, library)
 
     @property
     def chat_chosen(self) -> bool:

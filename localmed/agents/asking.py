@@ -120,6 +120,11 @@ class AnswerInput(QuestionInput):
     left_out: Message | None = None
     beside: tuple[Evidence, ...] = ()
 
+    @property
+    def context(self) -> tuple[str, ...]:
+        """What was asked and told, whose numbers an answer may repeat."""
+        return (self.question,)
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:

@@ -14,6 +14,7 @@ from localmed import language
 from localmed.agents.prompts import QUOTED as QUOTED
 from localmed.domain import AnswerSection, Citation, Evidence, Origin, Statement
 from localmed.errors import Rejected
+from localmed.verification.furniture import furniture
 
 STATEMENTS = 12  # of one reply at most
 STATEMENT_CHARACTERS = 800
@@ -106,8 +107,10 @@ def cited(replies: Sequence[Mapping[str, Any]], evidence: Sequence[Evidence], ex
 
 
 def nearest_sentence(question: str, evidence: Evidence) -> Statement:
-    """The sentence of ``evidence`` that shares most words with ``question``, quoted."""
-    return evidence.quotation(*_nearest_span(evidence.passage.text, question))
+    """The sentence of ``evidence`` that shares most words with ``question``, quoted; no edition line beside others."""
+    passage, around = evidence.passage, furniture(evidence.passage)
+    says = [span for span in language.sentences(passage.text) if span[0] not in around]
+    return evidence.quotation(*_nearest_span(passage.text, question, says))
 
 
 def citation(evidence: Evidence, text: str) -> Citation:
@@ -122,9 +125,9 @@ def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
     return [piece for piece, share in zip(evidence, shares, strict=True) if share >= BEARING * max(shares)]
 
 
-def _nearest_span(source: str, text: str) -> tuple[int, int]:
+def _nearest_span(source: str, text: str, among: Sequence[tuple[int, int]] = ()) -> tuple[int, int]:
     words = set(language.words(text))
-    spans = language.sentences(source) or [(0, len(source))]
+    spans = among or language.sentences(source) or [(0, len(source))]
     return max(spans, key=lambda span: len(words & set(language.words(source[span[0] : span[1]]))))
 
 

@@ -1,13 +1,15 @@
 """The badge's criteria by rule, without a chat model: how near cited sentences are to the question, and the verdicts.
 
 ``related`` and ``answers``: the similarity of the question and the nearest cited sentence (read with its title and last
-heading), and the share of the question's weight that the cited passages hold; in a language that the encoder does not
-know the share alone. ``grounded``: every sentence is a quotation or was shown to be supported when it was checked; one
-whose support was not shown is not.
+heading); in a language that the encoder does not know the share of the question's weight that the cited passages hold.
+A question all of whose things one cited sentence names, with its title and headings and under whatever name, and to
+which it gives the values asked for, is related, and answered where the similarity does not speak against it.
+``grounded``: every sentence is a quotation or was shown to be supported when it was checked; one whose support was not
+shown is not.
 
 Thresholds were chosen on one half of LiveQA's test questions with human grades of MedQuAD's answers, and measured on
 the other (tests/benchmarks/badges.py); ``MEASURED`` says what came out, for every reader of a badge. Chinese was not
-measured.
+measured, nor was what the names of a sentence add.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from localmed.domain import BadgeJudge, Statement, Support
 from localmed.library.lexical import LexicalIndex
 from localmed.ports import Embedder
 from localmed.retrieval.relevance import searched_text, weigh
+from localmed.retrieval.signals import Query
 from localmed.verification.badge import Criteria, Vote
 
 RULES = "rules"
 COMPARED = 12  # cited sentences whose meaning is compared with the question's: 0.1 s on two cores
 ANSWERS, RELATED = 0.6, 0.42  # least similarity: few false greens before few missed ones
 ANSWERS_BY_WORDS, RELATED_BY_WORDS = 0.6, 0.4  # least share of the question's weight, where no similarity is known
+NAMED = 0.95  # least share of the weight of a question's things that a cited sentence with its headings names
 MEASURED = BadgeJudge(RULES, "MedQuAD", (("answers", 0.13), ("related", 0.16)))  # on graded answers
 _CARRIED = (Support.VERBATIM, Support.SUPPORTED)
 
@@ -45,10 +49,24 @@ class JudgingRules:
         """The vote of the rules."""
         grounded = carried(task.statements)
         if task.language not in self._encoder.identity.languages:
-            share = self._share(task)
-            return Vote(Criteria(share >= ANSWERS_BY_WORDS, share >= RELATED_BY_WORDS, grounded), BadgeJudge(RULES))
-        near = self._similarity(task)
-        return Vote(Criteria(near >= ANSWERS, near >= RELATED, grounded), MEASURED)
+            share, named = self._share(task), self._named(task)
+            answers, related = share >= ANSWERS_BY_WORDS or named, share >= RELATED_BY_WORDS or named
+            return Vote(Criteria(answers, related, grounded), BadgeJudge(RULES))
+        near, named = self._similarity(task), self._named(task)
+        answers = near >= ANSWERS or (named and near >= RELATED)
+        return Vote(Criteria(answers, near >= RELATED or named, grounded), MEASURED)
+
+    def _named(self, task: JudgingInput) -> bool:
+        """Whether a cited sentence with its title and headings names all that is asked about, and gives the values."""
+        query = Query.of(task.question, self._index)
+        passages = {piece.marker: piece.passage for piece in task.evidence}
+        cited = [(passages[one.marker], one.quote) for statement in task.statements for one in statement.citations
+                 if one.marker in passages]  # fmt: skip
+        return any(
+            query.fills(quote)
+            and query.topics.coverage(self._index.analyse(" ".join((passage.title, *passage.headings, quote)))) >= NAMED
+            for passage, quote in cited
+        )
 
     def _share(self, task: JudgingInput) -> float:
         question = weigh(task.question, self._index)

@@ -196,6 +196,7 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         serving = session.site.serving
         built_with = lookups.built_with(session) if role == "encoder" else ""
         now = session.site.encoder.identity.slug if built_with else ""
+        kept = session.site.chosen["encoder"] if built_with and session.site.keeps_encoder else ""
         hosted, roles = _owned_by_host(session.site, [role]), changes.chat_roles(session)
         unfit = session.site.unfit_roles if role == "chat" else frozenset()
     say("models.serves_role", name=serving[role], role=role)
@@ -207,6 +208,8 @@ def use(ctx: click.Context, role: str, name: str, untested: bool) -> None:
         say("models.no_reranker")
     if built_with != now:
         say("models.reindex", built_with=built_with)
+    if kept:
+        say("doctor.keeps_encoder", built_with=built_with, name=kept)
     if hosted:
         echo_wrapped(text("models.restart"))
 

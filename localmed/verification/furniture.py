@@ -16,7 +16,8 @@ from localmed.language import HAN, sentences
 LONGEST = 80  # characters of an imprint
 
 _PAGE = re.compile(r"\bpage \d+(?: of \d+)?\b|第\s*\d+\s*页(?:\s*[，,]?\s*共\s*\d+\s*页)?", re.IGNORECASE)
-_BLANK = re.compile(r"[\W\d_]*[年月日\W\d_]*")
+_MONTH = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_BLANK = re.compile(rf"(?:\b(?:{_MONTH})[a-z]*|[第年月日\W\d_])*", re.IGNORECASE)
 _NAME = re.compile(rf"(?:(?:[A-Z]\w*|of|and|the|for|in|[{HAN}]+)[\s,，.。&]*)+")
 
 

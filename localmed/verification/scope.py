@@ -161,11 +161,13 @@ def _other_rows(question: str, place: Place) -> Iterator[str]:
 
 
 def _nearest(row: str, *named: frozenset[str]) -> frozenset[str]:
-    """The first of ``named`` that holds ``row`` or one of its opposites; the prose around counts for what has none."""
+    """The first of ``named`` that holds ``row`` or one of its opposites.
+
+    The prose around counts for what has none, and is no population.
+    """
     others = opposites(row)
-    return next(
-        (rows for rows in named[:-1] if not rows.isdisjoint(others | {row})), frozenset() if others else named[-1]
-    )
+    far = frozenset() if others or row in listed(table("qualifiers")["populations"]) else named[-1]
+    return next((rows for rows in named[:-1] if not rows.isdisjoint(others | {row})), far)
 
 
 def _rows(text: str) -> frozenset[str]:

@@ -13,6 +13,7 @@ retrieval-augmented generation. Bounds: k relevance labels a search, one answer,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localmed.agents.asking import CITED_ANSWER, SELF_CONTAINED, AnswerInput, FollowUp, QuestionInput
@@ -33,6 +34,7 @@ from localmed.domain import (
     Evidence,
     Kind,
     Message,
+    Origin,
     Provenance,
     SearchFilter,
     Statement,
@@ -43,10 +45,11 @@ from localmed.domain.parts import ConceptPart, Definition, NearestPart
 from localmed.errors import Rejected
 from localmed.language import detect, words
 from localmed.retrieval.concepts import Card
+from localmed.retrieval.tiers import Tier
 from localmed.verification import citations
 from localmed.verification.conflicts import Cited, conflicts
 from localmed.workflows import finding
-from localmed.workflows.answering import PART_MISSING, Written, downgraded, overdue, refused, screened, write
+from localmed.workflows.answering import PART_MISSING, UNNAMED, Written, downgraded, overdue, refused, screened, write
 from localmed.workflows.finding import Notes, Plan, SearchedTier, TierSearch
 from localmed.workflows.flow import Cite, Flow, LookUp, Perform, Search, Step, attempt
 
@@ -97,14 +100,7 @@ def ask(
     searched: TierSearch = yield from finding.search(request, waiting, plan)
     searched += TierSearch(notes=notes + more)
     if searched.leading:
-        leading, further = searched.leading, TierSearch()
-        if plan.further:
-            further = yield from finding.search(request, waiting, plan, most=1)
-        return (
-            yield from _answered(
-                initial_answer(question, searched + further, provenance), leading, further.leading, plan
-            )
-        )
+        return (yield from _by_tiers(request, searched, waiting, plan, provenance))
     if len(questions) > 1:
         return (yield from abstained_with_nearest(initial_answer(question, searched, provenance), searched))
     return (yield from _fallback(question, request, searched, plan, provenance))
@@ -127,6 +123,32 @@ def initial_answer(question: str, searched: TierSearch, provenance: Provenance) 
 
 
 # --- something helps --------------------------------------------------------------------------------------------------
+
+
+def _by_tiers(
+    request: Search, searched: TierSearch, waiting: Iterator[Tier], plan: Plan, provenance: Provenance
+) -> Flow:
+    """The answer of the leading tier; of a later one where only that names what narrows the question."""
+    question, further = request.question, TierSearch()
+    if plan.further:
+        further = yield from finding.search(request, waiting, plan, most=1)
+    start = initial_answer(question, searched + further, provenance)
+    answer: Answer = yield from _answered(start, searched.tried[-1], further.leading, plan)
+    if plan.further or not _names_less(answer):
+        return answer
+    later: TierSearch = yield from finding.search(request, waiting, plan)
+    if not later.leading:
+        return answer
+    other: Answer = yield from _answered(
+        initial_answer(question, searched + later, provenance), later.leading, None, plan
+    )
+    return other if other.status is AnswerStatus.ANSWERED and not _names_less(other) else answer
+
+
+def _names_less(answer: Answer) -> bool:
+    """Whether ``answer`` quotes what does not name all that narrows the question."""
+    quoted = all(statement.origin is Origin.EXTRACTIVE for statement in answer.statements)
+    return quoted and any(note.code == UNNAMED for note in answer.notes)
 
 
 def _answered(answer: Answer, leading: SearchedTier, beyond: SearchedTier | None, plan: Plan) -> Flow:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from localmed.agents.asking import AnswerInput, Draft
+from localmed.agents.evidence import nearest_sentence
 from localmed.agents.extractive import SECTIONS, Extractive
 from localmed.config import AskSettings
 from localmed.domain import Evidence, Origin, Passage, Statement
@@ -223,3 +224,8 @@ def test_few_sections_are_quoted(extractive: Extractive) -> None:
     pieces = [under(str(at), f"Part {at}", f"The maximum dose of ibuprofen is {at} g.", "Doses") for at in range(1, 7)]
     chosen = answer(extractive, "What is the maximum dose of ibuprofen?", tuple(pieces), dense=False)
     assert len({statement.citations[0].marker for statement in chosen}) == SECTIONS
+
+
+def test_the_nearest_sentence_is_no_line_of_an_edition() -> None:
+    piece = evidence("1", "Give 5 mg.\nEdition 2025-01.")
+    assert nearest_sentence("Which edition of 2025-01 gives the dose?", piece).text == "Give 5 mg."

@@ -33,6 +33,9 @@ def source(text: str, title: str, heading: str = "", table: bool = False) -> Evi
          "Children aged 6 months to under 6 years: 150 micrograms.", ()),
         ("What is given for sepsis in the first hour?", "Sepsis", "After the first hour", "Give fluids.",
          ("in the first hour",)),
+        ("How is pancreatitis managed in pregnancy?", PANCREAS, "Tests", "A pregnancy test is done in every woman.",
+         ("pregnancy",)),
+        ("32周早产儿光疗界值是多少？", "新生儿黄疸", "光疗", "新生儿达到界值即开始光疗。", ("早产儿",)),
         ("How is status treated in a 70 year old?", STATUS, "", "Give lorazepam 4 mg.", ()),
         ("How is status treated in a 7 year old?", STATUS, "", "Give lorazepam 4 mg.", ("7 year old",)),
         ("How is a hip fracture fixed in a 25 year old?", "Hip fracture", "", "Patients aged 60 and over need screws.",
@@ -109,7 +112,7 @@ def test_a_definition_and_a_header_in_the_same_table_are_read() -> None:
 
 @pytest.mark.parametrize("question", [
     "Apixaban dose above, below, at less than or older than 80?", "How much apixaban in an old patient?",
-    "阿哌沙班低于多少不用？",
+    "阿哌沙班超过多少不用？",
 ])  # fmt: skip
 def test_comparators_and_words_of_age_are_no_topics(question: str) -> None:
     piece = source("Give apixaban 2.5 mg 阿哌沙班.", "Apixaban")
@@ -124,3 +127,11 @@ def test_an_age_that_no_quoted_band_holds_is_lacking() -> None:
     assert lacking("2个月婴儿发热可以用布洛芬吗", (first,), (piece,), beside) == ("2个月",)
     assert lacking("2个月婴儿发热可以用布洛芬吗", (first,), (piece,)) == ()
     assert lacking("8个月婴儿发热可以用布洛芬吗", (first,), (piece,), beside) == ()
+
+
+def test_a_population_is_not_named_by_the_prose_around() -> None:
+    text = "Give paracetamol. Weigh the patient. Refer in the week. In pregnancy call the obstetrician."
+    piece = source(text, "Pain")
+    first, last = quotation(piece, 0, 17), quotation(piece, text.index("In pregnancy"), len(text))
+    assert lacking("What is given for pain in pregnancy?", (first,), (piece,)) == ("pregnancy",)
+    assert lacking("What is given for pain in pregnancy?", (last,), (piece,)) == ()

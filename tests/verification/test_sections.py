@@ -200,3 +200,10 @@ def test_a_short_section_is_quoted_with_its_table() -> None:
 def test_a_warning_that_leads_in_to_a_list_brings_the_list() -> None:
     text = "Take it out at noon.\nAll of these must be met:\nEffective cough.\nNo planned operation."
     assert texts(quoted("Take it out at noon.", passage(text))) == text.split("\n")
+
+
+@pytest.mark.parametrize("text", [
+    "Edition 2025-01.", "Version 3, issued 14 April 2025, review due April 2028.", "第2版，2025年6月20日发布。",
+])  # fmt: skip
+def test_lines_of_editions_are_furniture(text: str) -> None:
+    assert furniture(passage(text)) == {0}

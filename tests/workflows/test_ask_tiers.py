@@ -218,3 +218,19 @@ def test_the_trace_names_the_tiers_and_no_text() -> None:
     names = [dict(step.detail)["collections"] for step in answer.trace if step.name == "search"]
     assert names == ["nice who", "pubmed", "books"]
     assert "paracetamol" not in str(answer.trace).lower()
+
+
+METFORMIN = evidence("1", "Metformin is taken with food.", "Metformin")
+ALCOHOL = evidence("1", "With metformin keep alcohol within limits.", "Metformin and alcohol")
+
+
+def test_where_a_tier_does_not_name_what_narrows_the_question_the_next_that_does_answers() -> None:
+    question = "Can alcohol be combined with metformin?"
+    first = [search_result(METFORMIN), ENOUGH, (METFORMIN,), whole(METFORMIN)]
+    later = [search_result(ALCOHOL), ENOUGH, (ALCOHOL,), whole(ALCOHOL)]
+    answer, _ = replay([*first, *later], question, PLAN)
+    assert answer.evidence == (ALCOHOL,)
+    assert answer.searched == ("nice", "who", "pubmed")
+    answer, _ = replay([*first, search_result(ALCOHOL), TOO_LITTLE, search_result(ALCOHOL), TOO_LITTLE], question, PLAN)
+    assert answer.evidence == (METFORMIN,)
+    assert [note.code for note in answer.notes] == ["workflow.unnamed"]
