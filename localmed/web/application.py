@@ -22,8 +22,10 @@ from localmed.web import (
     home,
     job_pages,
     login,
+    orders,
     pages,
     past,
+    practice,
     search,
     sources,
     start,
@@ -34,6 +36,7 @@ ROUTERS = (
     home.router, login.router, start.router,
     collections.router, documents.router, governance.router, generations.router,
     ask.router, sources.router, search.router, past.router,
+    practice.router, orders.router,
     job_pages.router, account_pages.router,
 )  # fmt: skip
 ASSET_SECONDS = 31_536_000  # an asset's address changes with its content

@@ -41,6 +41,9 @@ class Place(NamedTuple):
 NAVIGATION = (
     # work of the ward
     Place("/", "web.nav.ask", Right.ASK),
+    Place("/practice", "web.nav.practice", Right.ASK),
+    Place("/orders", "web.nav.orders", Right.ASK),
+    Place("/departments", "web.nav.departments", Right.ASK),
     Place("/search", "web.nav.search", Right.ASK),
     Place("/concepts", "web.nav.concepts", Right.ASK),
     Place("/history", "web.nav.history", Right.ASK),

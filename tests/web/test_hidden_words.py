@@ -29,7 +29,15 @@ ENDING = (
     "/start/library",
 )  # end the login, or are for the first start
 TYPED = "What should be given in sepsis?"  # in each field that takes a text, but for those of VALUES
-VALUES = {"collection": HIDDEN, "name": HIDDEN, "after": "", "language": "en", "theme": "auto", "check": "true"}
+VALUES = {
+    "collection": HIDDEN,
+    "preset": "",
+    "name": HIDDEN,
+    "after": "",
+    "language": "en",
+    "theme": "auto",
+    "check": "true",
+}
 
 
 @pytest.fixture(scope="module")
