@@ -273,7 +273,7 @@ def _holds(part: Parameter, code: str) -> bool:
 
 
 def _language(sample: str, stated: str, marked: str) -> tuple[str, tuple[Message, ...]]:
-    """The language of a text, and what to tell of it: as the librarian stated, else as its file is marked where the text
+    """The language of a text, and what to tell of it: as stated, else as its file is marked where the text
     is not plainly in another one (pages from a template often are), else as it reads.
     """
     seen = values.language_of(sample)
