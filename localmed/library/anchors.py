@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from localmed.library.migrations import ANCHORED
+from localmed.library.migrations import ANCHORED, read_rows
 
 AUDIT_FILE = "audit.sqlite"
 NEWEST = 32  # anchors of a kind that are compared; more writers at once there are not
@@ -90,18 +90,9 @@ def _rows(data: Path, query: str) -> list[str]:
 
 
 def _query(data: Path, query: str) -> list[str] | None:
-    """The first column; None where the log cannot be read.
-
-    Where nothing may be written SQLite opens a log that nobody has open as one that does not change.
-    """
-    path = data / AUDIT_FILE
-    written = path.with_name(f"{path.name}-wal")
-    closed = not written.exists() or not written.stat().st_size
-    for mode in ("mode=ro", *(("mode=ro&immutable=1",) if closed else ())):
-        with suppress(sqlite3.Error):
-            source = f"{path.absolute().as_uri()}?{mode}"
-            with closing(sqlite3.connect(source, uri=True, timeout=PATIENCE)) as log:
-                return [row[0] for row in log.execute(query)]
+    """The first column; None where the log cannot be read."""
+    with suppress(sqlite3.Error):
+        return [row[0] for row in read_rows(data / AUDIT_FILE, query, PATIENCE)]
     return None
 
 

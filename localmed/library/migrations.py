@@ -8,7 +8,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from localmed.domain import Message
 from localmed.errors import Busy, Damaged, LibraryError, LocalmedError, reason
@@ -234,6 +236,27 @@ def open_database(
             raise
         raise as_ours(path, error) from None
     return connection
+
+
+def read_rows(path: Path, query: str, patience: float = BUSY_SECONDS) -> list[tuple[Any, ...]]:
+    """The rows of ``query``, with nothing written; raise ``sqlite3.Error``.
+
+    Where nothing may be written SQLite opens a file in WAL mode that nobody has open as one that does not change.
+    """
+    written = path.with_name(f"{path.name}-wal")
+    closed = not written.exists() or not written.stat().st_size
+    try:
+        return _read_rows(path, "mode=ro", query, patience)
+    except sqlite3.OperationalError:
+        if not closed:
+            raise
+        return _read_rows(path, "mode=ro&immutable=1", query, patience)
+
+
+def _read_rows(path: Path, mode: str, query: str, patience: float) -> list[tuple[Any, ...]]:
+    source = f"{path.absolute().as_uri()}?{mode}"
+    with closing(sqlite3.connect(source, uri=True, timeout=patience)) as database:
+        return database.execute(query).fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from localmed.domain import Message
-from localmed.library.migrations import STATE, open_database
+from localmed.library.migrations import STATE, as_ours, open_database, read_rows
 from localmed.messages import from_text, to_text
 
 
@@ -94,6 +94,19 @@ def rows(data: Path) -> Iterator[sqlite3.Connection]:
     """The file, open for one short use: a statement is a transaction unless the block begins one."""
     with State(data) as state:
         yield state.connection
+
+
+def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
+    """The rows of ``query``, also where nothing may be written; none of a table that this file has not got yet."""
+    path = data / "state.sqlite"
+    try:
+        return read_rows(path, query) if path.exists() else []
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return []
+        raise as_ours(path, error) from None
+    except sqlite3.DatabaseError as error:
+        raise as_ours(path, error) from None
 
 
 def _row(refused: Quarantined) -> tuple[str, ...]:

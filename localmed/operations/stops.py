@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from localmed.domain.accounts import Right
 from localmed.errors import UnknownName, UsageError
-from localmed.library.state import rows
+from localmed.library.state import rows, selected
 
 if TYPE_CHECKING:
     from localmed.session import Session
@@ -39,11 +39,8 @@ class Stop:
 
 def stops(data: Path) -> tuple[Stop, ...]:
     """What is stopped now, the newest first; of a data folder without a state file nothing."""
-    if not (data / "state.sqlite").exists():
-        return ()
-    with rows(data) as state:
-        query = "SELECT kind, name, reason, user, time FROM stops ORDER BY time DESC, kind, name"
-        return tuple(Stop(*row) for row in state.execute(query))
+    query = "SELECT kind, name, reason, user, time FROM stops ORDER BY time DESC, kind, name"
+    return tuple(Stop(*row) for row in selected(data, query))
 
 
 def stopped(data: Path, kind: str) -> frozenset[str]:

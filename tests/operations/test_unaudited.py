@@ -27,7 +27,7 @@ from localmed.workflows.recording import Recording, replay
 from tests.cli.conftest import COMMAND, environment
 from tests.fakes import HashedWords, documents, import_into, opened, reader_of, write
 
-QUESTION = "Within which time should antibiotics be given in sepsis?"
+QUESTION = "Should antibiotics be given within one hour in sepsis?"
 Trouble = Callable[[Settings], AbstractContextManager[None]]
 WRITE_BEYOND_MODES, READ_BEYOND_MODES = 1, 2  # capabilities of root that a reader's account has not
 DROP = 24  # PR_CAPBSET_DROP
@@ -109,11 +109,11 @@ def test_an_answer_says_that_the_log_could_not_be_read(filled: Settings) -> None
 
 
 def test_what_waits_is_bounded(filled: Settings) -> None:
-    entry = audit.entry_of("ask", "x" * 500, "answered")
+    long, short = (audit.entry_of("ask", "x" * length, "answered") for length in (500, 1))
     file = filled.data / audit.PENDING
     assert file.stat().st_blocks * 512 >= audit.PENDING_BYTES, "a full disk would have no room for it"
     kept = 0
-    while audit._kept(file, entry):
+    while audit._kept(file, long) or audit._kept(file, short):
         kept += 1
     assert 20 < kept < 200
     assert file.stat().st_size == audit.PENDING_BYTES
